@@ -1,4 +1,6 @@
-"""A corpus with everything in it, run once: a crawl and notes, steps that drop, cut and replace, shards."""
+"""One shared corpus that uses every feature: a web crawl and notes, steps that drop, cut and replace
+text, and shards.
+"""
 
 import json
 import shutil
@@ -86,7 +88,7 @@ GERMAN = "Die Mühle steht am Fluss und mahlt das Korn für das ganze Dorf, und 
 
 
 def page(number, text):
-    same = 5 if number == 6 else number  # the sixth is nearly the fifth
+    same = 5 if number == 6 else number  # page 6 is a near-duplicate of page 5
     words = " ".join(f"grain{same}x{at}" for at in range(60))
     lines = (f"{text} Page {number}.", "Here we use cookies.", f"{words} and the {PROSE}", FOOTER)
     body = "".join(f"<p>{line}</p>" for line in lines)
@@ -126,74 +128,76 @@ def notes():
 
 @pytest.fixture(scope="module", autouse=True)
 def without_workers(in_this_process):
-    """All commands here are typed in this process, or in one of their own."""
+    """Commands run in this process or in a subprocess, never in workers."""
 
 
 @pytest.fixture(scope="session")
 def everything(tmp_path_factory):
-    """The project: its recipe, inputs, lists and step of its own are there, and its store has the run, tagged v1."""
-    made = Project(tmp_path_factory.mktemp("everything"))
+    """A project with its recipe, inputs, lists and custom step; its store holds one run, tagged v1."""
+    project = Project(tmp_path_factory.mktemp("everything"))
     for name in ("in", "lists/unsafe", "homemade"):
-        (made.folder / name).mkdir(parents=True)
-    evals.write(made.folder / "evals", {"mill": [evals.Item("rye", ASKED, "forty")]})
-    write(made.folder / "in" / "a.warc.gz", responses(), datetime(2026, 11, 1, tzinfo=UTC))
-    (made.folder / "in" / "notes.jsonl").write_text("\n".join([*map(json.dumps, notes()), "{broken"]))
-    (made.folder / "lists" / "blocked.txt").write_text("blocked.example\n")
-    (made.folder / "lists" / "unsafe" / "fraud.txt").write_text("unsafe.example\n")
-    own = Path(__file__).parents[1] / "stagebox" / "upper.py"
-    (made.folder / "homemade" / "longer.py").write_text(own.read_text().replace("pc.utf8_upper(text)", "text"))
+        (project.folder / name).mkdir(parents=True)
+    evals.write(project.folder / "evals", {"mill": [evals.Item("rye", ASKED, "forty")]})
+    write(project.folder / "in" / "a.warc.gz", responses(), datetime(2026, 11, 1, tzinfo=UTC))
+    (project.folder / "in" / "notes.jsonl").write_text("\n".join([*map(json.dumps, notes()), "{broken"]))
+    (project.folder / "lists" / "blocked.txt").write_text("blocked.example\n")
+    (project.folder / "lists" / "unsafe" / "fraud.txt").write_text("unsafe.example\n")
+    custom_step = Path(__file__).parents[1] / "stagebox" / "upper.py"
+    (project.folder / "homemade" / "longer.py").write_text(
+        custom_step.read_text().replace("pc.utf8_upper(text)", "text")
+    )
     empty = np.zeros(0, np.int32)
-    write_json(Tokenizer.from_merges("gristmill", empty, empty), made.folder)
-    made.recipe.write_text(RECIPE)
-    sys.path.insert(0, str(made.folder))
+    write_json(Tokenizer.from_merges("gristmill", empty, empty), project.folder)
+    project.recipe.write_text(RECIPE)
+    sys.path.insert(0, str(project.folder))
     try:
-        run = made.run()
-        made.mill().store.write_json("versions/v1.json", made.mill().newest_whole())
-        yield SimpleNamespace(project=made, run=run)
+        run = project.run()
+        project.mill().store.write_json("versions/v1.json", project.mill().newest_whole())
+        yield SimpleNamespace(project=project, run=run)
     finally:
-        sys.path.remove(str(made.folder))
+        sys.path.remove(str(project.folder))
 
 
 @pytest.fixture(scope="session")
 def routes(tmp_path_factory):
-    """A project of three routes, two of them with the same steps, and the run of it."""
-    made = Project(tmp_path_factory.mktemp("routes"))
-    (made.folder / "in").mkdir()
-    write(made.folder / "in" / "a.warc.gz", responses(), datetime(2026, 11, 1, tzinfo=UTC))
-    (made.folder / "in" / "notes.jsonl").write_text("\n".join([*map(json.dumps, notes()), "{broken"]))
-    (made.folder / "in" / "lists.jsonl").write_text(json.dumps({"text": "one\ntwo"}))
-    made.recipe.write_text(TWO_ROUTES)
-    return SimpleNamespace(project=made, run=made.run())
+    """A project with three routes, two of which have the same steps, and its run."""
+    project = Project(tmp_path_factory.mktemp("routes"))
+    (project.folder / "in").mkdir()
+    write(project.folder / "in" / "a.warc.gz", responses(), datetime(2026, 11, 1, tzinfo=UTC))
+    (project.folder / "in" / "notes.jsonl").write_text("\n".join([*map(json.dumps, notes()), "{broken"]))
+    (project.folder / "in" / "lists.jsonl").write_text(json.dumps({"text": "one\ntwo"}))
+    project.recipe.write_text(TWO_ROUTES)
+    return SimpleNamespace(project=project, run=project.run())
 
 
 @pytest.fixture(autouse=True)
 def shared_projects_are_read_only(request, monkeypatch):
-    """A test that changes a project of the whole session would change what the tests after it see: it fails instead."""
+    """A test that changes a session-wide project fails, because later tests would see the change."""
     for name in {"everything", "routes"}.intersection(request.fixturenames):
         make_read_only(monkeypatch, request.getfixturevalue(name).project.folder)
 
 
 @pytest.fixture
 def copy_of(tmp_path):
-    """A copy of a shared project, which the test may change."""
+    """Return a function that copies a shared project, so that a test may change it."""
 
-    def copied(shared):
+    def copy(shared):
         shutil.copytree(shared.project.folder, tmp_path / "copy", symlinks=True)
         return Project(tmp_path / "copy")
 
-    return copied
+    return copy
 
 
 @pytest.fixture
 def say(monkeypatch, capfd):
-    """Type a command: its exit code, its answer and what it says beside it."""
+    """Return a function that runs a command and gives its exit code, stdout and stderr."""
     monkeypatch.setenv("NO_COLOR", "1")
 
-    def typed(*arguments):
+    def run_command(*arguments):
         monkeypatch.setattr(sys, "argv", ["gristmill", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()
-        said = capfd.readouterr()
-        return SimpleNamespace(code=ended.value.code or 0, out=said.out, err=said.err)
+        output = capfd.readouterr()
+        return SimpleNamespace(code=ended.value.code or 0, out=output.out, err=output.err)
 
-    return typed
+    return run_command

@@ -1,4 +1,4 @@
-"""How others read an export: `python export_readers.py NAME FOLDER` prints its rows as JSON. It needs none of ours."""
+"""Read an export with other libraries: `python export_readers.py NAME FOLDER` prints its rows as JSON."""
 
 import glob
 import json
@@ -50,16 +50,16 @@ def with_datasets(folder):
 
 
 def with_mlcroissant(folder):
-    """The validator of the format; of a single file also its reader."""
+    """Validate an export with the reference library of the format; for a single file, also read it."""
     import mlcroissant
 
     dataset = mlcroissant.Dataset(jsonld=f"{folder}/croissant.json")
     assert not dataset.metadata.issues.errors
-    found = []
+    rows = []
     for record in dataset.records("documents"):
         named = {name.removeprefix("documents/"): value for name, value in record.items()}
-        found.append({name: value.decode() if isinstance(value, bytes) else value for name, value in named.items()})
-    return found
+        rows.append({name: value.decode() if isinstance(value, bytes) else value for name, value in named.items()})
+    return rows
 
 
 def read(name, folder):

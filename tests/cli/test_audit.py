@@ -1,4 +1,4 @@
-"""gristmill audit: a sample of what steps matched, with the matches marked."""
+"""gristmill audit: a sample of the documents that steps matched, with the matches marked."""
 
 import hashlib
 import json
@@ -76,7 +76,7 @@ def documents():
 
 
 def make(folder: Path, part_bytes: str) -> Project:
-    made = Project(folder)
+    project = Project(folder)
     (folder / "in.jsonl").write_text("\n".join(map(json.dumps, documents())))
     (folder / "terms.txt").write_text("damn\nbloody hell\n")
     (folder / "domains").mkdir()
@@ -84,9 +84,9 @@ def make(folder: Path, part_bytes: str) -> Project:
     (folder / "hashes.txt").write_text(hashlib.sha256(SECRET.encode()).hexdigest())
     (folder / "marked.py").write_text(OWN)
     shutil.copy(MODEL, folder)
-    made.recipe.write_text(RECIPE.format(part_bytes=part_bytes))
-    made.run()
-    return made
+    project.recipe.write_text(RECIPE.format(part_bytes=part_bytes))
+    project.run()
+    return project
 
 
 @pytest.fixture(scope="module")
@@ -95,19 +95,19 @@ def audited(tmp_path_factory):
 
 
 @pytest.fixture
-def ask(audited, say):
-    def asked(*words, recipe=None):
+def audit(audited, say):
+    def run_audit(*words, recipe=None):
         result = say("audit", recipe or audited.recipe, *words)
         found = [json.loads(line) for line in result.out.splitlines()] if "--json" in words else None
         return SimpleNamespace(found=found, **vars(result))
 
-    return asked
+    return run_audit
 
 
-def test_every_type_has_its_share(ask):
-    """Rare types are there, and what is left goes to the others; a document is drawn once for a step."""
-    found = ask("-n", "20", "--json").found
-    kinds = [(one["step"], one["type"]) for one in found]
+def test_every_type_has_its_share(audit):
+    """Rare types are in the sample, common types fill the rest, and a document is drawn once per step."""
+    entries = audit("-n", "20", "--json").found
+    kinds = [(entry["step"], entry["type"]) for entry in entries]
     counts = {kind: kinds.count(kind) for kind in kinds}
     assert counts == {
         ("all/marked", "even"): 8,
@@ -115,34 +115,37 @@ def test_every_type_has_its_share(ask):
         ("all/safety", "blocked_category"): 3,
         ("all/safety", "unsafe_terms"): 8,
     }
-    assert len({(one["step"], one["doc_id"]) for one in found}) == len(found)
+    assert len({(entry["step"], entry["doc_id"]) for entry in entries}) == len(entries)
 
 
-def test_the_sample_depends_on_ids_alone(ask, tmp_path):
-    """Parts of another size, in another store: the same documents, those with the least hashes."""
-    drawn = [one["doc_id"] for one in ask("-n", "9", "--json", "--type", "unsafe_terms").found]
-    other = make(tmp_path, "1MB")
+def test_the_sample_depends_only_on_ids(audit, tmp_path):
+    """Another part size and another store give the same documents: those with the smallest hashes."""
+    drawn = [entry["doc_id"] for entry in audit("-n", "9", "--json", "--type", "unsafe_terms").found]
+    other_project = make(tmp_path, "1MB")
     assert drawn == [
-        one["doc_id"] for one in ask("-n", "9", "--json", "--type", "unsafe_terms", recipe=other.recipe).found
+        entry["doc_id"]
+        for entry in audit("-n", "9", "--json", "--type", "unsafe_terms", recipe=other_project.recipe).found
     ]
-    everything = [one["doc_id"] for one in ask("-n", "99", "--json", "--type", "unsafe_terms").found]
-    ranked = sorted(everything, key=lambda name: hashlib.sha256(bytes.fromhex(name)).digest())
-    assert (len(everything), everything, drawn) == (30, ranked, ranked[:9])
+    all_ids = [entry["doc_id"] for entry in audit("-n", "99", "--json", "--type", "unsafe_terms").found]
+    ranked = sorted(all_ids, key=lambda doc_id: hashlib.sha256(bytes.fromhex(doc_id)).digest())
+    assert (len(all_ids), all_ids, drawn) == (30, ranked, ranked[:9])
 
 
-def test_matches_are_marked_in_the_text_before_the_step(ask):
-    """A step that rewrites texts speaks of what it read; escape sequences of a text are shown and not obeyed."""
-    (odd,) = ask("--step", "marked", "--type", "odd", "--json").found
+def test_matches_are_marked_in_the_text_before_the_step(audit):
+    """A step that rewrites texts marks matches in its input text; escape sequences in a text are shown,
+    not executed.
+    """
+    (odd,) = audit("--step", "marked", "--type", "odd", "--json").found
     assert odd["passages"] == [{"start": 0, "pieces": [["The only odd page is ", None], ["7", "odd"], [".", None]]}]
-    result = ask("--type", "unsafe_terms", "-n", "1")
+    result = audit("--type", "unsafe_terms", "-n", "1")
     assert "<b>[*Damn*]</b> the" in result.out
     assert "\\x1b[mwheel, [*bloody hell*]!" in result.out
 
 
-def test_the_page_has_no_markup_but_its_own(ask, tmp_path):
-    """Texts are escaped, matches are <mark>, nothing is fetched and no script runs."""
+def test_the_page_has_only_its_own_markup(audit, tmp_path):
+    """Texts are escaped, matches are in <mark>, nothing is fetched and no script runs."""
     path = tmp_path / "audit.html"
-    result = ask("--out", path, "-n", "30")
+    result = audit("--out", path, "-n", "30")
     assert result.out == f"{path}: 30 documents.\n"
     page = path.read_text()
     assert "&lt;b&gt;<mark>Damn<small>term</small></mark>&lt;/b&gt;" in page
@@ -152,29 +155,29 @@ def test_the_page_has_no_markup_but_its_own(ask, tmp_path):
     }
     assert "\x1b" not in page
     assert "default-src 'none'" in page
-    assert ask("--out", tmp_path).code == 2
+    assert audit("--out", tmp_path).code == 2
 
 
-def test_what_is_on_a_list_of_digests_is_counted_and_never_shown(ask, tmp_path):
-    """In no form, also where another step matched it."""
+def test_a_document_on_a_digest_list_is_counted_and_never_shown(audit, tmp_path):
+    """No output shows its text, even where another step matched the document."""
     path = tmp_path / "audit.html"
-    result = [ask("-n", "500"), ask("-n", "500", "--json"), ask("-n", "500", "--out", path)]
-    assert "unspeakable" not in path.read_text() + "".join(one.out + one.err for one in result)
-    assert "1 document is withheld: on a list of digests, or not checked against it yet." in result[0].err
-    assert ["listed_hash", 1] in [[row["type"], row["documents"]] for row in ask("--counts", "--json").found]
+    results = [audit("-n", "500"), audit("-n", "500", "--json"), audit("-n", "500", "--out", path)]
+    assert "unspeakable" not in path.read_text() + "".join(result.out + result.err for result in results)
+    assert "1 document is withheld: on a list of digests, or not checked against it yet." in results[0].err
+    assert ["listed_hash", 1] in [[row["type"], row["documents"]] for row in audit("--counts", "--json").found]
 
 
-def test_counts_are_those_of_the_metrics(ask):
-    """By type, source and language, without reading a text."""
-    assert ask("--counts").out.splitlines()[1].split() == ["all/safety", "unsafe_terms", "notes", "(none)", "30"]
-    found = {row["type"]: row["documents"] for row in ask("--counts", "--json").found}
-    assert found == {"unsafe_terms": 30, "blocked_category": 3, "listed_hash": 1}
-    assert ask("--counts", "--out", "x").code == 2
+def test_counts_equal_the_metrics(audit):
+    """Counts by type, source and language need no texts."""
+    assert audit("--counts").out.splitlines()[1].split() == ["all/safety", "unsafe_terms", "notes", "(none)", "30"]
+    counts = {row["type"]: row["documents"] for row in audit("--counts", "--json").found}
+    assert counts == {"unsafe_terms": 30, "blocked_category": 3, "listed_hash": 1}
+    assert audit("--counts", "--out", "x").code == 2
 
 
-def test_a_run_is_audited_without_its_recipe(ask, audited):
-    """Lists that are files are in the store; of folders a record has no names, and that is told."""
-    result = ask("--step", "safety", "-n", "4", recipe=f"{audited.store}@audited")
+def test_a_run_is_audited_without_its_recipe(audit, audited):
+    """Lists that are files are in the store; lists in folders are not, and the audit warns about that."""
+    result = audit("--step", "safety", "-n", "4", recipe=f"{audited.store}@audited")
     assert "Matches of all/safety are not marked" in result.err
     assert "blocked_category by all/safety: adult" in result.out
 
@@ -186,34 +189,34 @@ def test_a_run_is_audited_without_its_recipe(ask, audited):
         (("--type", "unsafe_term"), "Did you mean unsafe_terms? Types: "),
     ],
 )
-def test_a_wrong_name_lists_the_right_ones(ask, words, message):
-    """Exit code 2, one message."""
-    result = ask(*words)
+def test_an_unknown_name_lists_the_valid_ones(audit, words, message):
+    """The command exits with code 2 and one message."""
+    result = audit(*words)
     assert result.code == 2
     assert message in result.err
 
 
-def test_a_recipe_without_such_steps_is_told(say, routes):
-    """With the steps that there are."""
+def test_a_recipe_without_auditable_steps_is_refused(say, routes):
+    """The message lists the steps that can be audited."""
     result = say("audit", routes.project.recipe)
     assert result.code == 2
     assert "nothing to audit. Steps that can be audited: decontaminate, safety, scrub." in result.err
 
 
 @given(st.text("aé漢 ", max_size=4000), st.lists(st.integers(0, 4000), max_size=12))
-def test_passages_are_of_the_text_and_bounded(text, edges):
-    """Pieces put together are a stretch of the text, every match in them is whole, and there are few of them."""
+def test_passages_come_from_the_text_and_are_bounded(text, edges):
+    """Joined pieces are a slice of the text, every match in them is whole, and there are at most MOST_PASSAGES."""
     bounds = sorted({min(edge, len(text)) for edge in edges})
     spans = [
         (len(text[:a].encode()), len(text[:b].encode()), "x") for a, b in zip(bounds[::2], bounds[1::2], strict=False)
     ]
-    made = list(passages(text.encode(), spans))
-    assert 1 <= len(made) <= MOST_PASSAGES
-    for one in made:
-        shown = "".join(piece for piece, _ in one.pieces).encode()
-        assert text.encode()[one.start : one.start + len(shown)] == shown
-    found = [piece for one in made for piece, label in one.pieces if label]
-    assert set(found) <= {text.encode()[a:b].decode() for a, b, _ in spans}
-    assert found or not spans or len(spans) > 1 or not text
+    result = list(passages(text.encode(), spans))
+    assert 1 <= len(result) <= MOST_PASSAGES
+    for passage in result:
+        shown = "".join(piece for piece, _ in passage.pieces).encode()
+        assert text.encode()[passage.start : passage.start + len(shown)] == shown
+    matches = [piece for passage in result for piece, label in passage.pieces if label]
+    assert set(matches) <= {text.encode()[a:b].decode() for a, b, _ in spans}
+    assert matches or not spans or len(spans) > 1 or not text
     if not spans:
-        assert len("".join(piece for one in made for piece, _ in one.pieces).encode()) <= OPENING_BYTES
+        assert len("".join(piece for passage in result for piece, _ in passage.pieces).encode()) <= OPENING_BYTES

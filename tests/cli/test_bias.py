@@ -1,4 +1,4 @@
-"""gristmill bias: which groups a step keeps and removes, with intervals, and documents at the edge of its cutoff."""
+"""gristmill bias: which groups a step keeps and removes, with confidence intervals, and documents near its cutoff."""
 
 import hashlib
 import json
@@ -49,7 +49,9 @@ SECRET = "0.499999 an unspeakable text at the very edge of the cutoff"
 
 
 def documents():
-    """Notes of many hosts, half of them kept; news of many hosts, nearly all removed; some speak a dialect."""
+    """Yield notes from many hosts, half of them kept, and news from many hosts, nearly all removed; some
+    use a dialect.
+    """
     for number in range(200):
         score = f"{(number * 37 % 200) / 200:.4f}"
         dialect = "Dat Huus steiht an'n Diek." if number % 4 == 0 else "The house stands at the dyke."
@@ -64,9 +66,9 @@ def documents():
 
 
 def make(folder, part="2KB"):
-    made = Project(folder)
+    project = Project(folder)
     for source in ("notes", "news"):
-        lines = [json.dumps(one) for name, one in documents() if name == source]
+        lines = [json.dumps(record) for name, record in documents() if name == source]
         (folder / f"{source}.jsonl").write_text("\n".join(lines))
     (folder / "judge.py").write_text(JUDGE)
     (folder / "idle.py").write_text(IDLE)
@@ -74,9 +76,9 @@ def make(folder, part="2KB"):
     (folder / "terms").mkdir()
     (folder / "terms" / "platt.txt").write_text("# Low German\nhuus\ndiek\nan'n diek\n")
     (folder / "terms" / "falconry.txt").write_text("jesses\nlure\n")
-    made.recipe.write_text(RECIPE.format(part=part))
-    made.run()
-    return made
+    project.recipe.write_text(RECIPE.format(part=part))
+    project.run()
+    return project
 
 
 @pytest.fixture(scope="module")
@@ -85,27 +87,27 @@ def judged(tmp_path_factory):
 
 
 @pytest.fixture
-def ask(judged, say):
-    def asked(*words, recipe=None):
+def bias(judged, say):
+    def run_bias(*words, recipe=None):
         result = say("bias", recipe or judged.recipe, *words)
         found = [json.loads(line) for line in result.out.splitlines()] if "--json" in words and not result.code else []
         groups = {(one["by"], one["group"]): one for one in found if "by" in one}
         return SimpleNamespace(groups=groups, edge=[one for one in found if "edge" in one], **vars(result))
 
-    return asked
+    return run_bias
 
 
-def kept_of(name, one):
-    return not (one["text"][0].isdigit() and float(one["text"].split()[0]) < 0.5)
+def is_kept(source, record):
+    return not (record["text"][0].isdigit() and float(record["text"].split()[0]) < 0.5)
 
 
-def test_counts_are_those_of_a_plain_count(ask):
-    """Documents and bytes of every source, domain and snapshot; groups of a kind make up the whole."""
-    groups = ask("--step", "judge", "--json").groups
+def test_counts_equal_a_plain_count(bias):
+    """Documents and bytes match for every source, domain and snapshot; the groups of each kind add up to the total."""
+    groups = bias("--step", "judge", "--json").groups
     documents_of, kept, sizes = Counter(), Counter(), Counter()
     for name, one in documents():
         documents_of[name] += 1
-        kept[name] += kept_of(name, one)
+        kept[name] += is_kept(name, one)
         sizes[name] += len(one["text"].strip().encode())
     for name in ("notes", "news"):
         own = groups["source", name]
@@ -113,92 +115,103 @@ def test_counts_are_those_of_a_plain_count(ask):
         assert own["documents"]["share"] == kept[name] / documents_of[name]
     assert groups["domain", "web"]["documents"] == groups["source", "news"]["documents"]
     assert groups["snapshot", "new"]["documents"] == groups["source", "news"]["documents"]
-    whole = groups["all", "all"]
-    assert whole["documents"]["all"] == sum(documents_of.values())
+    total = groups["all", "all"]
+    assert total["documents"]["all"] == sum(documents_of.values())
     for by in ("source", "domain", "length", "register", "snapshot"):
         own = [one for (kind, _), one in groups.items() if kind == by]
-        missing = 1 if by == "register" else 0  # the text of one is withheld
-        assert sum(one["documents"]["all"] for one in own) == whole["documents"]["all"] - missing
+        missing = 1 if by == "register" else 0  # the text of one document is withheld
+        assert sum(one["documents"]["all"] for one in own) == total["documents"]["all"] - missing
         if not missing:
-            assert sum(one["bytes"]["kept"] for one in own) == whole["bytes"]["kept"]
+            assert sum(one["bytes"]["kept"] for one in own) == total["bytes"]["kept"]
 
 
-def test_a_group_that_loses_far_more_than_others_gives_a_warning(ask):
-    """Its interval is below half of the overall share; there is no warning about the others."""
-    result = ask("--step", "judge", "--by", "source,register")
-    loud = [line for line in result.err.splitlines() if "less than half" in line]
-    assert len(loud) == 1
-    assert loud[0].startswith(
+def test_a_group_that_loses_far_more_than_others_gives_a_warning(bias):
+    """Its interval is below half of the overall share; no other group has a warning."""
+    result = bias("--step", "judge", "--by", "source,register")
+    warnings = [line for line in result.err.splitlines() if "less than half" in line]
+    assert len(warnings) == 1
+    assert warnings[0].startswith(
         "source news: 2.5% of 120 documents kept (95%: 0.8% to 7.2%), less than half of the overall 32."
     )
     assert result.code == 0
 
 
-def test_answers_do_not_depend_on_parts(ask, tmp_path):
-    """Parts of another size in another store: the same numbers, the same sample, the same edge."""
-    words = ("--step", "judge", "--texts", "50", "--edge", "5", "--json")
-    assert ask(*words).out == ask(*words, recipe=make(tmp_path, "1MB").recipe).out
+def test_results_do_not_depend_on_part_size(bias, tmp_path):
+    """Another part size in another store gives the same numbers, the same sample and the same edge."""
+    options = ("--step", "judge", "--texts", "50", "--edge", "5", "--json")
+    assert bias(*options).out == bias(*options, recipe=make(tmp_path, "1MB").recipe).out
 
 
-def test_the_sample_is_stated(ask):
-    """Of how many texts registers are; without them no text is looked at."""
-    result = ask("--step", "judge", "--texts", "50")
+def test_the_sample_size_is_stated(bias):
+    """The command says how many texts the registers come from; without registers it reads no text."""
+    result = bias("--step", "judge", "--texts", "50")
     assert "322 documents of notes, news reached judge; register: from 50 texts, a sample by hash" in result.err
-    assert "register" not in ask("--step", "judge", "--by", "source").err
+    assert "register" not in bias("--step", "judge", "--by", "source").err
 
 
-def test_terms_make_groups(ask, judged):
-    """Those with two different terms of a list; a list that no text has is told, and so is a wrong folder."""
+def test_term_lists_make_groups(bias, judged):
+    """A group has the documents with two different terms of a list; unused lists and wrong folders are reported."""
     terms = judged.folder / "terms"
-    result = ask("--step", "judge", "--by", "source", "--terms", terms, "--json")
+    result = bias("--step", "judge", "--by", "source", "--terms", terms, "--json")
     assert result.groups["terms", "platt"]["documents"]["all"] == 50
     assert result.groups["terms", "falconry"]["documents"]["all"] == 0
     assert "No text in the sample has enough terms of: falconry." in result.err
-    few = ask("--step", "judge", "--terms", terms, "--min-terms", "3")
-    assert (few.code, "The list falconry in --terms" in few.err, "has 2 terms" in few.err) == (2, True, True)
-    gone = ask("--step", "judge", "--terms", judged.folder / "tems")
-    assert (gone.code, f"Did you mean {terms}?" in gone.err) == (2, True)
-    assert "no file that ends with .txt" in ask("--step", "judge", "--terms", judged.store / "runs").err
-
-
-def test_the_edge_is_what_lies_nearest_to_the_cutoff(ask):
-    """On both sides, nearest first, with what a reader wants to know; one that is withheld is not there."""
-    edge = ask("--step", "judge", "--edge", "4", "--json").edge
-    scores = sorted(
-        float(one["text"].split()[0]) for _, one in documents() if one["text"][0].isdigit() and one["text"] != SECRET
+    too_few = bias("--step", "judge", "--terms", terms, "--min-terms", "3")
+    assert (too_few.code, "The list falconry in --terms" in too_few.err, "has 2 terms" in too_few.err) == (
+        2,
+        True,
+        True,
     )
-    above, below = [x for x in scores if x >= 0.5][:4], [x for x in reversed(scores) if x < 0.5][:4]
-    assert [one["scores"]["judge.score"] for one in edge if one["edge"] == "kept"] == above
-    assert [one["scores"]["judge.score"] for one in edge if one["edge"] == "removed"] == below
-    assert {one["reason"] for one in edge if one["edge"] == "removed"} == {"low_quality"}
-    assert all(one["url"].startswith("https://h") and "note <b>" in one["excerpt"] for one in edge)
+    wrong_folder = bias("--step", "judge", "--terms", judged.folder / "tems")
+    assert (wrong_folder.code, f"Did you mean {terms}?" in wrong_folder.err) == (2, True)
+    assert "no file that ends with .txt" in bias("--step", "judge", "--terms", judged.store / "runs").err
 
 
-def test_a_step_without_a_score_shows_some_of_both_sides(ask, everything):
-    """And says that they are sampled; another column may order them."""
-    result = ask("--step", "heuristics", "--edge", "1", "--json", recipe=everything.project.recipe)
-    assert [one["edge"] for one in result.edge] == ["kept", "removed"]
+def test_the_edge_has_the_documents_nearest_to_the_cutoff(bias):
+    """The edge lists both sides, nearest first, with score, reason, URL and excerpt; withheld documents
+    are left out.
+    """
+    edge = bias("--step", "judge", "--edge", "4", "--json").edge
+    scores = sorted(
+        float(entry["text"].split()[0])
+        for _, entry in documents()
+        if entry["text"][0].isdigit() and entry["text"] != SECRET
+    )
+    above, below = (
+        [score for score in scores if score >= 0.5][:4],
+        [score for score in reversed(scores) if score < 0.5][:4],
+    )
+    assert [entry["scores"]["judge.score"] for entry in edge if entry["edge"] == "kept"] == above
+    assert [entry["scores"]["judge.score"] for entry in edge if entry["edge"] == "removed"] == below
+    assert {entry["reason"] for entry in edge if entry["edge"] == "removed"} == {"low_quality"}
+    assert all(entry["url"].startswith("https://h") and "note <b>" in entry["excerpt"] for entry in edge)
+
+
+def test_a_step_without_a_score_samples_both_sides(bias, everything):
+    """The command says that they are sampled; --score can order them by another column."""
+    result = bias("--step", "heuristics", "--edge", "1", "--json", recipe=everything.project.recipe)
+    assert [entry["edge"] for entry in result.edge] == ["kept", "removed"]
     assert "both sides sampled by hash" in result.err
-    by = ask(
+    ordered = bias(
         "--step", "heuristics", "--edge", "2", "--score", "signals.words", "--json", recipe=everything.project.recipe
     )
-    assert [*by.edge[0]["scores"]] == ["signals.words"]
+    assert [*ordered.edge[0]["scores"]] == ["signals.words"]
 
 
-def test_what_is_withheld_is_counted_and_never_shown(ask, tmp_path):
-    """In no form."""
+def test_a_withheld_document_is_counted_and_never_shown(bias, tmp_path):
+    """Neither the table, nor JSON, nor the page shows its text or its host."""
     path = tmp_path / "bias.html"
-    result = [ask("--step", "judge", "--edge", "300", *more) for more in ((), ("--json",), ("--html", path))]
-    said = path.read_text() + "".join(one.out + one.err for one in result)
-    assert "unspeakable" not in said
-    assert "hidden.example" not in said
-    assert "1 document is withheld" in result[0].err
+    results = [bias("--step", "judge", "--edge", "300", *more) for more in ((), ("--json",), ("--html", path))]
+    printed = path.read_text() + "".join(result.out + result.err for result in results)
+    assert "unspeakable" not in printed
+    assert "hidden.example" not in printed
+    assert "1 document is withheld" in results[0].err
 
 
-def test_the_page_has_no_markup_but_its_own(ask, tmp_path):
-    """Texts are escaped, nothing is fetched and no script runs; every group and every document is there."""
+def test_the_page_has_only_its_own_markup(bias, tmp_path):
+    """Texts are escaped, nothing is fetched, no script runs, and every document is there."""
     path = tmp_path / "bias.html"
-    result = ask("--step", "judge", "--edge", "3", "--html", path)
+    result = bias("--step", "judge", "--edge", "3", "--html", path)
     assert re.search(rf"{re.escape(str(path))}: \d+ groups, 6 documents", result.out.replace("\n", " "))
     page = path.read_text()
     assert set(re.findall(r"</?([a-z0-9!]+)", page)) <= {
@@ -210,12 +223,12 @@ def test_the_page_has_no_markup_but_its_own(ask, tmp_path):
     assert "default-src 'none'" in page
     assert page.count("<article>") == 6
     assert 'class="loud">source news' in page
-    assert ask("--step", "judge", "--html", tmp_path).code == 2
+    assert bias("--step", "judge", "--html", tmp_path).code == 2
 
 
-def test_escape_sequences_of_a_text_are_shown_and_not_obeyed(ask):
-    """On a terminal too."""
-    result = ask("--step", "judge", "--edge", "2")
+def test_escape_sequences_in_a_text_are_shown_not_executed(bias):
+    """The terminal output has them in escaped form."""
+    result = bias("--step", "judge", "--edge", "2")
     assert "\\x1b[m" in result.out
     assert "\x1b" not in result.out
 
@@ -231,27 +244,27 @@ def test_escape_sequences_of_a_text_are_shown_and_not_obeyed(ask):
         (("--step", "judge", "--score", "judge.word", "--edge", "1"), "has string, not numbers"),
     ],
 )
-def test_a_mistake_is_one_message(ask, words, message):
-    """One message, with the nearest name."""
-    result = ask(*words)
+def test_a_mistake_is_one_message(bias, words, message):
+    """The message suggests the nearest valid name."""
+    result = bias(*words)
     assert result.code == 2
     assert message in result.err
     assert "Traceback" not in result.err
 
 
-def test_a_recipe_that_has_not_run_is_refused(ask, judged, tmp_path):
-    """With the command that runs it."""
-    result = ask("--step", "judge", "--store", tmp_path / "empty")
+def test_a_recipe_that_has_not_run_is_refused(bias, judged, tmp_path):
+    """The message says that the run has not finished."""
+    result = bias("--step", "judge", "--store", tmp_path / "empty")
     assert result.code == 2
     assert "has not finished with the current recipe" in result.err
 
 
-def test_a_run_is_compared_without_its_recipe(ask, judged):
-    """The store alone knows the domains of sources."""
-    words = ("--step", "judge", "--json")
-    assert ask(*words, recipe=f"{judged.store}@judged").groups == ask(*words).groups
+def test_a_run_is_compared_without_its_recipe(bias, judged):
+    """The store alone knows the domain of each source."""
+    options = ("--step", "judge", "--json")
+    assert bias(*options, recipe=f"{judged.store}@judged").groups == bias(*options).groups
 
 
-def test_kinds_of_groups_that_are_unknown_are_named(ask):
-    """With the step or setting that would provide them."""
-    assert "Not known for these documents: language (language: add the step `language`)." in ask("--step", "judge").err
+def test_unknown_kinds_of_groups_are_listed(bias):
+    """The message names the step or setting that would provide them."""
+    assert "Not known for these documents: language (language: add the step `language`)." in bias("--step", "judge").err

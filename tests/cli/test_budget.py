@@ -1,4 +1,4 @@
-"""`gristmill budget` as a user types it."""
+"""`gristmill budget` as a user runs it."""
 
 import json
 from pathlib import Path
@@ -15,36 +15,38 @@ app = typer.Typer()
 app.command(epilog=budget.EXAMPLE)(budget.command)
 
 
-def typed(*arguments):
+def invoke(*arguments):
     return CliRunner().invoke(app, list(arguments))
 
 
-def said(*arguments):
-    done = typed(*arguments, "--json")
+def budget_json(*arguments):
+    done = invoke(*arguments, "--json")
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
 
 
 def test_targets_are_the_published_ratios():
-    """20 tokens a parameter are compute-optimal; the models that gave the others get back what they were trained on."""
-    found = {target["name"]: target for target in said("--params", "7e9")["targets"]}
-    assert found["compute-optimal"]["tokens"] == 140 * 10**9
-    assert found["compute-optimal"]["flops"] == 6 * 7 * 10**9 * 140 * 10**9
-    big = {target["name"]: target["tokens"] for target in said("--params", "405B")["targets"]}
+    """20 tokens per parameter are compute-optimal; published models get the number of tokens that they
+    were trained on.
+    """
+    targets = {target["name"]: target for target in budget_json("--params", "7e9")["targets"]}
+    assert targets["compute-optimal"]["tokens"] == 140 * 10**9
+    assert targets["compute-optimal"]["flops"] == 6 * 7 * 10**9 * 140 * 10**9
+    big = {target["name"]: target["tokens"] for target in budget_json("--params", "405B")["targets"]}
     assert big["as Llama 3 405B"] == pytest.approx(15.6e12, rel=0.001)
-    small = {target["name"]: target["tokens"] for target in said("--params", "8B")["targets"]}
+    small = {target["name"]: target["tokens"] for target in budget_json("--params", "8B")["targets"]}
     assert small["as Llama 3 8B"] == 15 * 10**12
 
 
 @pytest.mark.parametrize(("params", "tokens"), [("7e9", "2T"), ("7B", "2e12"), ("7_000_000_000", "2000B")])
-def test_numbers_may_be_written_in_any_way(params, tokens):
-    """Exponents, units, digits."""
-    assert said("--params", params, "--tokens", tokens) == said("--params", "7B", "--tokens", "2T")
+def test_numbers_accept_exponents_units_and_digits(params, tokens):
+    """All spellings of a number give the same result."""
+    assert budget_json("--params", params, "--tokens", tokens) == budget_json("--params", "7B", "--tokens", "2T")
 
 
 def test_a_requested_number_of_tokens_is_shown_with_the_targets():
-    """In tokens a parameter."""
-    last = said("--params", "1B", "--tokens", "50B")["targets"][-1]
+    """It is also shown as tokens per parameter."""
+    last = budget_json("--params", "1B", "--tokens", "50B")["targets"][-1]
     assert (last["name"], last["tokens_per_param"]) == ("requested", 50)
 
 
@@ -59,65 +61,65 @@ def test_a_requested_number_of_tokens_is_shown_with_the_targets():
     ],
 )
 def test_a_width_is_guessed_from_models_of_that_size(params, width, model):
-    """And what is guessed from which model is said, with the way to say better."""
-    found = said("--params", params)["embedding"]
-    assert found["width"] == width
-    assert found["width_guessed_from"] == model
-    shown = " ".join(typed("--params", params).stdout.split())
+    """The output names the model that the guess comes from and the option that replaces it."""
+    embedding = budget_json("--params", params)["embedding"]
+    assert embedding["width"] == width
+    assert embedding["width_guessed_from"] == model
+    shown = " ".join(invoke("--params", params).stdout.split())
     assert f"The width is a guess: that of {model}, the published model nearest to" in shown
     assert "Give yours with --width" in shown
 
 
 def test_embeddings_are_vocabulary_times_width():
-    """Twice that untied: 128K x 4096 is 524M parameters."""
-    tied = said("--params", "7B", "--width", "4096", "--vocab", "128000")["embedding"]
-    untied = said("--params", "7B", "--width", "4096", "--vocab", "128k", "--untied")["embedding"]
+    """Untied embeddings are twice that: 128K x 4096 is 524M parameters."""
+    tied = budget_json("--params", "7B", "--width", "4096", "--vocab", "128000")["embedding"]
+    untied = budget_json("--params", "7B", "--width", "4096", "--vocab", "128k", "--untied")["embedding"]
     assert tied["params"] == 128_000 * 4096 == untied["params"] // 2
     assert untied["share"] == pytest.approx(2 * tied["share"])
     assert tied["width_guessed_from"] is None
 
 
 def test_days_are_flops_over_the_speed_of_all_gpus():
-    """One GPU that does all of it in a day, at half its peak."""
+    """One GPU at half its peak does all of the work in one day; four take a quarter of it."""
     flops = 6 * 10**9 * 20 * 10**9
     peak = str(2 * flops // 86400)
-    one = said("--params", "1B", "--gpus", "1", "--flops-per-gpu", peak, "--mfu", "0.5")["targets"][0]
-    four = said("--params", "1B", "--gpus", "4", "--flops-per-gpu", peak, "--mfu", "0.5")["targets"][0]
+    one = budget_json("--params", "1B", "--gpus", "1", "--flops-per-gpu", peak, "--mfu", "0.5")["targets"][0]
+    four = budget_json("--params", "1B", "--gpus", "4", "--flops-per-gpu", peak, "--mfu", "0.5")["targets"][0]
     assert one["days"] == pytest.approx(1, rel=1e-6)
     assert four["days"] == pytest.approx(0.25, rel=1e-6)
-    assert said("--params", "1B")["targets"][0]["days"] is None
+    assert budget_json("--params", "1B")["targets"][0]["days"] is None
 
 
-def test_epochs_are_over_the_tokens_of_a_manifest(tmp_path):
-    """All that its groups have, drawn or not."""
+def test_epochs_count_the_tokens_of_a_manifest(tmp_path):
+    """All tokens of its groups count, drawn or not."""
     mixed(tmp_path, catalogue({"crawl": (600_000, 2), "wiki": (400_000, 1)}))
-    found = said("--params", "1M", "--corpus", str(tmp_path / "manifest.json"), "--vocab", "1000")
-    assert found["corpus_tokens"] == 10**6
-    assert found["targets"][0]["epochs"] == 20
-    shown = typed("--params", "1M", "--vocab", "1k", "--corpus", str(tmp_path)).stdout
+    result = budget_json("--params", "1M", "--corpus", str(tmp_path / "manifest.json"), "--vocab", "1000")
+    assert result["corpus_tokens"] == 10**6
+    assert result["targets"][0]["epochs"] == 20
+    shown = invoke("--params", "1M", "--vocab", "1k", "--corpus", str(tmp_path)).stdout
     assert "epochs" in shown
     assert "1.00M tokens" in shown
 
 
-def test_a_corpus_brings_its_vocabulary(tmp_path):
-    """Unless --vocab gives another one."""
+def test_a_corpus_sets_the_vocabulary(tmp_path):
+    """--vocab overrides it."""
     mixed(tmp_path, catalogue({"crawl": (600_000, 2)}))
     known = json.loads((tmp_path / "manifest.json").read_text())["tokenizer"]["vocab_size"]
     options = ("--params", "10M", "--corpus", str(tmp_path))
-    assert said(*options)["embedding"]["vocab"] == known != 128_000
-    assert said(*options, "--vocab", "500")["embedding"]["vocab"] == 500
-    assert said("--params", "1B")["embedding"]["vocab"] == 128_000
+    assert budget_json(*options)["embedding"]["vocab"] == known != 128_000
+    assert budget_json(*options, "--vocab", "500")["embedding"]["vocab"] == 500
+    assert budget_json("--params", "1B")["embedding"]["vocab"] == 128_000
 
 
-def test_a_vocabulary_larger_than_the_model_is_told():
-    """With a guessed width it is said; with the user's own it is an error."""
-    assert "use a smaller --vocab" in typed("--params", "10M").stdout
+def test_a_vocabulary_larger_than_the_model_is_reported():
+    """It is a hint when the width is a guess, and an error when the user gave the width."""
+    assert "use a smaller --vocab" in invoke("--params", "10M").stdout
     with pytest.raises(UserError, match=r"128,000 tokens at width 4,096.*Correct --params, --vocab or --width"):
         budget.command(params="100M", width="4096")
 
 
 @pytest.mark.parametrize(
-    ("given", "result"),
+    ("options", "message"),
     [
         ({"params": "7x"}, "--params: nothing can be computed.*7B|100B"),
         ({"params": "0"}, "--params 0 is out of range"),
@@ -131,14 +133,14 @@ def test_a_vocabulary_larger_than_the_model_is_told():
         ({"params": "7B", "corpus": "no.json"}, "no.json does not exist"),
     ],
 )
-def test_a_wrong_number_is_refused_with_its_option(given, result):
-    """Fact, consequence, fix."""
-    with pytest.raises(UserError, match=result):
-        budget.command(**given)
+def test_an_invalid_number_is_refused_with_its_option(options, message):
+    """The message has the fact, the consequence and the fix."""
+    with pytest.raises(UserError, match=message):
+        budget.command(**options)
 
 
-def test_a_recipe_stands_for_its_latest_shards(tmp_path, monkeypatch):
-    """So does STORE@RECIPE; for a recipe without shards, the message has the command that makes them."""
+def test_a_recipe_means_its_latest_shards(tmp_path, monkeypatch):
+    """STORE@RECIPE does too; for a recipe without shards, the message has the command that makes them."""
     monkeypatch.chdir(tmp_path)
     Path("r.yaml").write_text(
         "recipe: mine\nstore: ./kept\nsources: {a: {kind: text, read: {format: jsonl, paths: [a.jsonl]}}}\nsteps: []\n"
@@ -148,10 +150,12 @@ def test_a_recipe_stands_for_its_latest_shards(tmp_path, monkeypatch):
     folder = tmp_path / "kept/shards/mine/latest"
     folder.mkdir(parents=True)
     mixed(folder, catalogue({"crawl": (600_000, 2)}))
-    by_folder = said("--params", "10M", "--corpus", str(folder))
+    by_folder = budget_json("--params", "10M", "--corpus", str(folder))
     assert by_folder["corpus_tokens"] > 0
     assert (
-        said("--params", "10M", "--corpus", "r.yaml") == by_folder == said("--params", "10M", "--corpus", "kept@mine")
+        budget_json("--params", "10M", "--corpus", "r.yaml")
+        == by_folder
+        == budget_json("--params", "10M", "--corpus", "kept@mine")
     )
     Path("notes.txt").write_text("no manifest")
     with pytest.raises(UserError, match=r"notes.txt is not JSON .* Name the manifest.json"):

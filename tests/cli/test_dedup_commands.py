@@ -1,4 +1,4 @@
-"""Deduplication as a user meets it: verdicts through the engine, clusters side by side, an index for later."""
+"""Deduplication as a user sees it: verdicts through the engine, clusters side by side, an index for later runs."""
 
 import json
 import sys
@@ -16,14 +16,14 @@ STEPS = "  - url_dedup\n  - exact_dedup\n  - near_dedup: {scope: global}\n"
 
 
 @pytest.fixture
-def typed(monkeypatch, capfd):
+def run_command(monkeypatch, capfd):
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["gristmill", *map(str, arguments)])
         monkeypatch.setenv("NO_COLOR", "1")
         with pytest.raises(SystemExit) as ended:
             main()
-        said = capfd.readouterr()
-        return SimpleNamespace(code=ended.value.code or 0, out=said.out, err=said.err)
+        output = capfd.readouterr()
+        return SimpleNamespace(code=ended.value.code or 0, out=output.out, err=output.err)
 
     return run
 
@@ -43,92 +43,94 @@ def write(project, texts, files=3):
 
 
 def verdicts(mill, run):
-    """By the document's own name: reason and the name of its keeper."""
+    """Map each document's key to its reason, the key of its keeper and its chain length."""
     from gristmill.query.documents.documents import rows
 
-    found = list(rows(run, None, None, None))
-    name = {row.fields["doc_id"]: row.fields["locator"].split("#")[1] for row in found}
+    documents = list(rows(run, None, None, None))
+    keys = {row.fields["doc_id"]: row.fields["locator"].split("#")[1] for row in documents}
     return {
-        name[row.fields["doc_id"]]: (row.reason, name.get(row.columns["cluster"]), row.columns["chain"])
-        for row in found
+        keys[row.fields["doc_id"]]: (row.reason, keys.get(row.columns["cluster"]), row.columns["chain"])
+        for row in documents
     }
 
 
 @pytest.mark.slow
 def test_workers_and_part_sizes_change_no_verdict(project):
-    """The same documents in other parts and with another number of workers: the same keepers."""
+    """The same documents in other parts and with another number of workers have the same keepers."""
     texts = families(6, 40)
     texts += texts[:3]
-    seen = []
+    results = []
     write(project, texts)
     for workers, part_bytes in ((1, "1MB"), (2, "4KB")):
         project.write_recipe(STEPS, read=", fields: {key: id}")
         project.recipe.write_text(project.recipe.read_text().replace("part_bytes: 4KB", f"part_bytes: {part_bytes}"))
         store = str(project.folder / f"store-{workers}")
-        seen.append(verdicts(project.mill(store=store), project.run(workers, store=store)))
-    assert seen[0] == seen[1]
-    reasons = [reason for reason, _, _ in seen[0].values()]
+        results.append(verdicts(project.mill(store=store), project.run(workers, store=store)))
+    assert results[0] == results[1]
+    reasons = [reason for reason, _, _ in results[0].values()]
     assert reasons.count("duplicate_text") == len(texts) - len(set(texts))
     assert reasons.count("near_duplicate") > 10
 
 
-def test_clusters_are_shown_and_an_index_is_used(project, typed, tmp_path):
-    """Run, look at clusters, index the corpus, and compare a new snapshot with it."""
+def test_clusters_are_shown_and_an_index_is_used(project, run_command, tmp_path):
+    """A user runs, inspects clusters, indexes the corpus and compares a new snapshot with the index."""
     texts = families(7, 30)
     write(project, texts)
     project.write_recipe(STEPS, read=", fields: {key: id}")
     project.run()
-    shown = typed("inspect", project.recipe, "--clusters", "-n", "2")
+    shown = run_command("inspect", project.recipe, "--clusters", "-n", "2")
     assert shown.code == 0, shown.err
     assert "documents in a cluster" in shown.out
     assert "links to the keeper" in shown.out
     assert "kept:" in shown.out
-    clusters = [json.loads(line) for line in typed("inspect", project.recipe, "--clusters", "--json").out.splitlines()]
+    clusters = [
+        json.loads(line) for line in run_command("inspect", project.recipe, "--clusters", "--json").out.splitlines()
+    ]
     assert clusters[0]["size"] == max(cluster["size"] for cluster in clusters)
     assert clusters[0]["members"][0]["similarity"][0] >= 0.8
     index = tmp_path / "indexes" / "first"
-    made = typed("index", project.recipe, index, "--json")
-    assert made.code == 0, made.err
-    assert json.loads(made.out)["documents"] > 20
-    assert typed("index", project.recipe, index).code == 2
+    indexed = run_command("index", project.recipe, index, "--json")
+    assert indexed.code == 0, indexed.err
+    assert json.loads(indexed.out)["documents"] > 20
+    assert run_command("index", project.recipe, index).code == 2
     write(project, [texts[0] + " and more", "quite another text about something that nobody wrote before now"], 1)
     project.write_recipe(f"  - known_dedup: {{indexes: ['{index}']}}\n", read=", fields: {key: id}")
     run = project.run()
     assert run.states["all/known_dedup"].metrics["dropped"] == {"known_near_duplicate": 1}
 
 
-def test_what_cannot_be_shown_is_said(project, typed):
-    """A recipe without clusters, options that do not go together, a recipe that did not run."""
+def test_unavailable_clusters_and_indexes_are_reported(project, run_command):
+    """This holds for a recipe without clusters, options that exclude each other, and a recipe that did not run."""
     project.write_recipe("  - stagebox.length\n")
-    assert "has no near_dedup step" in typed("index", project.recipe, "x").err
+    assert "has no near_dedup step" in run_command("index", project.recipe, "x").err
     project.run()
-    assert "no step that makes clusters" in typed("inspect", project.recipe, "--clusters").err
+    assert "no step that makes clusters" in run_command("inspect", project.recipe, "--clusters").err
     project.write_recipe(STEPS, read=", fields: {key: id}")
-    both = typed("inspect", project.recipe, "--clusters", "--dropped")
+    both = run_command("inspect", project.recipe, "--clusters", "--dropped")
     assert both.code == 2
     assert "can only be combined with" in both.err
-    assert "did not run yet" in typed("index", project.recipe, "x").err
+    assert "did not run yet" in run_command("index", project.recipe, "x").err
 
 
-def test_a_plan_tells_the_s_curve_in_short_and_draws_it_where_asked(project, typed):
-    """The probability of a comparison at the threshold, before any work; a plan is not filled with it."""
+def test_a_plan_summarises_the_s_curve_and_draws_it_with_explain(project, run_command):
+    """The plan states the probability of a comparison at the threshold before any work starts."""
     project.write_recipe(STEPS)
-    shown = typed("plan", project.recipe).out
+    shown = run_command("plan", project.recipe).out
     assert "half of the pairs with Jaccard 0.68" in shown
     assert "92.35%" in shown
     assert "##" not in shown
-    drawn = typed("plan", project.recipe, "--explain").out
+    drawn = run_command("plan", project.recipe, "--explain").out
     assert "14 bands x 8 rows = 112 hashes" in drawn
     assert "##  <- verify_jaccard" in drawn
 
 
-def test_differences_stand_out_and_equal_stretches_are_short():
-    """Each side shows its own words; what is equal is left out but for its edges."""
-    one = " ".join(f"w{n}" for n in range(200))
-    left, right = side_by_side(one.replace("w100", "left"), one.replace("w100", "right"), False)
+def test_differences_are_shown_and_equal_passages_are_shortened():
+    """Each side shows its own words; equal words are left out except near a difference."""
+    text = " ".join(f"w{n}" for n in range(200))
+    left, right = side_by_side(text.replace("w100", "left"), text.replace("w100", "right"), False)
     assert "left" in left.plain
     assert "right" in right.plain
     assert "equal words" in left.plain
-    assert len(left.plain) < len(one)
-    whole, _ = side_by_side(one, one + " end", True)
-    assert whole.plain.split() == one.split()
+    assert len(left.plain) < len(text)
+    whole, _ = side_by_side(text, text + " end", True)
+    assert whole.plain.split() == text.split()

@@ -1,4 +1,4 @@
-"""What the demo counts of what scrub replaced."""
+"""How the demo scores the values that scrub replaced."""
 
 import pytest
 
@@ -9,7 +9,7 @@ PAGE = "https://mill.example/written"
 
 
 @pytest.mark.parametrize(
-    ("plants", "good", "wrong", "beside"),
+    ("plants", "good", "wrong", "unknown"),
     [
         ({"email": [Plant(PAGE)], "empty_file": [Plant(path="code/a.py")]}, [], 0, {"notes email": 1}),
         ({"secret": [Plant(PAGE)]}, [], 1, {"notes email": 1}),
@@ -17,8 +17,8 @@ PAGE = "https://mill.example/written"
         ({}, [], 0, {"crawl email": 1, "notes email": 1}),
     ],
 )
-def test_a_value_is_wrong_in_a_page_that_is_known_to_hold_none(everything, plants, good, wrong, beside):
-    """And only told, where the truth says nothing about the document."""
+def test_a_replacement_is_wrong_in_a_page_known_to_hold_no_value(everything, plants, good, wrong, unknown):
+    """Where the ground truth does not cover the document, the replacement is only counted."""
     truth = Truth(seed=0, scale=1, good=good)
     truth.plants.update(plants)
-    assert count_replaced(everything.run, truth) == ({"email": wrong, "ip_address": 0, "secret": 0}, beside)
+    assert count_replaced(everything.run, truth) == ({"email": wrong, "ip_address": 0, "secret": 0}, unknown)

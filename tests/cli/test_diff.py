@@ -1,4 +1,4 @@
-"""What changed between two versions is what a plain comparison of all their documents finds."""
+"""The diff of two versions equals a plain comparison of all their documents."""
 
 import json
 import random
@@ -34,7 +34,7 @@ def run(project, chars, read="", steps=STEPS):
 
 @pytest.fixture(scope="module")
 def versions(tmp_path_factory, in_this_process):
-    """Four of one store: another threshold, another cut of the same files, and a file that came for one that went."""
+    """Four versions in one store: two thresholds, another part size, and one input file replaced by another."""
     project = Project(tmp_path_factory.mktemp("diff"))
     write(project, "a", 1)
     write(project, "b", 2)
@@ -49,15 +49,15 @@ def versions(tmp_path_factory, in_this_process):
 
 
 def verdicts(project, name):
-    """Id -> (step, reason) of every document, one after the other."""
-    seen = see(project.mill().store, project.hashes[name])
-    return {row.fields["doc_id"]: (row.step, row.reason) for row in documents.rows(seen, None, None, None)}
+    """Map the id of every document to its (step, reason)."""
+    view = see(project.mill().store, project.hashes[name])
+    return {row.fields["doc_id"]: (row.step, row.reason) for row in documents.rows(view, None, None, None)}
 
 
-def result(say, project, one, other, *more):
-    said = say("diff", project.store, project.hashes[one], project.hashes[other], "--json", *more)
-    assert said.code == 0, said.err
-    return json.loads(said.out)
+def diff_json(say, project, before, after, *options):
+    output = say("diff", project.store, project.hashes[before], project.hashes[after], "--json", *options)
+    assert output.code == 0, output.err
+    return json.loads(output.out)
 
 
 @pytest.mark.parametrize(
@@ -71,91 +71,95 @@ def result(say, project, one, other, *more):
         ("files", "cut"),
     ],
 )
-def test_what_came_and_went_is_what_a_plain_comparison_finds(versions, say, one, other):
-    """By id, with the step and reason that keeps each out of the other; whether parts are shared or not."""
+def test_added_and_removed_documents_equal_a_plain_comparison(versions, say, one, other):
+    """Each document has the step and reason that keeps it out of the other version, whether parts are shared or not."""
     before, now = verdicts(versions, one), verdicts(versions, other)
-    found = result(say, versions, one, other, "-n", "1000")
+    diff = diff_json(say, versions, one, other, "-n", "1000")
     kept = [{doc_id for doc_id, (step, _) in some.items() if step is None} for some in (before, now)]
     for side, ids, elsewhere in (("came", kept[1] - kept[0], before), ("went", kept[0] - kept[1], now)):
         causes = Counter(elsewhere.get(doc_id, ("-", ABSENT)) for doc_id in ids)
-        assert found[side]["documents"] == len(ids)
-        assert {(c["step"], c["reason"]): c["documents"] for c in found[side]["causes"]} == dict(causes)
-        assert {sample["doc_id"] for sample in found[side]["samples"]} == {doc_id.hex() for doc_id in ids}
-        assert sum(language["documents"] for language in found[side]["languages"]) == len(ids)
-        for sample in found[side]["samples"]:
+        assert diff[side]["documents"] == len(ids)
+        assert {(c["step"], c["reason"]): c["documents"] for c in diff[side]["causes"]} == dict(causes)
+        assert {sample["doc_id"] for sample in diff[side]["samples"]} == {doc_id.hex() for doc_id in ids}
+        assert sum(language["documents"] for language in diff[side]["languages"]) == len(ids)
+        for sample in diff[side]["samples"]:
             assert sample["url"].startswith("https://mill.example/")
             assert sample["text"]
     both = [doc_id for doc_id in before.keys() & now.keys() if before[doc_id][0] and now[doc_id][0]]
     moved = Counter((" ".join(before[one]), " ".join(now[one])) for one in both if before[one] != now[one])
-    assert {(c["before"], c["now"]): c["documents"] for c in found["dropped_otherwise"]} == dict(moved)
-    (source,) = found["sources"].values()
+    assert {(c["before"], c["now"]): c["documents"] for c in diff["dropped_otherwise"]} == dict(moved)
+    (source,) = diff["sources"].values()
     assert source["kept"] == [len(kept[0]), len(kept[1])]
     assert source["matched_by"] == "doc_id"
 
 
 def test_the_cases_are_not_empty(versions, say):
-    """Documents come and go in them, for verdicts and for inputs."""
-    assert result(say, versions, "first", "stricter")["went"]["documents"] > 5
-    assert result(say, versions, "stricter", "cut")["came"]["documents"] == 0
-    files = result(say, versions, "stricter", "files")
+    """Documents are added and removed in them, because of verdicts and because of inputs."""
+    assert diff_json(say, versions, "first", "stricter")["went"]["documents"] > 5
+    assert diff_json(say, versions, "stricter", "cut")["came"]["documents"] == 0
+    files = diff_json(say, versions, "stricter", "files")
     assert ABSENT in {cause["reason"] for side in ("came", "went") for cause in files[side]["causes"]}
-    assert len(result(say, versions, "first", "stricter", "-n", "2")["went"]["samples"]) == 2
+    assert len(diff_json(say, versions, "first", "stricter", "-n", "2")["went"]["samples"]) == 2
 
 
 def test_changes_of_the_recipe_and_of_the_inputs_are_named(versions, say):
-    """Field by field, and by file; a version and its parent need one name."""
-    found = result(say, versions, "first", "stricter")
-    assert found["changes"] == {"all/longer_than": ["config.chars: 12 -> 25"]}
-    said = say("diff", f"{versions.store}@{versions.hashes['files']}", "--json")
-    assert json.loads(said.out)["before"]["version"] == versions.hashes["cut"]
-    assert json.loads(said.out)["changes"]["notes/ingest"] == ["input: c.jsonl is new", "input: b.jsonl is gone"]
+    """Recipe changes are listed by field and input changes by file; to compare with the parent, one
+    version is enough.
+    """
+    diff = diff_json(say, versions, "first", "stricter")
+    assert diff["changes"] == {"all/longer_than": ["config.chars: 12 -> 25"]}
+    output = say("diff", f"{versions.store}@{versions.hashes['files']}", "--json")
+    assert json.loads(output.out)["before"]["version"] == versions.hashes["cut"]
+    assert json.loads(output.out)["changes"]["notes/ingest"] == ["input: c.jsonl is new", "input: b.jsonl is gone"]
 
 
 def test_layers_that_both_versions_share_are_not_read(versions, say, monkeypatch):
-    """Documents, languages of what stays, scores of what did not change: only verdicts are opened."""
+    """Only verdicts are opened: not documents, nor the languages and scores that did not change."""
     read = Counter()
-    plain = documents.open_parts.__globals__["PartReader"].read
+    original = documents.open_parts.__globals__["PartReader"].read
 
     def counting(reader, columns):
         read.update(columns)
-        return plain(reader, columns)
+        return original(reader, columns)
 
     monkeypatch.setattr(documents.open_parts.__globals__["PartReader"], "read", counting)
-    found = result(say, versions, "stricter", "cut", "-n", "0")
+    diff = diff_json(say, versions, "stricter", "cut", "-n", "0")
     assert read["doc_id"] > 0
     read.clear()
-    found = result(say, versions, "first", "stricter", "-n", "0")
-    assert found["went"]["documents"] > 0
+    diff = diff_json(say, versions, "first", "stricter", "-n", "0")
+    assert diff["went"]["documents"] > 0
     assert not {"doc_id", "url", "text"} & set(read)
     read.clear()
-    same = result(say, versions, "first", "first", "-n", "0")
+    same = diff_json(say, versions, "first", "first", "-n", "0")
     assert same["same"] is True
     assert not read
 
 
-def test_columns_that_moved_have_the_quartiles_of_the_kept(versions, say, monkeypatch):
-    """The distance is that of all kept documents; a sample of rows says nearly the same."""
-    found = {shift["column"]: shift for shift in result(say, versions, "first", "stricter")["shifts"]}
-    shift = found["all/length.chars"]
+def test_shifted_columns_have_the_quartiles_of_kept_documents(versions, say, monkeypatch):
+    """The distance covers all kept documents; a sample of rows gives nearly the same."""
+    by_column = {shift["column"]: shift for shift in diff_json(say, versions, "first", "stricter")["shifts"]}
+    shift = by_column["all/length.chars"]
     kept = []
     for name in ("first", "stricter"):
-        seen = see(versions.mill().store, versions.hashes[name])
-        rows = [row for row in documents.rows(seen, None, None, None) if row.step is None]
+        view = see(versions.mill().store, versions.hashes[name])
+        rows = [row for row in documents.rows(view, None, None, None) if row.step is None]
         kept.append(np.sort([len(row.text) for row in rows]).astype(float))
     below = [[(some <= value).mean() for value in np.concatenate(kept)] for some in kept]
     assert shift["distance"] == pytest.approx(np.abs(np.array(below[0]) - below[1]).max())
     assert shift["now"][1] == kept[1][(len(kept[1]) - 1) // 2]
     assert shift["rows"] == [len(kept[0]), len(kept[1])]
-    assert result(say, versions, "stricter", "cut")["shifts"] == []
+    assert diff_json(say, versions, "stricter", "cut")["shifts"] == []
     monkeypatch.setattr(shifts, "MOST_ROWS", 60)
-    sampled = {one["column"]: one for one in result(say, versions, "first", "stricter")["shifts"]}["all/length.chars"]
+    sampled = {entry["column"]: entry for entry in diff_json(say, versions, "first", "stricter")["shifts"]}[
+        "all/length.chars"
+    ]
     assert sampled["every"] == 2
     assert sampled["rows"][0] < 0.7 * shift["rows"][0]
     assert abs(sampled["distance"] - shift["distance"]) < 0.2
 
 
 def test_other_input_files_are_matched_by_url(versions, say, tmp_path, in_this_process):
-    """No id is in both: a second project read the same pages from files of other names; without URLs none."""
+    """The projects share no id: the second one read the same pages from renamed files. Without URLs nothing matches."""
     other = Project(tmp_path)
     write(other, "a", 1)
     write(other, "b", 2)
@@ -164,45 +168,45 @@ def test_other_input_files_are_matched_by_url(versions, say, tmp_path, in_this_p
         path.rename(path.with_name(f"2026-{name}.jsonl"))
     version = run(other, "25")
     named = [f"{versions.store}@{versions.hashes['first']}", f"{other.store}@{version}"]
-    found = json.loads(say("diff", *named, "--json").out)
-    assert found["sources"]["notes"]["matched_by"] == "url"
-    same = result(say, versions, "first", "stricter")
-    assert [found[side]["documents"] for side in ("came", "went")] == [
+    diff = json.loads(say("diff", *named, "--json").out)
+    assert diff["sources"]["notes"]["matched_by"] == "url"
+    same = diff_json(say, versions, "first", "stricter")
+    assert [diff[side]["documents"] for side in ("came", "went")] == [
         same[side]["documents"] for side in ("came", "went")
     ]
     assert "matched by URL" in say("diff", *named).out
     for path in (other.folder / "in").iterdir():
         path.write_text(path.read_text().replace('"url"', '"link"'))
     named[1] = f"{other.store}@{run(other, '25')}"
-    found = json.loads(say("diff", *named, "--json").out)
-    assert found["sources"]["notes"]["matched_by"] == "nothing"
-    assert found["came"]["documents"] == found["sources"]["notes"]["kept"][1]
+    diff = json.loads(say("diff", *named, "--json").out)
+    assert diff["sources"]["notes"]["matched_by"] == "nothing"
+    assert diff["came"]["documents"] == diff["sources"]["notes"]["kept"][1]
 
 
-def test_tokens_of_groups_and_phases(everything, say):
-    """As the manifest has them; of a version with itself both sides are the same."""
+def test_tokens_of_groups_equal_the_manifest(everything, say):
+    """Comparing a version with itself shows the same tokens on both sides."""
     project = everything.project
-    said = say("diff", f"{project.store}@v1", f"{project.store}@everything", "--json")
-    assert said.code == 0, said.err
-    entries = json.loads(said.out)["tokens"]
+    output = say("diff", f"{project.store}@v1", f"{project.store}@everything", "--json")
+    assert output.code == 0, output.err
+    entries = json.loads(output.out)["tokens"]
     assert {entry["group"] for entry in entries} == {"crawl/A", "notes/A"}
     for entry in entries:
         assert entry["before"] == entry["now"]
         assert entry["now"]["drawn"] > 0
 
 
-def test_the_answer_for_people(versions, say):
-    """All parts of it, on one page."""
-    said = say("diff", versions.recipe, versions.hashes["first"], versions.hashes["stricter"])
-    assert said.code == 0, said.err
+def test_the_text_output_has_every_section(versions, say):
+    """It shows changes, counts, causes and shifted columns."""
+    output = say("diff", versions.recipe, versions.hashes["first"], versions.hashes["stricter"])
+    assert output.code == 0, output.err
     for wanted in ("config.chars: 12 -> 25", "kept B", "documents removed.", "all/longer_than", "all/length.chars"):
-        assert wanted in said.out
+        assert wanted in output.out
     same = say("diff", versions.recipe, versions.hashes["first"], versions.hashes["first"])
     assert "the same version" in same.out
 
 
 @pytest.mark.parametrize(
-    ("typed", "result"),
+    ("command", "message"),
     [
         ("diff", "requires A B"),
         ("diff STORE", "so it does not name one"),
@@ -216,32 +220,32 @@ def test_the_answer_for_people(versions, say):
         ("diff STORE@FIRST STORE@FIRST -n -1", "-n"),
     ],
 )
-def test_mistakes(versions, say, typed, result):
-    """One message with the fix, and exit code 2."""
+def test_mistakes_are_one_message(versions, say, command, message):
+    """The message has the fix, and the exit code is 2."""
     words = {"STORE": str(versions.store), "RECIPE": str(versions.recipe), "FIRST": versions.hashes["first"]}
-    for word, meant in words.items():
-        typed = typed.replace(word, meant)
-    said = say(*typed.split())
-    assert said.code == 2
-    assert result in said.err
-    assert "Traceback" not in said.err
+    for word, value in words.items():
+        command = command.replace(word, value)
+    output = say(*command.split())
+    assert output.code == 2
+    assert message in output.err
+    assert "Traceback" not in output.err
 
 
-def test_a_version_whose_datasets_are_gone_is_told(versions, say, tmp_path):
-    """No traceback: what is missing, and what to do."""
+def test_a_version_whose_datasets_are_gone_is_refused(versions, say, tmp_path):
+    """The message says what is missing, without a traceback."""
     copy = tmp_path / "store"
     shutil.copytree(versions.store, copy)
     say("gc", copy)
-    said = say("diff", copy, versions.hashes["first"], versions.hashes["files"])
-    assert said.code == 2
-    assert "gc removed it" in said.err
+    output = say("diff", copy, versions.hashes["first"], versions.hashes["files"])
+    assert output.code == 2
+    assert "gc removed it" in output.err
 
 
-def test_two_files_of_one_recipe_are_not_called_the_same(versions, say, tmp_path):
-    """Each stands for the newest run of its name, which is one and the same."""
+def test_two_recipe_files_with_one_name_are_not_compared(versions, say, tmp_path):
+    """Each file means the newest run of its recipe name, so both would be the same run."""
     other = versions.folder / "other.yaml"
     other.write_text(versions.recipe.read_text().replace("25", "12"))
-    said = say("diff", versions.recipe, other)
-    assert said.code == 2
-    assert "both name the recipe project" in said.err
-    assert "so nothing was compared. Name two versions" in said.err
+    output = say("diff", versions.recipe, other)
+    assert output.code == 2
+    assert "both name the recipe project" in output.err
+    assert "so nothing was compared. Name two versions" in output.err

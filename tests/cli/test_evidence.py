@@ -1,4 +1,6 @@
-"""What a user sees of decontamination: evidence with both texts, the items that were met, the life of a document."""
+"""What a user sees of decontamination: evidence with both texts, the items that were found, the
+lineage of a document.
+"""
 
 import json
 import re
@@ -37,36 +39,36 @@ PAGES = {"part": f"Kept é {ITEMS[2]['q']} ü kept", "only": ITEMS[2]["q"], "cle
 
 @pytest.fixture(scope="module")
 def flagged(tmp_path_factory):
-    """Two routes that each drop or cut, and the run of them."""
-    made = Project(tmp_path_factory.mktemp("flagged"))
-    (made.folder / "in").mkdir()
+    """A project with two routes, one that drops and one that cuts, after its run."""
+    project = Project(tmp_path_factory.mktemp("flagged"))
+    (project.folder / "in").mkdir()
     for name, texts in (("notes", NOTES), ("pages", PAGES)):
         lines = [json.dumps({"id": key, "text": text}) for key, text in texts.items()]
-        (made.folder / "in" / f"{name}.jsonl").write_text("\n".join(lines))
+        (project.folder / "in" / f"{name}.jsonl").write_text("\n".join(lines))
     bare = {"id": "bare", "q": "Why so?", "a": ""}
-    write_suite(made.folder / "evals", {"first": ITEMS[:2], "second": [*ITEMS[2:], bare]})
-    write_suite(made.folder / "more", {"third": [LATER]})
-    made.recipe.write_text(RECIPE)
-    made.run()
-    return made
+    write_suite(project.folder / "evals", {"first": ITEMS[:2], "second": [*ITEMS[2:], bare]})
+    write_suite(project.folder / "more", {"third": [LATER]})
+    project.recipe.write_text(RECIPE)
+    project.run()
+    return project
 
 
-def rows_of(said):
-    return {row["locator"].rpartition("#")[2]: row for row in map(json.loads, said.out.splitlines())}
+def rows_of(output):
+    return {row["locator"].rpartition("#")[2]: row for row in map(json.loads, output.out.splitlines())}
 
 
 def test_evidence_has_both_texts(flagged, say):
-    """Only documents with items in them; every flag with its passage, and the item with its texts."""
+    """Only documents that contain items are listed; every flag has its passage and the text of its item."""
     rows = rows_of(say("inspect", flagged.recipe, "--evidence", "--json"))
     assert len(rows) == 6
     for row in rows.values():
         for flag in row["evidence"]:
             texts = {**NOTES, **PAGES}.values()
             assert any(flag["passage"] == text.encode()[flag["start"] : flag["stop"]].decode() for text in texts)
-            assert flag["text"] == next(one["q"] for one in (*ITEMS, LATER) if one["id"] == flag["item"]["id"])
+            assert flag["text"] == next(item["q"] for item in (*ITEMS, LATER) if item["id"] == flag["item"]["id"])
             assert flag["piece"] == "question"
     flags = [flag for row in rows.values() for flag in row["evidence"]]
-    assert {(one["benchmark"], one["item"]["id"], one["rule"], one["whole"]) for one in flags} == {
+    assert {(item["benchmark"], item["item"]["id"], item["rule"], item["whole"]) for item in flags} == {
         ("first", "i0", "ngram", True),
         ("first", "i0", "ngram", False),
         ("first", "i1", "ngram", False),
@@ -77,20 +79,22 @@ def test_evidence_has_both_texts(flagged, say):
 
 
 def test_evidence_marks_the_words_that_agree(flagged, say):
-    """Between [* and *] in a pipe, one text below the other; what was changed stands outside."""
-    said = say("inspect", flagged.recipe, "--evidence", "--grep", "OTHERWISE|otherwise")
-    assert said.code == 0
-    assert "first i1: 88% of the question, fuzzy" in said.out
-    (passage,) = re.findall(r"^document, bytes [\d,]+ to [\d,]+: (.*)$", said.out, re.M)
-    (question,) = re.findall(r"^question: (.*)$", said.out, re.M)
+    """In a pipe, matching words are between [* and *], and the texts are below each other; changed words
+    are outside.
+    """
+    output = say("inspect", flagged.recipe, "--evidence", "--grep", "OTHERWISE|otherwise")
+    assert output.code == 0
+    assert "first i1: 88% of the question, fuzzy" in output.out
+    (passage,) = re.findall(r"^document, bytes [\d,]+ to [\d,]+: (.*)$", output.out, re.M)
+    (question,) = re.findall(r"^question: (.*)$", output.out, re.M)
     marked = [re.sub(r"\[\*.*?\*\]", "", text).split() for text in (passage, question)]
     assert marked == [["otherwise"] * 5, ITEMS[1]["q"].split()[::9]]
     assert passage.replace("[*", "").replace("*]", "").split() == EDITED.split()
-    assert f"answer: {ITEMS[1]['a']}" in said.out
+    assert f"answer: {ITEMS[1]['a']}" in output.out
 
 
 def test_a_wide_terminal_has_two_columns(flagged, say, monkeypatch):
-    """Without marks, as there are colours."""
+    """Colours replace the marks."""
     monkeypatch.setenv("COLUMNS", "130")
     monkeypatch.setenv("FORCE_COLOR", "1")
     wide = say("inspect", flagged.recipe, "--evidence", "--grep", "otherwise").out
@@ -100,48 +104,48 @@ def test_a_wide_terminal_has_two_columns(flagged, say, monkeypatch):
     assert "┃" not in say("inspect", flagged.recipe, "--evidence", "--grep", "otherwise").out
 
 
-def test_evidence_goes_with_other_questions(flagged, say):
-    """-n, --source, --id, --kept, and from the store alone; all flags with --full."""
-    asked = ("inspect", flagged.recipe, "--evidence", "--json")
-    assert len(rows_of(say(*asked, "-n", 2))) == 2
-    pages = rows_of(say(*asked, "--source", "pages"))
+def test_evidence_combines_with_other_options(flagged, say):
+    """-n, --source, --id and --kept work, and so does the store alone."""
+    command = ("inspect", flagged.recipe, "--evidence", "--json")
+    assert len(rows_of(say(*command, "-n", 2))) == 2
+    pages = rows_of(say(*command, "--source", "pages"))
     assert len(pages) == 2
-    some = next(iter(pages.values()))
-    assert rows_of(say(*asked, "--id", some["doc_id"][:9])) == {some["locator"].rpartition("#")[2]: some}
-    kept = rows_of(say(*asked, "--kept"))
+    page = next(iter(pages.values()))
+    assert rows_of(say(*command, "--id", page["doc_id"][:9])) == {page["locator"].rpartition("#")[2]: page}
+    kept = rows_of(say(*command, "--kept"))
     assert [row["text"].split() for row in kept.values()] == [["Kept", "é", "ü", "kept"]]
     store = say("inspect", f"{flagged.store}@flagged", "--evidence", "--json")
-    assert rows_of(store) == rows_of(say(*asked))
+    assert rows_of(store) == rows_of(say(*command))
 
 
-def test_cuts_show_what_of_an_item_went(flagged, say):
-    """To the byte, between characters."""
-    said = say("inspect", flagged.recipe, "--cuts", "--evidence", "--kept", "--json")
-    (row,) = map(json.loads, said.out.splitlines())
+def test_cuts_show_which_bytes_of_an_item_were_removed(flagged, say):
+    """The cut is exact to the byte and splits no character."""
+    output = say("inspect", flagged.recipe, "--cuts", "--evidence", "--kept", "--json")
+    (row,) = map(json.loads, output.out.splitlines())
     cut_by = "page/decontaminate"
     pieces = [("Kept é ", None), (ITEMS[2]["q"], cut_by), (" ü kept", None)]
-    assert [(one["text"], one["cut_by"]) for one in row["pieces"]] == pieces
-    gone = say("inspect", flagged.recipe, "--reason", "all_text_contaminated", "--json")
-    assert len(gone.out.splitlines()) == 1
+    assert [(piece["text"], piece["cut_by"]) for piece in row["pieces"]] == pieces
+    dropped = say("inspect", flagged.recipe, "--reason", "all_text_contaminated", "--json")
+    assert len(dropped.out.splitlines()) == 1
 
 
-def test_evidence_that_nobody_gives_is_one_message(flagged, routes, say):
-    """A recipe without the step, and a step before it."""
-    said = say("inspect", routes.project.recipe, "--evidence")
-    assert said.code == 2
-    assert "has no step decontaminate" in said.err
-    said = say("suite", "touched", routes.project.recipe)
-    assert said.code == 2
-    assert "has no step decontaminate" in said.err
-    said = say("inspect", flagged.recipe, "--evidence", "--stage", "ingest")
-    assert said.code == 2
-    assert "--stage ingest comes before text/decontaminate, text/decontaminate_2, page/decontaminate" in said.err
+def test_unavailable_evidence_is_one_message(flagged, routes, say):
+    """The recipe has no such step, or --stage names an earlier step."""
+    output = say("inspect", routes.project.recipe, "--evidence")
+    assert output.code == 2
+    assert "has no step decontaminate" in output.err
+    output = say("suite", "touched", routes.project.recipe)
+    assert output.code == 2
+    assert "has no step decontaminate" in output.err
+    output = say("inspect", flagged.recipe, "--evidence", "--stage", "ingest")
+    assert output.code == 2
+    assert "--stage ingest comes before text/decontaminate, text/decontaminate_2, page/decontaminate" in output.err
 
 
-def test_touched_tells_clean_items_from_others(flagged, say, tmp_path):
-    """Of each benchmark: its items, those that documents hold, the documents that went or were cut, and the rules."""
-    said = say("suite", "touched", flagged.recipe, "--json", "--out", tmp_path / "touched.jsonl")
-    first, second, third = map(json.loads, said.out.splitlines())
+def test_touched_separates_clean_items_from_others(flagged, say, tmp_path):
+    """Each benchmark lists its items, those found in documents, the documents dropped or cut, and the rules."""
+    output = say("suite", "touched", flagged.recipe, "--json", "--out", tmp_path / "touched.jsonl")
+    first, second, third = map(json.loads, output.out.splitlines())
     assert (third["benchmark"], third["items"], third["removed"], third["hash"] != first["hash"]) == (
         "third",
         1,
@@ -152,7 +156,9 @@ def test_touched_tells_clean_items_from_others(flagged, say, tmp_path):
     assert (second["benchmark"], second["items"], second["removed"], second["cut"]) == ("second", 3, 1, 1)
     assert first["rules"] == {"fuzzy": 1, "ngram": 2}
     assert second["unprotected"] == ["bare"]
-    result = {one["id"]: (one["documents"], one["whole"], one["rules"]) for one in first["touched"] + second["touched"]}
+    result = {
+        item["id"]: (item["documents"], item["whole"], item["rules"]) for item in first["touched"] + second["touched"]
+    }
     assert result == {
         "i0": (2, True, ["ngram"]),
         "i1": (2, False, ["fuzzy", "ngram"]),
@@ -161,62 +167,62 @@ def test_touched_tells_clean_items_from_others(flagged, say, tmp_path):
     written = list(map(json.loads, (tmp_path / "touched.jsonl").read_text().splitlines()))
     assert written == first["touched"] + second["touched"] + third["touched"]
     away = say("suite", "touched", f"{flagged.store}@flagged", "--json")
-    assert away.out == said.out
+    assert away.out == output.out
 
 
-def test_touched_for_a_person(flagged, say, tmp_path):
-    """A table, the items that were not searched for, and one benchmark by its name."""
-    said = say("suite", "touched", flagged.recipe, "--benchmark", "second")
-    assert said.code == 0
-    assert [line.split()[:4] for line in said.out.splitlines()[1:3]] == [
+def test_touched_prints_a_table(flagged, say, tmp_path):
+    """It lists the items that were not searched for, and --benchmark selects one benchmark."""
+    output = say("suite", "touched", flagged.recipe, "--benchmark", "second")
+    assert output.code == 0
+    assert [line.split()[:4] for line in output.out.splitlines()[1:3]] == [
         ["benchmark", "items", "touched", "share"],
         ["second", "3", "1", "33.3%"],
     ]
-    assert "third" not in said.out
-    assert said.out.count("small 1") == 1
-    assert "second: 1 item was not searched for and may be in any document: bare." in said.out
-    said = say("suite", "touched", flagged.recipe, "--benchmark", "secnd")
-    assert said.code == 2
-    assert "Did you mean second?" in said.err
-    said = say("suite", "touched", flagged.recipe, "--out", tmp_path / "no" / "file.jsonl")
-    assert said.code == 2
-    assert "cannot be written" in said.err
+    assert "third" not in output.out
+    assert output.out.count("small 1") == 1
+    assert "second: 1 item was not searched for and may be in any document: bare." in output.out
+    output = say("suite", "touched", flagged.recipe, "--benchmark", "secnd")
+    assert output.code == 2
+    assert "Did you mean second?" in output.err
+    output = say("suite", "touched", flagged.recipe, "--out", tmp_path / "no" / "file.jsonl")
+    assert output.code == 2
+    assert "cannot be written" in output.err
 
 
-def test_items_let_go_are_named(project, say):
-    """In the warnings of the run, and all of them with their findings in `suite touched`."""
+def test_ignored_items_are_named(project, say):
+    """The run warns about them, and `suite touched` lists all of them with their counts."""
     lines = [json.dumps({"text": f"{prose(n, 9)}. The water wheel turns. {prose(-n, 9)}"}) for n in range(9)]
     (project.folder / "in" / "00.jsonl").write_text("\n".join(lines))
     write_suite(project.folder / "evals", {"b": [{"id": "wheel", "q": "the water wheel turns", "a": "a mill"}]})
     project.write_recipe("  - decontaminate: {suite: evals, common_documents: 2}")
-    said = say("run", project.recipe)
-    assert "9 findings were ignored as common phrases, since many documents have" in " ".join(said.err.split())
-    assert "b wheel. `gristmill suite touched` lists" in " ".join(said.err.split())
-    said = say("suite", "touched", project.recipe)
-    assert "b: 9 matches of 1 item ignored: many documents have the same words: wheel (9)." in said.out
+    output = say("run", project.recipe)
+    assert "9 findings were ignored as common phrases, since many documents have" in " ".join(output.err.split())
+    assert "b wheel. `gristmill suite touched` lists" in " ".join(output.err.split())
+    output = say("suite", "touched", project.recipe)
+    assert "b: 9 matches of 1 item ignored: many documents have the same words: wheel (9)." in output.out
     (row,) = map(json.loads, say("suite", "touched", project.recipe, "--json").out.splitlines())
     assert row["let_go"] == {"wheel": 9}
 
 
 def test_touched_of_an_unfinished_run_is_refused(flagged, say, tmp_path):
-    """Items that nobody looked for would pass for clean ones."""
-    said = say("suite", "touched", flagged.recipe, "--store", tmp_path / "empty")
-    assert said.code == 2
-    assert "it is unknown which items are clean" in said.err
+    """Items that no step searched for would look clean."""
+    output = say("suite", "touched", flagged.recipe, "--store", tmp_path / "empty")
+    assert output.code == 2
+    assert "it is unknown which items are clean" in output.err
 
 
-def test_lineage_tells_what_was_found(flagged, say):
-    """Item, share, rule and passage, at the step that found it."""
+def test_lineage_shows_the_matches(flagged, say):
+    """It shows item, share, rule and passage at the step that found them."""
     row = rows_of(say("inspect", flagged.recipe, "--evidence", "--json", "--grep", "otherwise")).popitem()[1]
-    said = say("lineage", flagged.recipe, row["doc_id"])
-    assert "text/decontaminate found first i1: 88% of the question, fuzzy, bytes" in said.out
-    (life,) = map(json.loads, say("lineage", flagged.recipe, row["doc_id"], "--json").out.splitlines())
-    (flags,) = (step["flags"] for step in life["steps"] if step["step"] == "text/decontaminate")
+    output = say("lineage", flagged.recipe, row["doc_id"])
+    assert "text/decontaminate found first i1: 88% of the question, fuzzy, bytes" in output.out
+    (lineage,) = map(json.loads, say("lineage", flagged.recipe, row["doc_id"], "--json").out.splitlines())
+    (flags,) = (step["flags"] for step in lineage["steps"] if step["step"] == "text/decontaminate")
     assert [flag["passage"] for flag in flags] == [flag["passage"] for flag in row["evidence"]]
 
 
 @pytest.mark.parametrize(("command", "code"), [("removed", 2), ("funnel", 0), ("status", 0), ("verify", 0)])
-def test_other_commands_take_the_step_as_any_other(flagged, say, command, code):
-    """Its metrics are not mistaken for those of a step with rules, which `removed` wants."""
-    said = say(command, flagged.recipe)
-    assert (said.code, "Traceback" in said.err) == (code, False)
+def test_other_commands_accept_the_step(flagged, say, command, code):
+    """Its metrics are not mistaken for those of a step with rules, which `removed` needs."""
+    output = say(command, flagged.recipe)
+    assert (output.code, "Traceback" in output.err) == (code, False)

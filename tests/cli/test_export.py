@@ -1,5 +1,5 @@
-"""`gristmill export`: others read what is kept, any number of workers writes the same bytes, a folder that is there is
-whole.
+"""`gristmill export`: other libraries read the kept documents, the number of workers changes no byte, and an existing
+export is complete.
 """
 
 import hashlib
@@ -26,13 +26,13 @@ from gristmill.query.export import export as exporting
 from gristmill.query.export.dataset_card import Exported, card
 
 READERS = os.environ.get("EXPORT_READERS")
-"""A Python that has the libraries that we do not need: make test-export."""
+"""The Python interpreter that has the optional reader libraries; `make test-export` sets it."""
 COLUMNS = ["doc_id", "text", "source", "signals.words", "title"]
 
 
 @pytest.fixture(scope="module")
 def exported(everything, tmp_path_factory):
-    """In both formats, in several files and in one."""
+    """Exports in both formats, in several files and in one."""
     folder = tmp_path_factory.mktemp("exported")
     corpus = gristmill.open(everything.project.recipe)
     corpus.export(folder / "parquet", "parquet", COLUMNS, 4000)
@@ -54,35 +54,35 @@ def contents(folder):
 
 @pytest.mark.parametrize("form", ["parquet", "jsonl.zst"])
 @pytest.mark.parametrize("reader", ["pyarrow", "duckdb", "pandas", "polars", "datasets"])
-def test_others_read_what_is_kept(exported, expected, reader, form):
-    """The same rows and values in the same order, in several files."""
+def test_other_libraries_read_the_kept_documents(exported, expected, reader, form):
+    """They read the same rows and values in the same order from several files."""
     if reader == "pyarrow" and form != "parquet":
         pytest.skip("it reads no compressed lines")
     folder = exported / form
     assert len(list((folder / "data").iterdir())) > 2
-    assert found_by(reader, folder) == expected
+    assert read_with(reader, folder) == expected
 
 
-def test_croissant_is_valid_and_read(exported, expected):
-    """By the library of those who made it."""
-    assert found_by("mlcroissant", exported / "one") == expected
-    found_by("mlcroissant", exported / "parquet")  # of several files it checks the metadata, and finds none to read
+def test_croissant_metadata_is_valid_and_readable(exported, expected):
+    """The reference library validates and reads it."""
+    assert read_with("mlcroissant", exported / "one") == expected
+    read_with("mlcroissant", exported / "parquet")  # for several files it only checks the metadata
 
 
-def found_by(reader, folder):
+def read_with(reader, folder):
     if READERS is None:
         if importlib.util.find_spec(reader) is None:
             pytest.skip(f"{reader} is not installed: make test-export")
         return read(reader, folder)
     script = Path(__file__).with_name("export_readers.py")
-    ended = subprocess.run([READERS, script, reader, folder], capture_output=True, text=True, cwd=folder)
-    assert ended.returncode == 0, ended.stderr
-    return json.loads(ended.stdout)
+    done = subprocess.run([READERS, script, reader, folder], capture_output=True, text=True, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
 
 
 @pytest.mark.parametrize("form", exporting.FORMATS)
 def test_workers_change_no_byte(everything, exported, form, tmp_path):
-    """Nor does the way to the corpus: the recipe, or the store and a name."""
+    """Opening the corpus by recipe or by store and name makes no difference either."""
     run = gristmill.open(f"{everything.project.store}@v1")
     for workers in (1, 3):
         run.export(tmp_path / str(workers), form, COLUMNS, 4000, workers)
@@ -90,9 +90,9 @@ def test_workers_change_no_byte(everything, exported, form, tmp_path):
 
 
 def test_files_have_their_size_and_their_hash(exported, expected):
-    """Cut by the texts alone; Croissant names each file as it is."""
-    made = json.loads((exported / "parquet" / "croissant.json").read_text())
-    files = {one["@id"]: one["sha256"] for one in made["distribution"] if one["@type"] == "cr:FileObject"}
+    """File boundaries depend on the texts alone; Croissant has the hash of each file."""
+    metadata = json.loads((exported / "parquet" / "croissant.json").read_text())
+    files = {entry["@id"]: entry["sha256"] for entry in metadata["distribution"] if entry["@type"] == "cr:FileObject"}
     assert sorted(files) == sorted(name for name in contents(exported / "parquet") if name.startswith("data/"))
     numbers = [int(name.split("-")[1]) for name in sorted(files)]
     assert numbers == list(range(len(files)))
@@ -108,31 +108,31 @@ def test_files_have_their_size_and_their_hash(exported, expected):
 @settings(max_examples=60)
 @given(st.lists(st.lists(st.integers(0, 30), max_size=12), max_size=8), st.integers(1, 40))
 def test_every_kept_row_is_in_one_file(parts, most):
-    """Against a plain loop: rows in order, a file is full when the next would not fit."""
+    """A plain loop agrees: rows are in order, and a file is full when the next row would not fit."""
 
-    class Read:
+    class FakeCorpus:
         view = None
 
-    read_from = Read()
+    read_from = FakeCorpus()
     read_from.parts = list(range(len(parts)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exporting, "_sizes", lambda _, part: iter([np.array(parts[part], np.int64)]))
         files = list(exporting._cut(read_from, most))
-    found = [[(p, at) for p, start, stop in file for at in range(start, stop) if parts[p][at]] for file in files]
-    plain, held = [[]], 0
+    result = [[(p, at) for p, start, stop in file for at in range(start, stop) if parts[p][at]] for file in files]
+    expected_files, file_bytes = [[]], 0
     for number, sizes in enumerate(parts):
         for at, size in enumerate(sizes):
-            if size and plain[-1] and held + size > most:
-                plain.append([])
-                held = 0
+            if size and expected_files[-1] and file_bytes + size > most:
+                expected_files.append([])
+                file_bytes = 0
             if size:
-                plain[-1].append((number, at))
-                held += size
-    assert found == [file for file in plain if file]
+                expected_files[-1].append((number, at))
+                file_bytes += size
+    assert result == [file for file in expected_files if file]
 
 
-def test_the_card_says_what_it_is(everything, exported, expected):
-    """Metadata that YAML reads, and the numbers of the funnel."""
+def test_the_card_describes_the_export(everything, exported, expected):
+    """It has metadata that YAML parses, and the numbers of the funnel."""
     text = (exported / "one" / "README.md").read_text()
     _, front, body = text.split("---\n", 2)
     meta = yaml.safe_load(front)
@@ -140,28 +140,28 @@ def test_the_card_says_what_it_is(everything, exported, expected):
     assert meta["license"] == ["unknown"]
     assert meta["language"] == ["en"]
     assert meta["size_categories"] == ["n<1K"]
-    for result in (
+    for phrase in (
         f"{len(expected)} documents",
         "near_duplicate",
         "web/keep_language",
         '"keep": {"en": 0.5}',
     ):
-        assert result in body
+        assert phrase in body
     assert str(everything.project.folder) not in text
 
 
-def test_the_card_says_what_nobody_looked_for(everything, routes):
-    """Personal data and benchmarks, where the recipe has no step for them."""
+def test_the_card_states_what_was_not_checked(everything, routes):
+    """It mentions personal data and benchmarks when the recipe has no step for them."""
     counts = ({"crawl": 1}, {"crawl": 1}, {("crawl", "unknown"): 1}, {"unknown": 1})
-    for run, scrubbed, is_told in ((routes.run, (), True), (everything.run, ("crawl",), False)):
+    for run, scrubbed, is_stated in ((routes.run, (), True), (everything.run, ("crawl",), False)):
         text = card(run, Exported("x", "parquet", pa.schema([]), {}, frozenset(scrubbed), *counts, {"url": 3}))
-        assert ("Personal data was not removed in crawl" in text) == is_told
-        assert ("changed values: url (3)" in text) != is_told
-        assert ("No step searched the texts for benchmark items" in text) == is_told
+        assert ("Personal data was not removed in crawl" in text) == is_stated
+        assert ("changed values: url (3)" in text) != is_stated
+        assert ("No step searched the texts for benchmark items" in text) == is_stated
 
 
-def test_names_from_data_are_no_markup(everything):
-    """A license or a reason may be anything."""
+def test_names_from_data_are_escaped(everything):
+    """A license or a reason may be any string."""
     hostile = "[a](javascript:x) <img src=x> `b` | c\n---\n# d"
     counts = ({"crawl": 1}, {"crawl": 1}, {("crawl", hostile): 1}, {hostile: 1})
     text = card(everything.run, Exported("x", "parquet", pa.schema([]), {}, frozenset(), *counts, {}))
@@ -171,7 +171,9 @@ def test_names_from_data_are_no_markup(everything):
     assert yaml.safe_load(text.split("---\n", 2)[1])["license"] == ["other"]
 
 
-def test_a_failure_leaves_nothing_behind(everything, tmp_path, monkeypatch):
+def test_a_failed_export_leaves_no_files(everything, tmp_path, monkeypatch):
+    """A full disk gives one message and no partial output."""
+
     def full(*_):
         raise OSError(28, "No space left on device")
 
@@ -181,39 +183,40 @@ def test_a_failure_leaves_nothing_behind(everything, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_kill_leaves_nothing_that_looks_whole(everything, exported, tmp_path):
-    """And the next export takes away what was left."""
+def test_a_killed_export_leaves_nothing_that_looks_complete(everything, exported, tmp_path):
+    """The next export removes the temporary folder."""
     code = (
         "import os, signal, gristmill\n"
         "from gristmill.query.export import export\n"
         "export.croissant = lambda told: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"gristmill.open({f'{everything.project.store}@v1'!r}).export({str(tmp_path / 'out')!r}, columns={COLUMNS!r})\n"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True)
-    assert ended.returncode == -signal.SIGKILL
-    (left,) = tmp_path.iterdir()
-    assert left.name.startswith(".out.")
-    (tmp_path / "out").mkdir()  # an empty one will do
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    assert done.returncode == -signal.SIGKILL
+    (leftover,) = tmp_path.iterdir()
+    assert leftover.name.startswith(".out.")
+    (tmp_path / "out").mkdir()  # an existing empty folder is accepted
     gristmill.open(everything.project.recipe).export(tmp_path / "out", columns=COLUMNS)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert contents(tmp_path / "out") == contents(exported / "one")
 
 
-def test_the_command_says_what_it_did(everything, exported, say, tmp_path):
+def test_the_command_reports_its_files(everything, exported, say, tmp_path):
+    """It prints the number of files, or lists them as JSON."""
     arguments = ("export", everything.project.recipe, "--out", tmp_path / "out", "--columns", ",".join(COLUMNS))
-    said = say(*arguments)
-    assert said.code == 0, said.err
-    assert "in 1 file of" in said.out
+    output = say(*arguments)
+    assert output.code == 0, output.err
+    assert "in 1 file of" in output.out
     assert contents(tmp_path / "out") == contents(exported / "one")
     shutil.rmtree(tmp_path / "out")
     result = json.loads(say(*arguments, "--file-size", "4KB", "--json").out)
-    assert [one["name"] for one in result["files"]] == [
+    assert [file["name"] for file in result["files"]] == [
         name for name in contents(exported / "parquet") if name.startswith("data/")
     ]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "result"),
+    ("arguments", "message"),
     [
         ((), "requires --out"),
         (("--out", "in"), "is not empty"),
@@ -230,18 +233,19 @@ def test_the_command_says_what_it_did(everything, exported, say, tmp_path):
         (("--out", "new", "--store", "{tmp_path}/empty"), "has not finished"),
     ],
 )
-def test_wrong_arguments_are_one_message(everything, say, monkeypatch, tmp_path, arguments, result):
+def test_wrong_arguments_are_one_message(everything, say, monkeypatch, tmp_path, arguments, message):
+    """The command exits with code 2, without a traceback, and writes nothing."""
     arguments = [word.format(tmp_path=tmp_path) for word in arguments]
     monkeypatch.chdir(everything.project.folder)
-    said = say("export", "recipe.yaml", *arguments)
-    assert said.code == 2
-    assert result in said.err
-    assert "Traceback" not in said.err
+    output = say("export", "recipe.yaml", *arguments)
+    assert output.code == 2
+    assert message in output.err
+    assert "Traceback" not in output.err
     assert not (everything.project.folder / "new").exists()
 
 
-def test_keys_of_the_user_and_the_language_of_code_can_be_seen(project, say):
-    """In `inspect`, in SQL and in an export without options."""
+def test_user_metadata_and_the_language_of_code_are_available(project, say):
+    """They are in `inspect`, in SQL and in an export without options."""
     (project.folder / "in" / "mine.jsonl").write_text('{"id": "mill-7", "text": "The mill grinds.", "author": "Ann"}\n')
     (project.folder / "in" / "mill.py").write_text("# grinds\nprint('the mill grinds grain')\n")
     project.recipe.write_text(

@@ -1,4 +1,4 @@
-"""gristmill extractor evaluate: a table for people, JSON for programs, one message for mistakes."""
+"""gristmill extractor evaluate: a table for people, JSON for programs, one message for each mistake."""
 
 import json
 
@@ -10,13 +10,13 @@ from gristmill_extractor.extractors import TRIMMED
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("gold")
-    write_gold(made)
-    return made
+    gold = tmp_path_factory.mktemp("gold")
+    write_gold(gold)
+    return gold
 
 
 def test_tables_show_sets_languages_means_and_speed(say, folder):
-    """Weak gold is shown, and said to stand outside."""
+    """Weak gold is shown and marked as not in the means."""
     done = say("extractor", "evaluate", folder, "--tools", "resiliparse")
     assert done.code == 0, done.err
     rows = [line.split() for line in done.out.splitlines()]
@@ -31,10 +31,10 @@ def test_tables_show_sets_languages_means_and_speed(say, folder):
     assert "12 pages of 12 domains (12 by their URL)" in done.out
 
 
-def test_a_score_that_is_not_fair_is_said_to_be_none(say, folder, tmp_path):
-    """Of our own tool without folds; and pages that have no word of their gold are counted."""
+def test_an_unfair_score_is_marked(say, folder, tmp_path):
+    """Our own tool without folds is not fair; pages that share no word with their gold are counted."""
     out = say("extractor", "evaluate", folder, "--tools", "gristmill").out
-    (line,) = [one for one in out.splitlines() if "fair" in one]
+    (line,) = [text for text in out.splitlines() if "fair" in text]
     assert "gristmill: the built-in model was trained on similar gold" in line
     assert "--folds" in line
     rows = write_gold(tmp_path)
@@ -48,23 +48,23 @@ def test_a_score_that_is_not_fair_is_said_to_be_none(say, folder, tmp_path):
     assert "Give pages of more domains." in done.err
 
 
-def test_a_program_gets_the_same_numbers(say, folder):
-    """One object."""
+def test_json_has_the_same_numbers(say, folder):
+    """The output is one object."""
     done = say("extractor", "evaluate", folder, "--tools", "resiliparse", "--limit", 7, "--json")
     assert done.code == 0, done.err
-    found = json.loads(done.out)
-    assert found["pages"] == found["domains"] == found["domains_from"]["url"] == 7
-    assert found["outside_the_means"] == ["tool-weakgold"]
-    ours = found["tools"][TRIMMED]
-    assert sum(one["pages"] for one in ours["sets"].values()) == 7
-    assert ours["sets"]["marked"]["precision"] is None
-    assert ours["bytes_per_second"] > 0
-    assert 0 < ours["mean_over_pages"]["value"] <= 1
+    result = json.loads(done.out)
+    assert result["pages"] == result["domains"] == result["domains_from"]["url"] == 7
+    assert result["outside_the_means"] == ["tool-weakgold"]
+    scores = result["tools"][TRIMMED]
+    assert sum(entry["pages"] for entry in scores["sets"].values()) == 7
+    assert scores["sets"]["marked"]["precision"] is None
+    assert scores["bytes_per_second"] > 0
+    assert 0 < scores["mean_over_pages"]["value"] <= 1
 
 
 def test_mistakes_are_one_message(say, folder, tmp_path):
-    """With the exit code of a user's mistake."""
-    for line, result in (
+    """The exit code is 2."""
+    for arguments, message in (
         ((tmp_path / "none",), "is not a folder"),
         ((tmp_path,), "has no gold file"),
         ((folder, "--tools", "resiliprase"), "Did you mean resiliparse?"),
@@ -73,7 +73,7 @@ def test_mistakes_are_one_message(say, folder, tmp_path):
         ((folder, "--folds", "1"), "--folds must be at least 2"),
         ((folder, "--limit", "0"), "--limit must be at least 1"),
     ):
-        done = say("extractor", "evaluate", *line)
-        assert (done.code, done.out) == (2, ""), line
-        assert result in done.err
+        done = say("extractor", "evaluate", *arguments)
+        assert (done.code, done.out) == (2, ""), arguments
+        assert message in done.err
         assert "Traceback" not in done.err

@@ -1,4 +1,4 @@
-"""gristmill extractor show: every block of a page with what became of it, as a page that can do nothing."""
+"""gristmill extractor show: every block of a page and whether it was kept, as an HTML page without active content."""
 
 import gzip
 import json
@@ -20,8 +20,8 @@ EVIL = (
 )
 
 
-class Seen(HTMLParser):
-    """What a browser would see of a page: its elements, their attributes and its words."""
+class ParsedPage(HTMLParser):
+    """The elements, attributes and text that a browser would see in a page."""
 
     def __init__(self, text):
         super().__init__()
@@ -38,17 +38,17 @@ class Seen(HTMLParser):
 
 
 @pytest.fixture
-def shown(say, tmp_path, monkeypatch):
-    """The page that the command writes, as a browser sees it, with what it said."""
+def show_page(say, tmp_path, monkeypatch):
+    """Return a function that runs the command and returns its output, its page and the parsed page."""
     monkeypatch.chdir(tmp_path)
 
-    def ask(*words):
+    def run_show(*words):
         done = say("extractor", "show", *words)
         assert done.code == 0, done.err
         text = (tmp_path / "extractor-show.html").read_text()
-        return done, text, Seen(text)
+        return done, text, ParsedPage(text)
 
-    return ask
+    return run_show
 
 
 @pytest.fixture(scope="module")
@@ -59,39 +59,39 @@ def archive(tmp_path_factory):
     return path, ids
 
 
-def test_every_block_is_there_with_its_score_and_the_text_is_of_those_that_are_kept(shown, tmp_path):
-    """Green ones make up the text, word for word; grey ones are not in it."""
+def test_every_block_has_its_score_and_kept_blocks_make_up_the_text(show_page, tmp_path):
+    """Kept blocks give the text word for word; dropped blocks are not in it."""
     (tmp_path / "a.html").write_text(page(text_of(1), '<meta name=author content="A. Miller">'))
-    done, text, seen = shown("a.html")
-    asked = show(page_of_file("a.html"))
-    assert [one.text for one in asked.blocks if not one.kept] == ["Home Contact Imprint"]
-    assert "\n\n".join(one.text for one in asked.blocks if one.kept) == asked.text
+    done, text, parsed = show_page("a.html")
+    result = show(page_of_file("a.html"))
+    assert [block.text for block in result.blocks if not block.kept] == ["Home Contact Imprint"]
+    assert "\n\n".join(block.text for block in result.blocks if block.kept) == result.text
     for kept, name in ((True, "kept"), (False, "dropped")):
-        assert text.count(f'<article class="{name}">') == sum(one.kept is kept for one in asked.blocks)
-    (menu,) = [one for one in asked.blocks if not one.kept]
+        assert text.count(f'<article class="{name}">') == sum(block.kept is kept for block in result.blocks)
+    (menu,) = [block for block in result.blocks if not block.kept]
     assert (menu.kind, menu.words, menu.in_links, menu.inside) == ("nav", 3, 1.0, ("nav",))
-    assert menu.chance < 0.5 < min(one.chance for one in asked.blocks if one.kept)
-    for wanted in (f"{menu.chance:.1%}", f"expected F1 {asked.promised:.1%}", "A. Miller", "A page", "3 words"):
-        assert wanted in " ".join(seen.data)
-    words = len(asked.text.split())
-    told = f"4 of 5 blocks kept; {words / (words + 3):.1%} of {words + 3} words; expected F1 {asked.promised:.1%}"
-    assert done.out == f"extractor-show.html: {told}.\n"
-    assert told in seen.data
+    assert menu.chance < 0.5 < min(block.chance for block in result.blocks if block.kept)
+    for wanted in (f"{menu.chance:.1%}", f"expected F1 {result.promised:.1%}", "A. Miller", "A page", "3 words"):
+        assert wanted in " ".join(parsed.data)
+    words = len(result.text.split())
+    summary = f"4 of 5 blocks kept; {words / (words + 3):.1%} of {words + 3} words; expected F1 {result.promised:.1%}"
+    assert done.out == f"extractor-show.html: {summary}.\n"
+    assert summary in parsed.data
 
 
 @pytest.mark.parametrize("options", [(), ("--markdown",), ("--comments",)])
-def test_nothing_in_a_page_can_act(shown, tmp_path, options):
-    """Tags, quotes, ends of elements, escapes and NUL in a text, a title, an address are words; no link lives."""
+def test_the_page_has_no_active_content(show_page, tmp_path, options):
+    """Tags, quotes, end tags, escapes and NUL in a text, title or URL are shown as text; no link works."""
     hostile = EVIL.replace("<", "&lt;").replace("\x1b", "&#27;")
     head = f'<meta name=author content="{hostile.replace(chr(34), "&quot;")}"><link rel=canonical href="javascript:x">'
     body = page(f"{PROSE} {hostile}\n{PROSE} <a href='https://evil.example/'>there</a> {PROSE}", head)
     body = body.replace("A page", hostile)
     (tmp_path / "a.html").write_text(body + "<script>alert(4)</script><textarea>alert(5)</textarea>")
-    _, text, seen = shown("a.html", *options)
+    _, text, parsed = show_page("a.html", *options)
     allowed = "html head meta title style body h1 h2 p table tr th td main section article b div pre"
-    assert set(seen.tags) <= set(allowed.split())
-    assert seen.names <= {"lang", "charset", "name", "content", "http-equiv", "class", "dir"}
-    assert "alert(1)" in "".join(seen.data)  # it is there to be seen
+    assert set(parsed.tags) <= set(allowed.split())
+    assert parsed.names <= {"lang", "charset", "name", "content", "http-equiv", "class", "dir"}
+    assert "alert(1)" in "".join(parsed.data)  # it is shown as text
     assert "alert(4)" not in text
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", text)
     policy = re.search('Content-Security-Policy" content="([^"]+)"', text)
@@ -100,28 +100,28 @@ def test_nothing_in_a_page_can_act(shown, tmp_path, options):
     assert text.count("<style>") == text.count("</style>") == 1
 
 
-def test_a_page_of_an_archive_by_its_record_its_address_or_its_number(shown, archive):
-    """Three names of one page."""
+def test_a_page_of_an_archive_is_selected_by_record_url_or_number(show_page, archive):
+    """All three options select the same page."""
     path, ids = archive
     url = "https://mill1.example/"
-    texts = {shown(path, *words)[1] for words in (("--url", url), ("--record", ids[url]), ("--number", 2))}
+    texts = {show_page(path, *options)[1] for options in (("--url", url), ("--record", ids[url]), ("--number", 2))}
     assert len(texts) == 1
     assert "Number 1, line 3" in texts.pop()
 
 
-def test_a_document_of_a_corpus_has_the_settings_of_its_step(shown, everything, routes):
-    """By a part of its address or its id, from the recipe or from the store alone."""
+def test_a_document_of_a_corpus_uses_the_settings_of_its_step(show_page, everything, routes):
+    """It is selected by a part of its URL, from the recipe or from the store alone."""
     project = everything.project
-    _, from_recipe, _ = shown(project.recipe, "--url", "mill.example/asked")
-    _, from_store, _ = shown(f"{project.store}@v1", "--url", "mill.example/asked")
+    _, from_recipe, _ = show_page(project.recipe, "--url", "mill.example/asked")
+    _, from_store, _ = show_page(f"{project.store}@v1", "--url", "mill.example/asked")
     assert from_recipe == from_store
     assert "How many sacks of rye" in from_recipe
-    done, _, _ = shown(routes.project.recipe, "--url", "mill.example/1")
+    done, _, _ = show_page(routes.project.recipe, "--url", "mill.example/1")
     assert "--url mill.example/1 matches more than one document; this is the first" in done.err
 
 
-def test_settings_of_the_step_count_and_options_go_before_them(project, say, monkeypatch, tmp_path):
-    """Its model and its comments; of another tool it is said that these are not its blocks."""
+def test_options_override_the_settings_of_the_step(project, say, monkeypatch, tmp_path):
+    """The model and `comments` come from the step; for another tool, a note says that these are not its blocks."""
     monkeypatch.chdir(tmp_path)
     (project.folder / "own.model").write_bytes(DEFAULT.read_bytes())
     write_archive(project.folder / "in" / "a.warc.gz", {"https://mill.example/": page(text_of(1))})
@@ -129,29 +129,29 @@ def test_settings_of_the_step_count_and_options_go_before_them(project, say, mon
     for step in ("extract: {comments: true, model: own.model}", "extract: {tool: resiliparse}"):
         project.recipe.write_text(f"recipe: p\nstore: ./store\nsources:\n  crawl: {source}\nsteps:\n  - {step}\n")
         project.run()
-        (made, kept) = (
+        (from_recipe, from_store) = (
             json.loads(say("extractor", "show", where, "--url", "mill", "--markdown", "--json").out)
             for where in (project.recipe, f"{project.store}@p")
         )
-        assert made["settings"]["markdown"] is True
-        assert made["blocks"] == kept["blocks"]
+        assert from_recipe["settings"]["markdown"] is True
+        assert from_recipe["blocks"] == from_store["blocks"]
         if "own.model" in step:
-            assert made["settings"]["comments"] is kept["settings"]["comments"] is True
-            assert made["settings"]["model"].endswith("own.model")
-            assert kept["settings"]["model"].startswith(str(project.store))
-            assert made["notes"] == []
+            assert from_recipe["settings"]["comments"] is from_store["settings"]["comments"] is True
+            assert from_recipe["settings"]["model"].endswith("own.model")
+            assert from_store["settings"]["model"].startswith(str(project.store))
+            assert from_recipe["notes"] == []
         else:
-            (note,) = made["notes"]
+            (note,) = from_recipe["notes"]
             assert "has tool: resiliparse, which has no blocks" in note
 
 
-def test_a_program_gets_all_of_it_and_no_page_unless_it_names_one(say, tmp_path, monkeypatch):
-    """One object; a page without text has its reason."""
+def test_json_writes_a_page_only_with_out(say, tmp_path, monkeypatch):
+    """The output is one object; a page without text has a reason."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.html").write_text(page(text_of(1)))
-    found = json.loads(say("extractor", "show", "a.html", "--json").out)
-    assert found["text"] == text_of(1).replace("\n", "\n\n")
-    assert [one["kind"] for one in found["blocks"] if one["kept"]] == ["p"] * 4
+    result = json.loads(say("extractor", "show", "a.html", "--json").out)
+    assert result["text"] == text_of(1).replace("\n", "\n\n")
+    assert [block["kind"] for block in result["blocks"] if block["kept"]] == ["p"] * 4
     assert not (tmp_path / "extractor-show.html").exists()
     (tmp_path / "a.html").write_text("<html><body></body></html>")
     assert json.loads(say("extractor", "show", "a.html", "--json", "--out", "b.html").out)["text"] is None
@@ -159,28 +159,28 @@ def test_a_program_gets_all_of_it_and_no_page_unless_it_names_one(say, tmp_path,
 
 
 def test_a_page_that_the_step_refuses_is_shown_with_the_reason():
-    """Too large, or of too many blocks: no block is made up for it."""
+    """A page that is too large or has too many nodes has no blocks."""
     for limit, reason in (({"max_html_bytes": 10}, "html_too_large"), ({"max_nodes": 2}, "too_many_nodes")):
-        found = show(InputPage("here", None, page(text_of(1)), extract.Config(**limit)))
-        assert (found.drop, found.blocks, found.promised, found.text) == (reason, (), None, None)
+        result = show(InputPage("here", None, page(text_of(1)), extract.Config(**limit)))
+        assert (result.drop, result.blocks, result.promised, result.text) == (reason, (), None, None)
 
 
-def test_the_worst_scores_are_chances_too(monkeypatch):
-    """A model may be anybody's: no score is too large for a percentage."""
+def test_extreme_scores_become_probabilities(monkeypatch):
+    """A user's model may give any score; none overflows."""
     judged = Extractor.judged
 
     def wild(self, html):
-        found = judged(self, html)
-        found.scores[:2] = -(2**31), 2**31 - 1
-        return found
+        result = judged(self, html)
+        result.scores[:2] = -(2**31), 2**31 - 1
+        return result
 
     monkeypatch.setattr(Extractor, "judged", wild)
-    found = show(InputPage("here", None, page(text_of(1)), extract.Config()))
-    assert [one.chance for one in found.blocks[:2]] == [0.0, 1.0]
+    result = show(InputPage("here", None, page(text_of(1)), extract.Config()))
+    assert [block.chance for block in result.blocks[:2]] == [0.0, 1.0]
 
 
-def test_nothing_is_written_over_that_is_not_its_own(say, tmp_path, monkeypatch):
-    """Its own earlier page is; anything else with --force alone."""
+def test_only_its_own_pages_are_overwritten(say, tmp_path, monkeypatch):
+    """An earlier page of the command is replaced; any other file requires --force."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.html").write_text(page(text_of(1)))
     assert say("extractor", "show", "a.html").code == 0
@@ -197,7 +197,7 @@ def test_nothing_is_written_over_that_is_not_its_own(say, tmp_path, monkeypatch)
 
 
 def test_mistakes_are_one_message(say, tmp_path, archive, everything, monkeypatch):
-    """With the exit code of a user's mistake, and no page."""
+    """The exit code is 2, and no page is written."""
     monkeypatch.chdir(tmp_path)
     path, ids = archive
     recipe = everything.project.recipe
@@ -216,7 +216,7 @@ def test_mistakes_are_one_message(say, tmp_path, archive, everything, monkeypatc
     ):
         (tmp_path / name).write_bytes(data)
     write_archive(tmp_path / "none.warc.gz", {"https://pdf.example/": b"%PDF-1.4"})
-    for line, told in (
+    for arguments, message in (
         (("none.html",), "none.html cannot be read: No such file or directory. Nothing was done. Check the path."),
         (("a.parquet",), "is not an HTML page but a Parquet file, so"),
         (("a.jsonl",), "is not an HTML page but JSON Lines, so"),
@@ -248,15 +248,15 @@ def test_mistakes_are_one_message(say, tmp_path, archive, everything, monkeypatc
         ((recipe, "--id", "xyz"), "--id xyz is not an id"),
         ((everything.project.store, "--url", "x"), "write STORE@NAME"),
     ):
-        done = say("extractor", "show", *line)
-        assert (done.code, done.out) == (2, ""), line
-        assert told in done.err, (line, done.err)
+        done = say("extractor", "show", *arguments)
+        assert (done.code, done.out) == (2, ""), arguments
+        assert message in done.err, (arguments, done.err)
         assert "Traceback" not in done.err
     assert not (tmp_path / "extractor-show.html").exists()
 
 
 def test_plain_text_of_a_corpus_has_no_blocks(say, everything, tmp_path, monkeypatch):
-    """Notes were read as text; the message says so."""
+    """The message says that notes were read as plain text."""
     monkeypatch.chdir(tmp_path)
     rows = say("inspect", everything.project.recipe, "--source", "notes", "-n", 1, "--json").out
     done = say("extractor", "show", everything.project.recipe, "--id", json.loads(rows)["doc_id"])
@@ -264,15 +264,15 @@ def test_plain_text_of_a_corpus_has_no_blocks(say, everything, tmp_path, monkeyp
     assert "was read as plain text" in done.err
 
 
-def test_archives_are_known_by_their_first_bytes(tmp_path, archive, say, monkeypatch):
-    """Whatever they are called."""
+def test_archives_are_detected_by_their_first_bytes(tmp_path, archive, say, monkeypatch):
+    """The file name does not matter."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.html").write_bytes(archive[0].read_bytes())
     assert say("extractor", "show", "a.html", "--number", 1).code == 0
 
 
-def test_a_file_that_unpacks_without_end_is_not_read_to_its_end(say, tmp_path, monkeypatch):
-    """No page is larger than a record may be."""
+def test_a_decompression_bomb_is_not_unpacked(say, tmp_path, monkeypatch):
+    """A page may not be larger than the limit for a record."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(warc, "Config", partial(warc.Config, max_record_bytes=1000))
     (tmp_path / "a.html.gz").write_bytes(gzip.compress(page(text_of(1) * 10).encode()))

@@ -1,4 +1,4 @@
-"""gristmill extractor train: a file of the same bytes for the same gold, and what it was made of."""
+"""gristmill extractor train: the same gold gives the same bytes, and the output describes the training data."""
 
 import hashlib
 import json
@@ -18,6 +18,7 @@ from gristmill_extractor.training import learn
 
 @pytest.fixture(autouse=True)
 def few_trees(monkeypatch):
+    """Train few trees, so that the tests are fast."""
     for name in ("FIRST", "SECOND"):
         settings = getattr(extractor_training, name)
         monkeypatch.setattr(extractor_training, name, settings._replace(trees=5, learning_rate=0.5))
@@ -25,26 +26,26 @@ def few_trees(monkeypatch):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("gold")
-    write_gold(made)
-    return made
+    gold = tmp_path_factory.mktemp("gold")
+    write_gold(gold)
+    return gold
 
 
 @pytest.fixture(scope="module")
 def other(tmp_path_factory):
-    """A second folder, of one set with pages of one domain more."""
-    made = tmp_path_factory.mktemp("other")
-    (made / "gold").mkdir()
+    """A second gold folder, whose set has pages of one more domain."""
+    folder = tmp_path_factory.mktemp("other")
+    (folder / "gold").mkdir()
     urls = {f"https://www.dam.example/{number}": page(text_of(number)) for number in range(2)}
-    ids = write_archive(made / "pages.warc.gz", urls)
+    ids = write_archive(folder / "pages.warc.gz", urls)
     write_rows(
-        made, [{"warc_record_id": ids[url], "set": "manuals", "text": text_of(at)} for at, url in enumerate(urls)]
+        folder, [{"warc_record_id": ids[url], "set": "manuals", "text": text_of(at)} for at, url in enumerate(urls)]
     )
-    return made
+    return folder
 
 
-def test_a_model_is_written_and_said_to_be_what_it_is(say, folder, other, tmp_path):
-    """Its sets, what tells most, its hash, and how a recipe takes it; and the extractor takes it."""
+def test_a_model_is_written_and_described(say, folder, other, tmp_path):
+    """The output has the sets, the hash and the recipe line; the extractor accepts the model."""
     out = tmp_path / "own.model"
     done = say("extractor", "train", folder, other, "--out", out)
     assert done.code == 0, done.err
@@ -63,32 +64,32 @@ def test_a_model_is_written_and_said_to_be_what_it_is(say, folder, other, tmp_pa
     assert shown["text"] == text_of(77).replace("\n", "\n\n")
 
 
-def test_a_program_gets_the_same_numbers(say, folder, tmp_path):
-    """One object, with the gain of every feature."""
+def test_json_has_the_same_numbers(say, folder, tmp_path):
+    """The output is one object, with the gain of every feature."""
     out = tmp_path / "own.model"
     done = say("extractor", "train", folder, "--out", out, "--json")
-    found = json.loads(done.out)
-    assert found["sha256"] == hashlib.sha256(out.read_bytes()).hexdigest()
-    assert (found["bytes"], found["pages"], found["domains"], found["left_out"]) == (out.stat().st_size, 12, 12, 0)
-    assert found["sets"]["news"] == {"pages": 3, "domains": 3, "blocks": 15, "content": 12}
-    for gains in found["gains"].values():
+    result = json.loads(done.out)
+    assert result["sha256"] == hashlib.sha256(out.read_bytes()).hexdigest()
+    assert (result["bytes"], result["pages"], result["domains"], result["left_out"]) == (out.stat().st_size, 12, 12, 0)
+    assert result["sets"]["news"] == {"pages": 3, "domains": 3, "blocks": 15, "content": 12}
+    for gains in result["gains"].values():
         assert sum(gains.values()) == pytest.approx(1)
         assert list(gains.values()) == sorted(gains.values(), reverse=True)
-    assert len(found["gains"]["second"]) > len(found["gains"]["first"])
+    assert len(result["gains"]["second"]) > len(result["gains"]["first"])
 
 
-def test_the_same_pages_in_any_order_and_on_any_cores_make_the_same_bytes(folder, other, monkeypatch):
-    """And another page makes others."""
+def test_page_order_and_core_count_do_not_change_the_model(folder, other, monkeypatch):
+    """Other pages give another model."""
     pages = read_golds([folder, other])
     assert pages == read_golds([other, folder])
-    made = write_model(learn(pages).model)
+    model = write_model(learn(pages).model)
     monkeypatch.setattr(extractor_training.os, "cpu_count", lambda: 3)
-    assert write_model(learn(pages[::-1]).model) == made
-    assert write_model(learn(pages[2:]).model) != made
+    assert write_model(learn(pages[::-1]).model) == model
+    assert write_model(learn(pages[2:]).model) != model
 
 
-def test_gain_is_summed_over_all_trees_and_shared_out_by_feature():
-    """A feature that several levels ask about has the sum; those that none asks about have nothing, and come last."""
+def test_gain_is_summed_by_feature_over_all_trees():
+    """A feature used by several levels has the sum of their gains; unused features have none and come last."""
     features = np.array([[1, 0], [1, 2]], np.uint16)
     trees = Trees(features, np.zeros((2, 2), np.uint8), np.zeros((2, 4), np.int16), 0, len(FEATURES))
     gains = extractor_training._gains(TrainedTrees(trees, np.array([[1.0, 2.0], [4.0, 1.0]])))
@@ -97,18 +98,18 @@ def test_gain_is_summed_over_all_trees_and_shared_out_by_feature():
 
 
 def test_few_domains_are_trained_with_fewer_folds(folder):
-    """Three of them with three."""
-    result = []
-    learned = learn(read_gold(folder)[:3], result.append)
-    assert sum("without fold" in line for line in result) == learned.domains == 3
-    assert len(result) == extractor_training.STEPS - 2
+    """Three domains are trained with three folds."""
+    messages = []
+    learned = learn(read_gold(folder)[:3], messages.append)
+    assert sum("without fold" in line for line in messages) == learned.domains == 3
+    assert len(messages) == extractor_training.STEPS - 2
 
 
-def test_mistakes_are_reported_before_the_training(say, folder, tmp_path, monkeypatch):
-    """A wrong path is reported at once, not after minutes; existing files stay."""
+def test_mistakes_are_reported_before_training(say, folder, tmp_path, monkeypatch):
+    """A wrong path is reported at once, not after minutes; existing files are unchanged."""
     monkeypatch.setattr("gristmill_extractor.train_command.learn", lambda *_: pytest.fail("it was trained"))
     (tmp_path / "there").write_bytes(b"as it was")
-    for line, result in (
+    for arguments, message in (
         ((folder,), "requires --out"),
         ((folder, "--out", tmp_path), "is a folder"),
         ((folder, "--out", tmp_path / "none" / "m"), "there is no folder"),
@@ -116,15 +117,15 @@ def test_mistakes_are_reported_before_the_training(say, folder, tmp_path, monkey
         ((tmp_path / "none", "--out", tmp_path / "m"), "is not a folder"),
         ((folder, folder, "--out", tmp_path / "m"), "it is not clear which is right"),
     ):
-        done = say("extractor", "train", *line)
-        assert (done.code, done.out) == (2, ""), line
-        assert result in done.err
+        done = say("extractor", "train", *arguments)
+        assert (done.code, done.out) == (2, ""), arguments
+        assert message in done.err
         assert "Traceback" not in done.err
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("there", b"as it was")]
 
 
-def test_force_writes_over_a_file_and_too_little_gold_over_none(say, folder, tmp_path):
-    """Pages of one domain cannot be split, so no model is made of them."""
+def test_force_overwrites_a_file_unless_training_fails(say, folder, tmp_path):
+    """Pages of one domain cannot be split, so no model is trained."""
     out = tmp_path / "own.model"
     out.write_bytes(b"as it was")
     alone = tmp_path / "alone"

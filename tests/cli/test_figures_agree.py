@@ -1,4 +1,4 @@
-"""What `inspect`, `status` and `funnel` say of a corpus: the same steps, the same documents, the same figures."""
+"""`inspect`, `status` and `funnel` report the same steps, documents and counts for a corpus."""
 
 import json
 from collections import Counter
@@ -14,22 +14,22 @@ from gristmill.store.store import with_verdicts
 
 
 @pytest.fixture
-def inspected(routes, say):
-    def inspect(*arguments):
+def inspect_json(routes, say):
+    def run_inspect(*arguments):
         result = say("inspect", routes.project.recipe, *arguments, "-n", 1000, "--json")
         assert result.code == 0, result.err
         return [json.loads(line) for line in result.out.splitlines()]
 
-    return inspect
+    return run_inspect
 
 
-def first(run):
-    """Documents by step and reason, as the funnels count them."""
-    counted = Counter()
+def first_drops(run):
+    """Count documents by step and reason, as the funnels do."""
+    totals = Counter()
     for funnel in funnels(run).values():
         for step, reasons in funnel["first"].items():
-            counted.update({(step, reason): counts["rows"] for reason, counts in reasons.items()})
-    return counted
+            totals.update({(step, reason): counts["rows"] for reason, counts in reasons.items()})
+    return totals
 
 
 def verdicts(rows):
@@ -37,50 +37,50 @@ def verdicts(rows):
 
 
 @pytest.mark.parametrize("stage", ["heuristics", "text/heuristics", "keep_language", "ingest", "crawl/ingest"])
-def test_dropped_by_a_step_means_by_that_step(routes, inspected, stage):
-    """In every route that has it, or in the one that is named."""
-    found = verdicts(inspected("--stage", stage, "--dropped"))
-    wanted = first(routes.run)
+def test_dropped_with_a_stage_means_dropped_by_that_stage(routes, inspect_json, stage):
+    """This holds for every route that has the step, or for the named route only."""
+    dropped = verdicts(inspect_json("--stage", stage, "--dropped"))
+    expected = first_drops(routes.run)
     if stage == "crawl/ingest":
         reasons = funnels(routes.run)["crawl"]["first"]["ingest"]
-        wanted = {("ingest", reason): counts["rows"] for reason, counts in reasons.items()}
+        expected = {("ingest", reason): counts["rows"] for reason, counts in reasons.items()}
     names = (stage, "ingest") if stage == "crawl/ingest" else (stage,)
-    assert found == {key: rows for key, rows in wanted.items() if {key[0], key[0].split("/")[-1]} & {*names}}
-    assert found
+    assert dropped == {key: rows for key, rows in expected.items() if {key[0], key[0].split("/")[-1]} & {*names}}
+    assert dropped
 
 
-def test_kept_up_to_a_step_and_dropped_at_all_add_up(routes, inspected):
-    """Sources that do not pass the step are not there."""
-    assert verdicts(inspected("--dropped")) == first(routes.run)
-    kept = inspected("--stage", "extract", "--kept")
-    gone = first(routes.run)
+def test_kept_and_dropped_documents_add_up(routes, inspect_json):
+    """Sources that do not pass the step are left out."""
+    assert verdicts(inspect_json("--dropped")) == first_drops(routes.run)
+    kept = inspect_json("--stage", "extract", "--kept")
+    dropped = first_drops(routes.run)
     before = sum(c["rows"] for c in funnels(routes.run)["crawl"]["first"]["ingest"].values())
-    before += sum(n for (step, _), n in gone.items() if step == "web/extract")
+    before += sum(n for (step, _), n in dropped.items() if step == "web/extract")
     assert len(kept) == funnels(routes.run)["crawl"]["read"]["rows"] - before
     assert {row["source"] for row in kept} == {"crawl"}
 
 
 @pytest.mark.slow
-def test_records_that_are_no_documents_are_shown_when_asked_for(routes, inspected, say):
-    """By --records, by their reason, by their id."""
+def test_records_that_are_not_documents_are_shown_on_request(routes, inspect_json, say):
+    """--records, --reason and --id show them."""
     read = sum(funnel["read"]["rows"] for funnel in funnels(routes.run).values())
-    assert len(inspected()) == read
-    every = inspected("--records")
-    assert len(every) == sum(funnel["records"] for funnel in funnels(routes.run).values()) > read
-    requests = inspected("--reason", "request_record")
+    assert len(inspect_json()) == read
+    all_records = inspect_json("--records")
+    assert len(all_records) == sum(funnel["records"] for funnel in funnels(routes.run).values()) > read
+    requests = inspect_json("--reason", "request_record")
     assert {row["verdict"]["reason"] for row in requests} == {"request_record"} <= NO_DOCUMENT
-    assert inspected("--id", requests[0]["doc_id"]) == requests[:1]
+    assert inspect_json("--id", requests[0]["doc_id"]) == requests[:1]
     nothing = say("inspect", routes.project.recipe, "--url", "mill.example/robots.txt")
     assert nothing.code == 0
     assert nothing.err == "No matching documents. Records that are not documents were left out: --records shows them.\n"
-    for question in (("--url", "nowhere.example"), ("--stage", "web/extract", "--dropped", "--source", "crawl")):
-        assert say("inspect", routes.project.recipe, *question, "--skip", 9).err == (
+    for options in (("--url", "nowhere.example"), ("--stage", "web/extract", "--dropped", "--source", "crawl")):
+        assert say("inspect", routes.project.recipe, *options, "--skip", 9).err == (
             "No matching documents after the first 9.\n"
         )
 
 
 @pytest.mark.parametrize(
-    ("arguments", "result"),
+    ("arguments", "message"),
     [
         (("--source", "crwl"), "Did you mean crawl? Sources: crawl, notes, lists."),
         (("--reason", "too_few_wrods"), "Did you mean too_few_words? Reasons here:"),
@@ -90,42 +90,44 @@ def test_records_that_are_no_documents_are_shown_when_asked_for(routes, inspecte
         (("--kept", "--reason", "too_few_words"), "Leave one of them out"),
     ],
 )
-def test_a_slip_of_the_pen_is_told(routes, say, arguments, result):
-    """Exit code 2, the nearest name."""
-    said = say("inspect", routes.project.recipe, *arguments)
-    assert said.code == 2
-    assert result in said.err
+def test_a_typo_is_reported(routes, say, arguments, message):
+    """The exit code is 2, and the message suggests the nearest name."""
+    output = say("inspect", routes.project.recipe, *arguments)
+    assert output.code == 2
+    assert message in output.err
 
 
-def test_a_rule_that_took_nothing_is_no_slip_of_the_pen(routes, say):
-    """Nothing is found, and that is said."""
-    said = say("inspect", routes.project.recipe, "--reason", "too_few_sentences")
-    assert said.code == 0
-    assert "No matching documents." in said.err
+def test_a_reason_without_documents_is_not_an_error(routes, say):
+    """The command says that no documents match."""
+    output = say("inspect", routes.project.recipe, "--reason", "too_few_sentences")
+    assert output.code == 0
+    assert "No matching documents." in output.err
 
 
-def test_status_counts_as_the_funnel_does(routes, say):
-    """Documents, each dropped by the first step that did; what is left of them comes to the next."""
+def test_status_counts_equal_the_funnel(routes, say):
+    """Each document counts as dropped by the first step that dropped it; the next step gets the rest."""
     result = json.loads(say("status", routes.project.recipe, "--json").out)["stages"]
     stages = {stage["stage"]: (stage["documents"], stage["documents_dropped"]) for stage in result}
     by_step = Counter()
-    for (step, _), rows in first(routes.run).items():
+    for (step, _), rows in first_drops(routes.run).items():
         by_step[step] += rows
-    found = funnels(routes.run)
-    for source, funnel in found.items():
+    all_funnels = funnels(routes.run)
+    for source, funnel in all_funnels.items():
         reader = sum(counts["rows"] for counts in funnel["first"].get("ingest", {}).values())
         assert stages[f"{source}/ingest"] == (funnel["read"]["rows"], reader)
         assert stages[f"{source}/corpus"] == (funnel["kept"]["rows"], 0)
     for step in ("web/extract", "web/keep_language", "text/heuristics", "all/exact_dedup"):
         assert stages[step][1] == by_step[step]
     assert stages["web/language"][0] == stages["web/extract"][0] - stages["web/extract"][1]
-    assert stages["all/exact_dedup"][0] - by_step["all/exact_dedup"] == sum(f["kept"]["rows"] for f in found.values())
+    assert stages["all/exact_dedup"][0] - by_step["all/exact_dedup"] == sum(
+        funnel_of_source["kept"]["rows"] for funnel_of_source in all_funnels.values()
+    )
     shown = say("status", routes.project.recipe).out
     assert shown.splitlines()[0].split()[:4] == ["stage", "tasks", "documents", "dropped"]
 
 
-def test_before_the_end_status_counts_what_steps_have_dropped_so_far(routes, copy_of, say, edit):
-    """Documents too, not records."""
+def test_status_of_an_unfinished_run_counts_drops_so_far(routes, copy_of, say, edit):
+    """It counts documents, not records."""
     recipe = copy_of(routes).recipe
     edit(recipe, "exact_dedup: {normalise: none}", "exact_dedup: {normalise: words}")
     result = json.loads(say("status", recipe, "--json").out)["stages"]
@@ -137,47 +139,47 @@ def test_before_the_end_status_counts_what_steps_have_dropped_so_far(routes, cop
     assert stages["text/heuristics"] == (None, heuristics)
 
 
-def test_the_languages_say_of_which_sources_they_are(routes, say):
-    """And which sources have none."""
+def test_the_language_table_names_its_sources(routes, say):
+    """It also names the sources without a language step."""
     shown = say("funnel", routes.project.recipe).out
-    result = "Languages of the documents of crawl, notes. Not measured, because they have no language step: lists."
-    assert result in shown
+    title = "Languages of the documents of crawl, notes. Not measured, because they have no language step: lists."
+    assert title in shown
 
 
-def test_a_plan_explains_a_step_of_two_routes_once_and_ends_with_the_room_it_needs(routes, copy_of, say, edit):
-    """Whoever looks at the end of it sees what the run will cost."""
-    done = say("plan", routes.project.recipe).out
-    assert done.count("half of the pairs") == 1
-    assert "web/near_dedup, text/near_dedup" in done
-    assert "Nothing to do: everything is in the store, " in done
+def test_a_plan_explains_a_shared_step_once_and_ends_with_the_disk_space(routes, copy_of, say, edit):
+    """The last line of a plan shows what the run will cost."""
+    finished = say("plan", routes.project.recipe).out
+    assert finished.count("half of the pairs") == 1
+    assert "web/near_dedup, text/near_dedup" in finished
+    assert "Nothing to do: everything is in the store, " in finished
     project = copy_of(routes)
-    project.run()  # without it a plan reads the beginning of inputs in a new place, and ends with what it found there
+    project.run()  # otherwise the plan samples the inputs, which are in a new folder, and ends with that estimate
     edit(project.recipe, "exact_dedup: {normalise: none}", "exact_dedup: {normalise: words}")
-    to_do = say("plan", project.recipe).out
-    assert to_do.strip().splitlines()[-1].startswith("The run will add about ")
+    pending = say("plan", project.recipe).out
+    assert pending.strip().splitlines()[-1].startswith("The run will add about ")
 
 
 def test_bytes_per_token_are_rounded_once():
-    """`tokenizer train` and `compare` show the same digits: a number that was rounded to four is not one for three."""
-    found = Fertility(documents=1, bytes=300_047, tokens=100_000)
-    assert f"{found.plain()['bytes_per_token']:.3f}" == f"{found.bytes_per_token:.3f}" == "3.000"
+    """`tokenizer train` and `compare` show the same digits, because the stored number is not rounded before display."""
+    fertility = Fertility(documents=1, bytes=300_047, tokens=100_000)
+    assert f"{fertility.plain()['bytes_per_token']:.3f}" == f"{fertility.bytes_per_token:.3f}" == "3.000"
 
 
-def test_status_says_what_every_stage_read_and_holds(everything, say):
-    """Stages that read no content (dedup, shards, mix) say so; what a stage stored are its files."""
+def test_status_shows_what_every_stage_read_and_stored(everything, say):
+    """Stages that read no content (dedup, shards, mix) say so; the stored size is the size of a stage's files."""
     names = (everything.project.recipe, f"{everything.project.store}@v1")
     result = [json.loads(say("status", name, "--json").out)["stages"] for name in names]
-    held = {one["stage"]: one["stored_bytes"] for one in result[0]}
-    assert held == {one["stage"]: one["stored_bytes"] for one in result[1]}
-    for node_id, made in everything.run.states.items():
-        records = [everything.run.store.read_json(f"tasks/{key}.json") for key in made.tasks]
-        made_parts = (part_from_json(part) for record in records for part in record["parts"])
-        parts = {part.hash: part for part in with_verdicts(made_parts)}
-        assert held[node_id] == sum(
+    stored = {stage["stage"]: stage["stored_bytes"] for stage in result[0]}
+    assert stored == {stage["stage"]: stage["stored_bytes"] for stage in result[1]}
+    for node_id, state in everything.run.states.items():
+        records = [everything.run.store.read_json(f"tasks/{key}.json") for key in state.tasks]
+        all_parts = (part_from_json(part) for record in records for part in record["parts"])
+        parts = {part.hash: part for part in with_verdicts(all_parts)}
+        assert stored[node_id] == sum(
             Path(everything.run.store.part_path(part)).stat().st_size for part in parts.values()
         )
-    by_stage = {one["stage"]: one for one in result[0]}
-    assert all(held.values())
+    by_stage = {stage["stage"]: stage for stage in result[0]}
+    assert all(stored.values())
     for name in ("all/exact_dedup", "all/near_dedup", "all/shards", "all/mix"):
         assert (by_stage[name]["bytes"], by_stage[name]["mb_per_s"]) == (None, None)
     assert by_stage["all/signals"]["bytes"] > 0

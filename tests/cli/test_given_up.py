@@ -1,4 +1,4 @@
-"""What the commands say of documents that were given up because they kill their worker."""
+"""What the commands report about documents that were given up because they killed their worker."""
 
 import json
 import sys
@@ -10,8 +10,8 @@ from gristmill.cli.main import main
 
 
 @pytest.fixture
-def typed(monkeypatch, capfd):
-    """A command; where it does tasks, a worker does them, which the poison kills."""
+def run_command(monkeypatch, capfd):
+    """Run a command; a worker process does its tasks, so that the poison document kills the worker."""
 
     def run(*arguments):
         if arguments[0] in ("run", "verify"):
@@ -19,37 +19,37 @@ def typed(monkeypatch, capfd):
         monkeypatch.setattr(sys, "argv", ["gristmill", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()
-        said = capfd.readouterr()
-        return SimpleNamespace(code=ended.value.code or 0, out=said.out, err=said.err)
+        output = capfd.readouterr()
+        return SimpleNamespace(code=ended.value.code or 0, out=output.out, err=output.err)
 
     return run
 
 
 @pytest.mark.slow
-def test_a_run_says_what_it_gave_up_and_the_commands_that_it_names_work(project, typed):
-    """At its end, also when all was cached, and in --json; then look at them, verify, and have them back."""
+def test_a_run_reports_given_up_documents_and_its_commands_work(project, run_command):
+    """Cached runs and --json report them too; `inspect`, `verify` and --retry-crashed work as printed."""
     texts = [f"sack {number}" for number in range(9)] + ["POISON"]
     for path in (project.folder / "in").iterdir():
         path.unlink()
     (project.folder / "in" / "a.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts))
     project.write_recipe(f"  - stagebox.deadly: {{mended: '{project.folder / 'mended'}'}}\n")
-    for done in (typed("run", project.recipe), typed("run", project.recipe)):
+    for done in (run_command("run", project.recipe), run_command("run", project.recipe)):
         assert done.code == 0
         assert "1 document given up because every attempt killed the worker (1 by all/deadly)." in done.out
         assert f"gristmill inspect {project.recipe} --dropped --reason worker_crashed" in done.out
         assert f"gristmill run {project.recipe} --retry-crashed" in done.out
-    assert json.loads(typed("run", project.recipe, "--json").out)["given_up"] == {"all/deadly": 1}
-    shown = typed("inspect", project.recipe, "--dropped", "--reason", "worker_crashed").out
+    assert json.loads(run_command("run", project.recipe, "--json").out)["given_up"] == {"all/deadly": 1}
+    shown = run_command("inspect", project.recipe, "--dropped", "--reason", "worker_crashed").out
     assert "3 of 3 times alone (SIGSEGV)" in shown
-    checked = typed("verify", project.recipe, "--recompute", "100%")
+    checked = run_command("verify", project.recipe, "--recompute", "100%")
     assert checked.code == 0
     assert "0 gave different output" in checked.out
     (project.folder / "mended").touch()
-    checked = typed("verify", project.recipe, "--recompute", "100%")
+    checked = run_command("verify", project.recipe, "--recompute", "100%")
     assert checked.code == 1
     assert "but now pass: 1. To include them again: gristmill run" in checked.out
-    assert json.loads(typed("verify", project.recipe, "--recompute", "1", "--json").out)["survivors"] == 1
-    back = json.loads(typed("run", project.recipe, "--retry-crashed", "--json").out)
-    assert back["given_up"] == {}
-    assert back["rows"] == 10
-    assert "given up" not in typed("run", project.recipe).out
+    assert json.loads(run_command("verify", project.recipe, "--recompute", "1", "--json").out)["survivors"] == 1
+    retried = json.loads(run_command("run", project.recipe, "--retry-crashed", "--json").out)
+    assert retried["given_up"] == {}
+    assert retried["rows"] == 10
+    assert "given up" not in run_command("run", project.recipe).out

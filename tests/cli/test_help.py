@@ -1,4 +1,6 @@
-"""Laws of the stored help. `python tests/cli/test_help.py` writes `cli/shared/help.json` again."""
+"""The stored help equals the help of the commands. `python tests/cli/test_help.py` regenerates
+`cli/shared/help.json`.
+"""
 
 import json
 import subprocess
@@ -17,27 +19,27 @@ HEAVY = ("gristmill.cli.main", "typer", "pydantic", "numpy", "pyarrow", "numba",
 
 
 def all_help() -> dict[str, str]:
-    """The help of every command and group, laid out from the commands themselves."""
-    return dict(_below(get_command(make_app()), "gristmill", None))
+    """Return the help of every command and group, rendered from the commands themselves."""
+    return dict(_help_of(get_command(make_app()), "gristmill", None))
 
 
-def _below(command: Any, name: str, parent: Any) -> Iterator[tuple[str, str]]:
+def _help_of(command: Any, name: str, parent: Any) -> Iterator[tuple[str, str]]:
     context = typer.Context(command, info_name=name, parent=parent, **command.context_settings)
     yield context.command_path.removeprefix("gristmill").strip(), command.get_help(context)
-    for below, one in getattr(command, "commands", {}).items():
-        yield from _below(one, below, context)
+    for subname, subcommand in getattr(command, "commands", {}).items():
+        yield from _help_of(subcommand, subname, context)
 
 
-def test_the_stored_help_is_what_the_commands_say_of_themselves(monkeypatch):
-    """Every command and subcommand has one, so none is imported to show its help."""
+def test_the_stored_help_equals_the_commands_own_help(monkeypatch):
+    """Every command and subcommand has an entry, so showing help imports no command."""
     monkeypatch.setenv("COLUMNS", str(WIDTH))
     stored = json.loads(FILE.read_text())
-    assert stored == all_help(), "write it again: python tests/cli/test_help.py"
+    assert stored == all_help(), "regenerate it: python tests/cli/test_help.py"
     assert all(stored_help([*path.split(), "-h"]) == text for path, text in stored.items())
 
 
-def test_no_help_imports_what_a_command_needs():
-    """Each is shown by the program's own way in, in one process."""
+def test_help_imports_no_heavy_modules():
+    """One process shows the help of every command through the program's entry point."""
     script = (
         "import contextlib, io, json, sys\n"
         "from gristmill.__main__ import main\n"
@@ -49,19 +51,19 @@ def test_no_help_imports_what_a_command_needs():
         "    assert shown.getvalue() == text + '\\n', path\n"
         f"assert not set({HEAVY}) & set(sys.modules), set({HEAVY}) & set(sys.modules)\n"
     )
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env={"COLUMNS": str(WIDTH)})
-    assert ended.returncode == 0, ended.stderr
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env={"COLUMNS": str(WIDTH)})
+    assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("words", [[], ["funnel"], ["funnel", "r.yaml", "-h"], ["no-command", "-h"], ["-h", "run"]])
-def test_other_command_lines_go_to_the_commands(words, monkeypatch):
-    """Only a request for help and nothing else is answered from the file."""
+@pytest.mark.parametrize("arguments", [[], ["funnel"], ["funnel", "r.yaml", "-h"], ["no-command", "-h"], ["-h", "run"]])
+def test_other_command_lines_are_not_answered_from_the_file(arguments, monkeypatch):
+    """Only a plain request for help is."""
     monkeypatch.setenv("COLUMNS", str(WIDTH))
-    assert stored_help(words) is None
+    assert stored_help(arguments) is None
 
 
-def test_a_narrow_terminal_gets_help_of_its_width(monkeypatch):
-    """The stored text would break its lines."""
+def test_a_narrow_terminal_does_not_use_the_stored_help(monkeypatch):
+    """Lines of the stored text would wrap."""
     monkeypatch.setenv("COLUMNS", str(WIDTH - 1))
     assert stored_help(["funnel", "-h"]) is None
 

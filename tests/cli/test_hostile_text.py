@@ -1,4 +1,4 @@
-"""Text from data shows itself and does nothing: every command, on data made of escape sequences and markup."""
+"""Text from data cannot act on the terminal: every command runs on data full of escape sequences and markup."""
 
 import json
 import os
@@ -20,11 +20,11 @@ from gristmill.tokenizer.files import write_json
 from gristmill.tokenizer.model import Tokenizer
 
 EVIL = "\x1b]0;owned\x07\x1b[666m\x9b31mx\u202ey\u2066z\u2028\u2029\x7f\x08\r\x85[red][/nothing][link=http://x]:skull:<script>"
-"""Title, colour, C1, overrides, separators, delete, backspace, return; markup of rich and of HTML."""
+"""Terminal title, colour, C1 codes, bidi overrides, separators, delete, backspace, return; markup of rich and HTML."""
 IN_A_NAME = EVIL.replace("/", "|") + "\nforged: line"
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 COLOURS = re.compile(r"\x1b\[(\d{1,2}(;\d{1,3})*)?m|\x1b\[(\?25[lh]|\d?[AK])|\r")
-"""What rich itself sends to a terminal; 666 is no colour of its."""
+"""The sequences that rich itself sends to a terminal; it has no colour 666."""
 
 
 def quoted(text):
@@ -33,12 +33,12 @@ def quoted(text):
 
 @pytest.fixture(scope="module")
 def hostile(tmp_path_factory):
-    """A recipe with every name hostile that may be, run once: through a dedup step, a tokenizer and shards."""
+    """A folder with a recipe in which every name that can be hostile is, with dedup steps, a tokenizer and shards."""
     folder = tmp_path_factory.mktemp("hostile")
-    plain = "The grain of the mill and the water that have to be with the stone are here for the wheel to turn. "
+    prose = "The grain of the mill and the water that have to be with the stone are here for the wheel to turn. "
     records = [
         {
-            "text": f"{EVIL} {number // 2} {plain * 9}{EVIL}",
+            "text": f"{EVIL} {number // 2} {prose * 9}{EVIL}",
             "id": f"{EVIL}{number}",
             "url": f"http://host/{EVIL}{number}",
         }
@@ -50,21 +50,21 @@ def hostile(tmp_path_factory):
     (folder / name).write_text("\n".join([*lines, "{broken" + EVIL, ""]))
     (folder / "notes.txt").write_text(EVIL)
     (folder / "terms.txt").write_text("3 the\n")
-    asked = [{"id": "r", "reason": EVIL, "url_prefixes": ["http://host/"]}]
-    (folder / "requests.yaml").write_text(json.dumps(asked))
+    requests = [{"id": "r", "reason": EVIL, "url_prefixes": ["http://host/"]}]
+    (folder / "requests.yaml").write_text(json.dumps(requests))
     (folder / f"evals{IN_A_NAME}").mkdir()
     (folder / f"evals{IN_A_NAME}" / name).write_text(lines[0])
     suite = {"suite": "s", "version": "1", "benchmarks": {"b": {"files": "*.jsonl", "question": "text", "id": "id"}}}
     (folder / f"evals{IN_A_NAME}" / "suite.yaml").write_text(json.dumps(suite))
-    result = {"texts": {EVIL: {}}, "removed": {EVIL: 3}, "telling": {EVIL: [{"ngram": EVIL}]}}
-    (folder / f"model{IN_A_NAME}.bin").write_bytes(with_report(b"", result))
+    model_report = {"texts": {EVIL: {}}, "removed": {EVIL: 3}, "telling": {EVIL: [{"ngram": EVIL}]}}
+    (folder / f"model{IN_A_NAME}.bin").write_bytes(with_report(b"", model_report))
     write_gold(folder / f"gold{IN_A_NAME}", (EVIL, f"{EVIL}-weakgold"), (EVIL,), 4)
-    (folder / f"page{IN_A_NAME}.html").write_text(f"<title>{escape(EVIL)}</title><p>{escape(EVIL)} {plain * 9}</p>")
+    (folder / f"page{IN_A_NAME}.html").write_text(f"<title>{escape(EVIL)}</title><p>{escape(EVIL)} {prose * 9}</p>")
     empty = np.zeros(0, np.int32)
     write_json(Tokenizer.from_merges("gristmill", empty, empty), folder)
     read = f"{{format: jsonl, paths: ['in*.jsonl'], fields: {{key: id, url: url}}, snapshot: {quoted('(in.*)l')}}}"
-    about = f"domain: {quoted('dom' + EVIL)}, license: {quoted('LicenseRef-' + EVIL)}, tier: A"
-    source = f"{{kind: text, read: {read}, {about}}}"
+    labels = f"domain: {quoted('dom' + EVIL)}, license: {quoted('LicenseRef-' + EVIL)}, tier: A"
+    source = f"{{kind: text, read: {read}, {labels}}}"
     (folder / "recipe.yaml").write_text(
         f"recipe: r\nstore: {quoted('./store' + IN_A_NAME)}\nsources:\n  notes: {source}\n"
         "steps:\n  - signals\n  - heuristics: {rules: [gopher_quality]}\n  - exact_dedup\n  - near_dedup\n"
@@ -76,21 +76,21 @@ def hostile(tmp_path_factory):
 
 
 @pytest.fixture
-def typed(hostile, monkeypatch, capfd):
-    """A command in that folder: its exit code, and what it printed."""
+def run_command(hostile, monkeypatch, capfd):
+    """Run a command in that folder; return its exit code and output."""
     monkeypatch.chdir(hostile)
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["gristmill" + EVIL, *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             main()
-        said = capfd.readouterr()
-        return SimpleNamespace(code=ended.value.code or 0, out=said.out, err=said.err)
+        output = capfd.readouterr()
+        return SimpleNamespace(code=ended.value.code or 0, out=output.out, err=output.err)
 
     return run
 
 
-LOOKS = (
+READ_COMMANDS = (
     "run recipe.yaml",
     "plan recipe.yaml",
     "status recipe.yaml",
@@ -138,7 +138,7 @@ LOOKS = (
     "run recipe.yaml --sample 50%",
     "diff recipe.yaml storeEVIL@r-sample-50pct -n 30",
 )
-"""Looks at the data that a user would take; `EVIL` is put in for itself."""
+"""Commands that a user would run on the data; `EVIL` is replaced by the hostile text."""
 MISTAKES = (
     "EVIL",
     "run --EVIL",
@@ -212,31 +212,31 @@ def arguments(line, stand_in):
     return [word.replace("EVIL", stand_in).replace("DOMAIN", EVIL.replace("=", "-")) for word in line.split()]
 
 
-def check(line, said, also=""):
-    for name, text in (("stdout", said.out), ("stderr", said.err)):
-        found = FORBIDDEN.search(text)
-        assert found is None, f"{line}: {found[0]!r} in {name}: {text[max(0, found.start() - 80) : found.end() + 20]!r}"
+def check(line, output, mode=""):
+    for name, text in (("stdout", output.out), ("stderr", output.err)):
+        match = FORBIDDEN.search(text)
+        assert match is None, f"{line}: {match[0]!r} in {name}: {text[max(0, match.start() - 80) : match.end() + 20]!r}"
         assert "Traceback" not in text, f"{line}: {text}"
-        assert not re.search("^forged", text, re.M), f"{line} {also}: {text}"
+        assert not re.search("^forged", text, re.M), f"{line} {mode}: {text}"
 
 
 @pytest.mark.slow
-def test_no_command_lets_data_reach_the_terminal(hostile, typed):
-    """Every command, as tables and as JSON, on hostile keys, URLs, names, texts, licenses, domains and snapshots."""
-    assert {line.split()[0] for line in LOOKS} == set(COMMANDS) - {"ablate", "mix"}  # they need torch
+def test_no_command_sends_raw_data_to_the_terminal(hostile, run_command):
+    """Every command prints tables and JSON for hostile keys, URLs, names, texts, licenses, domains and snapshots."""
+    assert {line.split()[0] for line in READ_COMMANDS} == set(COMMANDS) - {"ablate", "mix"}  # these need torch
     shown = 0
-    for line in LOOKS:
-        said = typed(*arguments(line, IN_A_NAME))
-        assert said.code in (0, 1), f"{line}: {said}"
-        check(line, said)
-        shown += "\\x1b]0;owned" in said.out
+    for line in READ_COMMANDS:
+        output = run_command(*arguments(line, IN_A_NAME))
+        assert output.code in (0, 1), f"{line}: {output}"
+        check(line, output)
+        shown += "\\x1b]0;owned" in output.out
         if line.startswith(("init", "index", "export")):
             line += "2"
-        in_json = typed(*arguments(line, IN_A_NAME), "--json")
+        in_json = run_command(*arguments(line, IN_A_NAME), "--json")
         check(line, in_json, "as JSON")
-        for one in in_json.out.splitlines():
-            json.loads(one)
-    assert shown > 10  # it is there to be seen
+        for json_line in in_json.out.splitlines():
+            json.loads(json_line)
+    assert shown > 10  # the data is shown in escaped form
     for path in (
         hostile / f"report{IN_A_NAME}" / "audit.html",
         hostile / f"audit{IN_A_NAME}.html",
@@ -247,51 +247,51 @@ def test_no_command_lets_data_reach_the_terminal(hostile, typed):
         assert "<script" not in page
         assert "&lt;script&gt;" in page
         assert not FORBIDDEN.search(page)
-    first = json.loads(typed("inspect", "recipe.yaml", "--json").out.splitlines()[0])
-    assert EVIL in first["text"]  # a program gets the data as it is
+    first = json.loads(run_command("inspect", "recipe.yaml", "--json").out.splitlines()[0])
+    assert EVIL in first["text"]  # programs get the raw data
     assert EVIL in first["url"]
 
 
 @pytest.mark.slow
-def test_a_terminal_gets_our_colours_and_none_of_the_data(hostile, typed, monkeypatch):
-    """The same where rich believes in a terminal: progress bars, styles, and no sequence that is not its own."""
+def test_a_terminal_gets_only_our_own_escape_sequences(hostile, run_command, monkeypatch):
+    """On a terminal, rich sends progress bars and styles; no other sequence gets through."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm-256color")
-    for line in ("run recipe.yaml --store terminal", *LOOKS[1:14]):
-        said = typed(*arguments(line, IN_A_NAME))
-        assert "\x1b[" in said.out + said.err or not said.out.startswith(("source", "stage")), line
-        for text in (said.out, said.err):
+    for line in ("run recipe.yaml --store terminal", *READ_COMMANDS[1:14]):
+        output = run_command(*arguments(line, IN_A_NAME))
+        assert "\x1b[" in output.out + output.err or not output.out.startswith(("source", "stage")), line
+        for text in (output.out, output.err):
             check(line, SimpleNamespace(out=COLOURS.sub("", text), err=""))
 
 
-def test_no_mistake_is_told_with_escapes(hostile, typed):
-    """Unknown commands, options, files, recipes with hostile names: one message, neutral."""
-    assert typed("run", "recipe.yaml").code == 0
+def test_error_messages_have_no_escape_sequences(hostile, run_command):
+    """Unknown commands, options, files and recipes with hostile names each give one escaped message."""
+    assert run_command("run", "recipe.yaml").code == 0
     (hostile / "bad.yaml").write_text(f"recipe: {quoted(EVIL)}\nseed: {quoted(EVIL)}\n{quoted(EVIL)}: 1\nsources: 3\n")
     for line in MISTAKES:
-        said = typed(*arguments(line, IN_A_NAME))
-        assert said.code == 2, f"{line}: {said}"
-        check(line, said)
-        assert said.out == ""
+        output = run_command(*arguments(line, IN_A_NAME))
+        assert output.code == 2, f"{line}: {output}"
+        check(line, output)
+        assert output.out == ""
         assert (
-            "owned" in said.err
+            "owned" in output.err
             or line.startswith(("ablate", "mix"))
             or line.endswith(("--workers EVIL", "-n EVIL", "decode tokenizer.json EVIL"))
-        ), f"{line}: {said.err}"
+        ), f"{line}: {output.err}"
 
 
-def test_a_pipe_gets_decoded_bytes_as_they_are_and_a_terminal_does_not(hostile, typed, monkeypatch):
-    """`tokenizer decode` is for the bytes; on a terminal they are shown."""
-    ids = typed("tokenizer", "encode", "tokenizer.json", EVIL).out.split()
-    assert typed("tokenizer", "decode", "tokenizer.json", *ids).out == EVIL
+def test_a_pipe_gets_raw_decoded_bytes_and_a_terminal_does_not(hostile, run_command, monkeypatch):
+    """`tokenizer decode` writes raw bytes to a pipe; on a terminal they are escaped."""
+    ids = run_command("tokenizer", "encode", "tokenizer.json", EVIL).out.split()
+    assert run_command("tokenizer", "decode", "tokenizer.json", *ids).out == EVIL
     monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True, raising=False)
-    said = typed("tokenizer", "decode", "tokenizer.json", *ids)
-    check("decode", said)
-    assert "owned" in said.out
+    output = run_command("tokenizer", "decode", "tokenizer.json", *ids)
+    check("decode", output)
+    assert "owned" in output.out
 
 
-def test_a_bug_is_told_without_the_escapes_that_it_quotes(tmp_path):
-    """A traceback, a warning, and what a library prints: all of it passes the guarded streams."""
+def test_a_traceback_has_no_escape_sequences(tmp_path):
+    """Tracebacks, warnings and library output all pass through the guarded streams."""
     code = (
         "import sys, warnings\n"
         "from gristmill.cli import main\n"
@@ -310,8 +310,8 @@ def test_a_bug_is_told_without_the_escapes_that_it_quotes(tmp_path):
 
 
 @pytest.mark.slow
-def test_what_a_step_prints_in_a_worker_is_shown_too(project):
-    """A worker has streams of its own, guarded like those of the command."""
+def test_output_of_a_step_in_a_worker_is_escaped_too(project):
+    """A worker has its own streams, guarded like those of the command."""
     (project.folder / "in" / "00.jsonl").write_text(json.dumps({"text": f"seen {EVIL}"}) + "\n")
     project.write_recipe("  - stagebox.noisy\n")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -322,10 +322,10 @@ def test_what_a_step_prints_in_a_worker_is_shown_too(project):
     assert not FORBIDDEN.search(done.stderr.decode())
 
 
-def test_a_stream_of_few_letters_is_no_traceback(tmp_path):
-    """Standard output that cannot encode a character shows its number."""
-    shown = "say('\\u2502'), Screen().print('\\u6570\\ud800')"
-    code = f"from gristmill.cli.shared.screen import *\nspeaking(lambda: ({shown}))"
+def test_a_stream_with_a_small_encoding_causes_no_traceback(tmp_path):
+    """Standard output shows the code of a character that it cannot encode."""
+    calls = "say('\\u2502'), Screen().print('\\u6570\\ud800')"
+    code = f"from gristmill.cli.shared.screen import *\nspeaking(lambda: ({calls}))"
     environment = {"PYTHONIOENCODING": "ascii", "PYTHONPATH": ":".join(sys.path)}
     done = subprocess.run(
         [sys.executable, "-c", code], env=environment, capture_output=True, timeout=120, check=False, text=True
@@ -333,13 +333,13 @@ def test_a_stream_of_few_letters_is_no_traceback(tmp_path):
     assert done.stdout.split() == ["\\u2502", "\\u6570\\ud800"], done
 
 
-def test_a_message_of_a_thousand_lines_is_told_by_its_ends(capsys):
-    """The fact stands first and the fix last; between them a line says how much is left out."""
+def test_a_long_message_is_shortened_in_the_middle(capsys):
+    """The fact comes first and the fix last; a line between them says how much is left out."""
     for text in ("\n".join(map(str, range(1000))), "0" + "x" * 100_000 + "999"):
         complain(f"FACT {text} FIX")
-        said = capsys.readouterr().err
-        assert said.count("\n") <= MOST_LINES + 1
-        assert len(said) <= MOST_CHARACTERS + 100
-        assert said.startswith("gristmill: FACT 0")
-        assert said.endswith("999 FIX\n")
-        assert "left out here" in said
+        printed = capsys.readouterr().err
+        assert printed.count("\n") <= MOST_LINES + 1
+        assert len(printed) <= MOST_CHARACTERS + 100
+        assert printed.startswith("gristmill: FACT 0")
+        assert printed.endswith("999 FIX\n")
+        assert "left out here" in printed

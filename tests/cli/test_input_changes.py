@@ -1,4 +1,4 @@
-"""A run says which input files are gone, changed or new since the last whole run, and how many documents each had."""
+"""A run reports input files that are gone, changed or new since the last whole run, with their numbers of documents."""
 
 import json
 
@@ -14,29 +14,29 @@ SINCE = "since the last whole run:"
 
 @pytest.fixture
 def notes(tmp_path, in_this_process):
-    """Six files, two to a task, all run."""
-    made = Project(tmp_path)
+    """A project with six input files, two per task, after a run."""
+    project = Project(tmp_path)
     for number in range(6):
-        write(made, number, records=number + 1)
-    made.write_recipe(STEPS)
-    made.run()
-    return made
+        write(project, number, records=number + 1)
+    project.write_recipe(STEPS)
+    project.run()
+    return project
 
 
 def write(project, number, records):
     path = project.folder / "in" / f"{number:02}.jsonl"
     path.parent.mkdir(exist_ok=True)
-    path.write_text("".join(f'{{"text": "grain {number} {one} {"water " * 120}"}}\n' for one in range(records)))
+    path.write_text("".join(f'{{"text": "grain {number} {record} {"water " * 120}"}}\n' for record in range(records)))
     return path
 
 
 def changes(project):
-    """What a run says about its inputs."""
+    """Return what a run reports about its inputs."""
     return [note for note in project.notes if "whole run" in note]
 
 
-def test_files_that_are_gone_changed_or_new_have_a_line_each(notes, say):
-    """With the documents that they held; `plan` says so before, the run once, and the next run nothing."""
+def test_gone_changed_and_new_files_have_a_line_each(notes, say):
+    """Each line has the number of documents; `plan` and the next run report them, the run after that does not."""
     write(notes, 2, records=0).unlink()
     write(notes, 3, records=7)
     write(notes, 8, records=5)
@@ -53,8 +53,8 @@ def test_files_that_are_gone_changed_or_new_have_a_line_each(notes, say):
     assert changes(notes) == []
 
 
-def test_a_file_that_is_gone_is_told_when_nothing_is_left_to_run(notes, say):
-    """Where every file is a task, the others are in the store: there is no other sign of it."""
+def test_a_missing_file_is_reported_when_nothing_is_left_to_run(notes, say):
+    """When every file is its own task, the rest is cached and nothing else shows the change."""
     for number in range(6):
         write(notes, number, records=8)
     notes.run()
@@ -66,8 +66,8 @@ def test_a_file_that_is_gone_is_told_when_nothing_is_left_to_run(notes, say):
     assert line in json.loads(say("run", notes.recipe, "--json").out)["notes"]
 
 
-def test_changes_are_told_against_the_last_whole_run(notes):
-    """Also by a run after a partial one that read the new files."""
+def test_changes_are_relative_to_the_last_whole_run(notes):
+    """A partial run that read the new files does not reset them."""
     write(notes, 5, records=0).unlink()
     for until in ("length", "length", None):
         notes.run(until=until)
@@ -75,7 +75,7 @@ def test_changes_are_told_against_the_last_whole_run(notes):
 
 
 def test_many_files_do_not_flood_the_terminal(notes, monkeypatch):
-    """Some of a kind have a line, and then there is the total of the kind."""
+    """A few files of each kind have a line, followed by the total."""
     monkeypatch.setattr(input_changes, "MOST_NAMED", 2)
     for number in range(4):
         write(notes, number, records=0).unlink()
@@ -90,48 +90,50 @@ def test_many_files_do_not_flood_the_terminal(notes, monkeypatch):
 
 
 def test_a_file_in_several_tasks_is_counted_once(notes):
-    """The documents of all stretches of a large file are added up."""
+    """The documents in all slices of a large file are added up."""
     path = write(notes, 7, records=60)
     assert path.stat().st_size > 4 * 4096
     notes.run()
     assert changes(notes) == [f"input new {SINCE} 07.jsonl of notes, 60 documents now"]
 
 
-def gone_now(project, number):
-    """What a plan says when a file is gone, of what is on record of the tasks that read it."""
+def changes_without(project, number):
+    """Remove a file and return the input changes, using the records of the tasks that read it."""
     (project.folder / "in" / f"{number:02}.jsonl").unlink()
     return list(input_changes.input_changes(project.dry_run(), project.mill().newest_whole()))
 
 
-def reading(store):
-    """The records of the tasks that read."""
+def ingest_records(store):
+    """Return the records of the ingest tasks."""
     records = {path: store.read_record(path) for path, _ in store.list_files("tasks")}
     return {path: record for path, record in records.items() if record["node"].endswith("/ingest")}
 
 
-def test_documents_that_were_not_counted_are_not_made_up(notes):
-    """Earlier versions of Gristmill did not count by file: they are known of tasks that read one file alone."""
+def test_unknown_document_counts_are_left_out(notes):
+    """Earlier versions did not count by file, so counts are known only for tasks that read a single file."""
     write(notes, 7, records=60)
     notes.run()
     store = Store(str(notes.store))
-    for path, record in reading(store).items():
+    for path, record in ingest_records(store).items():
         del record["files"]
         store.write_json(path, record)
-    assert gone_now(notes, 0) == [f"input gone {SINCE} 00.jsonl of notes"]
-    assert f"input gone {SINCE} 07.jsonl of notes, 60 documents then" in gone_now(notes, 7)
+    assert changes_without(notes, 0) == [f"input gone {SINCE} 00.jsonl of notes"]
+    assert f"input gone {SINCE} 07.jsonl of notes, 60 documents then" in changes_without(notes, 7)
 
 
-def test_a_damaged_record_makes_no_smaller_count(notes):
-    """Where one of the tasks that read a file is not on record, its documents are not known."""
+def test_a_missing_task_record_leaves_the_count_out(notes):
+    """When the record of one task is missing, the number of documents in the file is unknown."""
     write(notes, 7, records=60)
     notes.run()
     store = Store(str(notes.store))
-    store.remove(next(path for path, record in reading(store).items() if record["label"].startswith("07.jsonl 2/")))
-    assert gone_now(notes, 7) == [f"input gone {SINCE} 07.jsonl of notes"]
+    store.remove(
+        next(path for path, record in ingest_records(store).items() if record["label"].startswith("07.jsonl 2/"))
+    )
+    assert changes_without(notes, 7) == [f"input gone {SINCE} 07.jsonl of notes"]
 
 
-def test_a_file_that_a_limit_leaves_out_is_not_gone(notes):
-    """It is there, and was not asked for."""
+def test_a_file_excluded_by_a_limit_is_not_gone(notes):
+    """The file still exists; the run did not need it."""
     notes.write_recipe(STEPS, read=", limit: 3")
     notes.run()
     assert not [line for line in changes(notes) if "gone" in line]

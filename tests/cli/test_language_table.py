@@ -1,4 +1,4 @@
-"""Languages at the end of a run: in the table, in --json, and in warnings."""
+"""The language summary at the end of a run: in the table, in --json and in warnings."""
 
 import json
 
@@ -20,34 +20,34 @@ def recipe(tmp_path, rule):
 
 
 @pytest.fixture
-def ran(say):
-    """Type a command that works: what it answers."""
+def run_ok(say):
+    """Return a function that runs a command, expects success and returns stdout."""
 
-    def typed(*words):
-        done = say(*words)
+    def run_command(*arguments):
+        done = say(*arguments)
         assert done.code == 0, done.err
         return done.out
 
-    return typed
+    return run_command
 
 
-def test_a_verbose_run_shows_its_languages(tmp_path, ran):
-    """Both are kept by Gopher's rules, each by its own stop words; the table and the JSON say so."""
+def test_a_verbose_run_shows_its_languages(tmp_path, run_ok):
+    """Gopher's rules keep both languages, each with its own stop words; the table and the JSON agree."""
     path = recipe(tmp_path, "{gopher_quality: {min_words: 10}}")
-    found = json.loads(ran("run", path, "--json"))
-    assert {name: (counts["read"], counts["kept"]) for name, counts in found["languages"].items()} == {
+    summary = json.loads(run_ok("run", path, "--json"))
+    assert {name: (counts["read"], counts["kept"]) for name, counts in summary["languages"].items()} == {
         "de": (25, 25),
         "en": (25, 25),
     }
-    shown = ran("run", path, "--verbose")
+    shown = run_ok("run", path, "--verbose")
     assert "Languages of the documents of notes." in shown
     assert "100.0%" in shown
 
 
-def test_a_rule_that_takes_a_language_is_told_at_the_end(tmp_path, ran):
-    """With the language, the share and the way out."""
+def test_a_rule_that_drops_a_whole_language_gives_a_warning(tmp_path, run_ok):
+    """The warning has the language, the share and the fix."""
     path = recipe(tmp_path, "{gopher_quality: {min_words: 10, by_language: {de: {min_stop_words: 90}}}}")
-    found = json.loads(ran("run", path, "--json"))
-    (result,) = [warning for warning in found["warnings"] if "text/heuristics dropped" in warning]
-    assert "text/heuristics dropped 25 of 25 documents in de (100%) for too_few_stop_words" in result
-    assert "by_language" in result
+    summary = json.loads(run_ok("run", path, "--json"))
+    (message,) = [warning for warning in summary["warnings"] if "text/heuristics dropped" in warning]
+    assert "text/heuristics dropped 25 of 25 documents in de (100%) for too_few_stop_words" in message
+    assert "by_language" in message

@@ -1,4 +1,4 @@
-"""What scrub takes out of texts leaves the store in no other column, name or file."""
+"""Values that scrub removes from texts do not leave the store in another column, name or file."""
 
 import gzip
 import json
@@ -44,11 +44,12 @@ COLUMNS = "doc_id,text,source,locator,url,title,license,meta,ingest.url,ingest.m
 
 
 def planted(number):
+    """Return a record with personal data in every field."""
     secret = (MAIL, IP, PHONE, KEY)[number % 4]
-    said = f"Document {number} of the mill says: write to {MAIL}, host {IP}, tel {PHONE}, key {KEY}, or come."
+    text = f"Document {number} of the mill says: write to {MAIL}, host {IP}, tel {PHONE}, key {KEY}, or come."
     return {
         "id": f"record of {secret}",
-        "text": said,
+        "text": text,
         "title": f"About {secret}",
         "url": f"https://mill.example/{number}?from={PLANTED[number % 5] if number % 5 != 3 else 'x'}",
         "license": f"ask {MAIL}",
@@ -57,8 +58,8 @@ def planted(number):
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory, in_this_process):
-    """A corpus with an address, a number and a key in every place that a person can write to."""
+def scrubbed(tmp_path_factory, in_this_process):
+    """A corpus with email addresses, IP addresses, phone numbers and keys in every field that a person can fill."""
     project = Project(tmp_path_factory.mktemp("leaving"))
     (project.folder / "in" / "tree").mkdir(parents=True)
     (project.folder / "in" / "a.jsonl").write_text("\n".join(json.dumps(planted(n)) for n in range(20)))
@@ -70,74 +71,77 @@ def made(tmp_path_factory, in_this_process):
 
 
 def leaks(data, where):
-    """What is planted and stands in some bytes, as they are or unpacked."""
-    return [(where, one) for one in PLANTED if one.encode() in data]
+    """Return the planted values that are in some bytes."""
+    return [(where, value) for value in PLANTED if value.encode() in data]
 
 
-def leaks_of(folder):
-    found = []
+def leaks_in_folder(folder):
+    """Return the planted values in names and files of a folder, packed or unpacked."""
+    leaked = []
     for path in sorted(Path(folder).rglob("*")):
-        found += leaks(str(path.relative_to(folder)).encode(), "a name")
+        leaked += leaks(str(path.relative_to(folder)).encode(), "a name")
         if not path.is_file():
             continue
         data = path.read_bytes()
-        found += leaks(data, path.name)
+        leaked += leaks(data, path.name)
         if path.suffix == ".parquet":
             table = pq.read_table(path)
-            found += leaks(repr(table.to_pylist()).encode(), path.name)
-            found += leaks(repr(pq.read_metadata(path).to_dict()).encode(), path.name)
+            leaked += leaks(repr(table.to_pylist()).encode(), path.name)
+            leaked += leaks(repr(pq.read_metadata(path).to_dict()).encode(), path.name)
         elif path.suffix == ".zst":
-            found += leaks(zstandard.ZstdDecompressor().stream_reader(data).read(), path.name)
+            leaked += leaks(zstandard.ZstdDecompressor().stream_reader(data).read(), path.name)
         elif path.suffix == ".gz":
-            found += leaks(gzip.decompress(data), path.name)
-    return found
+            leaked += leaks(gzip.decompress(data), path.name)
+    return leaked
 
 
 @pytest.mark.parametrize("form", ["parquet", "jsonl.zst"])
 @pytest.mark.parametrize("of_run", [False, True])
-def test_no_byte_of_an_export_has_what_scrub_removed(made, tmp_path, form, of_run, say):
-    """In titles, URLs, licenses, meta, keys of records and file names; by the recipe and by the run in the store."""
-    what = f"{made.project.folder}/store@leaving" if of_run else made.project.recipe
-    said = say("export", what, "--out", tmp_path / "out", "--format", form, "--columns", COLUMNS)
-    assert said.code == 0, said.err
-    assert leaks_of(tmp_path / "out") == []
-    assert "Values that scrub changed in columns other than the text: " in said.out
-    assert "title 20" in said.out
+def test_no_byte_of_an_export_has_what_scrub_removed(scrubbed, tmp_path, form, of_run, say):
+    """This covers titles, URLs, licenses, meta, record keys and file names, by recipe and by stored run."""
+    corpus = f"{scrubbed.project.folder}/store@leaving" if of_run else scrubbed.project.recipe
+    output = say("export", corpus, "--out", tmp_path / "out", "--format", form, "--columns", COLUMNS)
+    assert output.code == 0, output.err
+    assert leaks_in_folder(tmp_path / "out") == []
+    assert "Values that scrub changed in columns other than the text: " in output.out
+    assert "title 20" in output.out
     card = (tmp_path / "out" / "README.md").read_text()
     assert "changed values: ingest.meta (20), " in card
     assert "Personal data was not removed" not in card
 
 
-def test_shards_their_lineage_and_sidecars_have_no_such_name(made):
-    """The table of lineage and the file for OLMo-core name records and files."""
-    folder = Path(made.run.shards).parent
+def test_shards_lineage_and_sidecars_have_no_scrubbed_value(scrubbed):
+    """The lineage table and the file for OLMo-core contain names of records and files."""
+    folder = Path(scrubbed.run.shards).parent
     assert list(folder.rglob("*.csv.gz"))
-    assert leaks_of(folder) == []
+    assert leaks_in_folder(folder) == []
 
 
-def test_a_file_of_sql_is_scrubbed_and_the_store_is_exact(made, tmp_path, say):
-    """A file may leave; what is shown here, and what a takedown goes by, is as it was read."""
+def test_a_file_written_by_sql_is_scrubbed_and_the_store_is_exact(scrubbed, tmp_path, say):
+    """A file may leave the machine; output on screen and takedowns use the original values."""
     query = "select url, title, meta, {'deep': title} as nested, [url] as listed from documents"
-    assert say("sql", made.project.recipe, query, "--parquet", tmp_path / "answer.parquet").code == 0
-    assert leaks_of(tmp_path) == []
-    assert MAIL in say("sql", made.project.recipe, query, "--json").out
-    assert MAIL in repr(gristmill.open(made.project.recipe).documents(columns=["url", "title"]).to_arrow().to_pylist())
+    assert say("sql", scrubbed.project.recipe, query, "--parquet", tmp_path / "answer.parquet").code == 0
+    assert leaks_in_folder(tmp_path) == []
+    assert MAIL in say("sql", scrubbed.project.recipe, query, "--json").out
+    assert MAIL in repr(
+        gristmill.open(scrubbed.project.recipe).documents(columns=["url", "title"]).to_arrow().to_pylist()
+    )
 
 
-def test_a_card_says_that_personal_data_was_not_removed(made, tmp_path):
-    """Of a recipe without scrub: nothing is replaced, and nobody is told otherwise."""
-    made.project.recipe.write_text(RECIPE.format(scrub=""))
+def test_the_card_says_that_personal_data_was_not_removed(scrubbed, tmp_path):
+    """A recipe without scrub replaces nothing, and its card says so."""
+    scrubbed.project.recipe.write_text(RECIPE.format(scrub=""))
     try:
-        made.project.run()
-        gristmill.open(made.project.recipe).export(tmp_path / "out")
+        scrubbed.project.run()
+        gristmill.open(scrubbed.project.recipe).export(tmp_path / "out")
     finally:
-        made.project.recipe.write_text(RECIPE.format(scrub=", scrub"))
+        scrubbed.project.recipe.write_text(RECIPE.format(scrub=", scrub"))
     assert "Personal data was not removed in files, lines: " in (tmp_path / "out" / "README.md").read_text()
-    assert leaks_of(tmp_path / "out")
+    assert leaks_in_folder(tmp_path / "out")
 
 
 def test_a_column_of_any_shape_is_scrubbed():
-    """Strings in lists, structs and maps; nulls, slices and other types stay as they are."""
+    """Strings in lists, structs and maps are scrubbed; nulls, slices and other types are unchanged."""
     config = scrub.Config()
     deep = pa.array([{"a": [MAIL, None]}, None, {"a": None}, {"a": ["x", f"?q={MAIL.replace('@', '%40')}&z=%40"]}])
     after, changed = scrub_column(deep, config)

@@ -1,4 +1,4 @@
-"""gristmill lineage: from a token, an id, a URL or a text to the bytes that it came from, and proof of it."""
+"""gristmill lineage: from a token, an id, a URL or a text back to the input bytes, with proof."""
 
 import gzip
 import hashlib
@@ -23,125 +23,131 @@ def kept(everything):
 
 
 @pytest.fixture(scope="module")
-def looked(everything):
-    """The run as a command sees it."""
+def view(everything):
+    """The run as a command opens it."""
     return everything.project.dry_run()
 
 
 @pytest.fixture
 def lineage(everything, say):
-    def ask(*arguments, code=0):
-        said = say("lineage", everything.project.recipe, *arguments, "--json")
-        assert said.code == code, said.err
-        return [json.loads(line) for line in said.out.splitlines()]
+    def run_lineage(*arguments, code=0):
+        output = say("lineage", everything.project.recipe, *arguments, "--json")
+        assert output.code == code, output.err
+        return [json.loads(line) for line in output.out.splitlines()]
 
-    return ask
+    return run_lineage
 
 
-def test_every_token_of_every_sample_leads_to_bytes_that_give_it(everything, looked, kept):
-    """All documents of the shards are proved, all their tokens compared, and every sample is made of nothing else."""
-    shards = Published(looked)
-    places = find(looked, doc_id=[row.fields["doc_id"].hex() for row in kept])
-    prover, proved = Prover(looked, places), {}
+def test_every_token_of_every_sample_is_traced_to_its_input_bytes(everything, view, kept):
+    """Every document in the shards is proved, all its tokens are compared, and samples contain nothing else."""
+    shards = Published(view)
+    places = find(view, doc_id=[row.fields["doc_id"].hex() for row in kept])
+    prover, proved = Prover(view, places), {}
     for place in places:
         pieces = list(shard_pieces(shards, place.doc_id.hex()))
         proof = prover.prove(place, pieces)
         assert proof.tokens == sum(len(piece.ids) for piece in pieces) > 0
-        proved[place.doc_id] = np.concatenate([piece.ids for piece in sorted(pieces, key=lambda one: one.doc_offset)])
+        proved[place.doc_id] = np.concatenate([piece.ids for piece in sorted(pieces, key=lambda part: part.doc_offset)])
     order, manifest = Order(shards.manifest), shards.manifest
     for sample in range(manifest.samples):
-        at = order.place(sample)
-        group = manifest.groups[at.group]
-        files = shards.open_shard(group, at.shard)
-        held = files.view(at.row)
-        first, last = int(files.index.first_piece[at.row]), int(files.index.first_piece[at.row + 1])
+        location = order.place(sample)
+        group = manifest.groups[location.group]
+        files = shards.open_shard(group, location.shard)
+        tokens = files.view(location.row)
+        first, last = int(files.index.first_piece[location.row]), int(files.index.first_piece[location.row + 1])
         begin = 0
         for piece in range(first, last):
             begins, length = int(files.index.doc_offset[piece]), int(files.index.length[piece])
-            whole = proved[bytes(files.index.doc_id[piece])]
-            assert held[begin : begin + length].tolist() == whole[begins : begins + length].tolist()
+            document = proved[bytes(files.index.doc_id[piece])]
+            assert tokens[begin : begin + length].tolist() == document[begins : begins + length].tolist()
             begin += length
-        assert set(held[begin:].tolist()) <= {files.index.header.padding}
+        assert set(tokens[begin:].tolist()) <= {files.index.header.padding}
 
 
-def test_the_bytes_of_the_input_are_those_of_the_record(everything, looked, lineage, kept):
-    """Of a crawl bytes of the file, one gzip member; of lines bytes of the stream, one line."""
+def test_the_origin_gives_the_bytes_of_the_record(everything, view, lineage, kept):
+    """For a crawl it is one gzip member of the file; for JSON Lines it is one line of the decompressed stream."""
     page = next(row for row in kept if row.fields["source"] == "crawl")
     note = next(row for row in kept if row.fields["source"] == "notes")
-    (life,) = lineage(page.fields["doc_id"].hex())
-    origin = life["origin"]
+    (entry,) = lineage(page.fields["doc_id"].hex())
+    origin = entry["origin"]
     data = (everything.project.folder / "in" / origin["file"]).read_bytes()
     assert hashlib.sha256(data).hexdigest() == origin["sha256"]
     assert page.fields["url"].encode() in gzip.decompress(data[origin["start"] : origin["stop"]])
-    (life,) = lineage(note.fields["doc_id"].hex())
-    origin = life["origin"]
+    (entry,) = lineage(note.fields["doc_id"].hex())
+    origin = entry["origin"]
     data = (everything.project.folder / "in" / origin["file"]).read_bytes()
-    assert json.loads(data[origin["start"] : origin["stop"]])["id"] == life["fields"]["locator"].partition("#")[2]
+    assert json.loads(data[origin["start"] : origin["stop"]])["id"] == entry["fields"]["locator"].partition("#")[2]
     assert origin["unit"] == "bytes of the decompressed stream"
 
 
-def test_a_token_is_told_with_its_document_its_steps_its_shard_and_its_samples(lineage, everything):
-    (life,) = lineage("--sample", 3, "--token", 10, "--prove")
-    assert life["is_kept"]
-    assert life["token"]["sample"] == 3
-    assert any(3 in piece["seen_at"] for piece in life["shards"])
-    assert life["steps"][0]["step"] == "ingest"
-    assert life["group"] == life["token"]["group"] == life["shards"][0]["group"]
-    assert sum(piece["tokens"] for piece in life["shards"]) == life["tokens"] == life["proof"]["tokens"]
-    assert life["versions"][0]["names"] == ["v1"]
-    assert life["weights"]["main"] > 0
+def test_a_token_is_shown_with_its_document_steps_shard_and_samples(lineage, everything):
+    """The answer also has the proof, the weights and the versions that contain the document."""
+    (entry,) = lineage("--sample", 3, "--token", 10, "--prove")
+    assert entry["is_kept"]
+    assert entry["token"]["sample"] == 3
+    assert any(3 in piece["seen_at"] for piece in entry["shards"])
+    assert entry["steps"][0]["step"] == "ingest"
+    assert entry["group"] == entry["token"]["group"] == entry["shards"][0]["group"]
+    assert sum(piece["tokens"] for piece in entry["shards"]) == entry["tokens"] == entry["proof"]["tokens"]
+    assert entry["versions"][0]["names"] == ["v1"]
+    assert entry["weights"]["main"] > 0
 
 
-def test_what_a_step_cut_is_what_is_missing_behind_it(looked, kept):
-    places = find(looked, doc_id=[row.fields["doc_id"].hex() for row in kept])
-    cut = [step for place in places for step in life_of(looked, place).steps if step.cuts]
+def test_the_cuts_of_a_step_equal_the_bytes_it_removed(view, kept):
+    """The size before a step minus its cuts is the size after it."""
+    places = find(view, doc_id=[row.fields["doc_id"].hex() for row in kept])
+    cut = [step for place in places for step in life_of(view, place).steps if step.cuts]
     assert len({step.step for step in cut}) > 1
     for step in cut:
-        gone = sum(one.stop - one.start for one in step.cuts)
+        gone = sum(span.stop - span.start for span in step.cuts)
         assert step.bytes_before - gone == step.bytes_after
-        assert all(len(one.text.encode()) == one.stop - one.start for one in step.cuts)
+        assert all(len(span.text.encode()) == span.stop - span.start for span in step.cuts)
 
 
-def test_a_dropped_document_has_a_life_up_to_the_step_that_dropped_it(everything, lineage):
-    near = next(rows(everything.run, "near_dedup", True, None))
-    (life,) = lineage(near.fields["doc_id"].hex(), "--prove")
-    assert not life["is_kept"]
-    assert life["dropped_by"] == life["steps"][-1]["step"] == near.step
-    assert life["steps"][-1]["reason"] == near.reason
-    (cluster,) = life["clusters"]
+def test_the_lineage_of_a_dropped_document_ends_at_the_step_that_dropped_it(everything, lineage):
+    """A near-duplicate names its cluster and the document that was kept."""
+    duplicate = next(rows(everything.run, "near_dedup", True, None))
+    (entry,) = lineage(duplicate.fields["doc_id"].hex(), "--prove")
+    assert not entry["is_kept"]
+    assert entry["dropped_by"] == entry["steps"][-1]["step"] == duplicate.step
+    assert entry["steps"][-1]["reason"] == duplicate.reason
+    (cluster,) = entry["clusters"]
     assert not cluster["is_keeper"]
     (keeper,) = lineage(cluster["id"])
     assert keeper["is_kept"]
     assert keeper["fields"]["locator"] == cluster["keeper"]
     assert keeper["clusters"][0]["is_keeper"]
-    assert (life["shards"], life["versions"]) == ([], [])
+    assert (entry["shards"], entry["versions"]) == ([], [])
 
 
-def test_one_document_by_url_hash_words_and_file(lineage, kept, tmp_path):
+def test_a_document_is_found_by_url_hash_text_and_file(lineage, kept, tmp_path):
+    """All four queries find the same document."""
     row = max((row for row in kept if row.fields["source"] == "crawl"), key=lambda row: len(row.text))
     doc_id = row.fields["doc_id"].hex()
     file = tmp_path / "quoted.txt"
     file.write_text(row.text)
     digest = hashlib.sha256(row.text.encode()).hexdigest()
-    for question in ([row.fields["url"]], [digest], [row.text[5:-5]], ["--text-file", file]):
-        assert [life["doc_id"] for life in lineage(*question)] == [doc_id]
+    for query in ([row.fields["url"]], [digest], [row.text[5:-5]], ["--text-file", file]):
+        assert [entry["doc_id"] for entry in lineage(*query)] == [doc_id]
 
 
-def test_the_store_alone_tells_the_same_but_for_what_only_the_input_says(everything, lineage, say, kept):
+def test_the_store_alone_gives_the_same_lineage_except_offsets_of_lines(everything, lineage, say, kept):
+    """The offset of a line requires the input file; the offset of a gzip member is stored."""
     for source in ("crawl", "notes"):
         row = next(row for row in kept if row.fields["source"] == source)
-        (life,) = lineage(row.fields["doc_id"].hex())
-        said = say("lineage", f"{everything.project.store}@v1", row.fields["doc_id"].hex(), "--json")
-        alone = json.loads(said.out)
-        known = alone.pop("origin"), life.pop("origin")
-        assert alone == life
-        assert known[0]["start"] == (known[1]["start"] if source == "crawl" else None)
+        (entry,) = lineage(row.fields["doc_id"].hex())
+        output = say("lineage", f"{everything.project.store}@v1", row.fields["doc_id"].hex(), "--json")
+        from_store = json.loads(output.out)
+        origins = from_store.pop("origin"), entry.pop("origin")
+        assert from_store == entry
+        assert origins[0]["start"] == (origins[1]["start"] if source == "crawl" else None)
 
 
-def test_people_see_it_on_a_screen(everything, say):
-    said = say("lineage", everything.project.recipe, "--sample", 0, "--token", 0, "--prove")
-    assert said.code == 0, said.err
-    for result in (
+def test_the_text_output_has_every_section(everything, say):
+    """It shows the origin, the steps, the tokens, the samples, the versions and the proof."""
+    output = say("lineage", everything.project.recipe, "--sample", 0, "--token", 0, "--prove")
+    assert output.code == 0, output.err
+    for phrase in (
         "kept   id ",
         "read from ",
         "ingest stays",
@@ -150,11 +156,11 @@ def test_people_see_it_on_a_screen(everything, say):
         "held by everything ",
         "proved ",
     ):
-        assert result in said.out
+        assert phrase in output.out
 
 
 @pytest.mark.parametrize(
-    ("arguments", "result"),
+    ("arguments", "message"),
     [
         ([], "No query is given"),
         (["abcd", "--sample", "1", "--token", "1"], "More than one query"),
@@ -166,27 +172,29 @@ def test_people_see_it_on_a_screen(everything, say):
         ([" "], "empty text"),
     ],
 )
-def test_what_cannot_be_asked_is_one_message(everything, say, arguments, result):
-    said = say("lineage", everything.project.recipe, *arguments)
-    assert said.code == 2
-    assert result in said.err
-    assert "Traceback" not in said.err
-    assert said.out == ""
+def test_an_invalid_query_is_one_message(everything, say, arguments, message):
+    """The exit code is 2, without a traceback and without output."""
+    output = say("lineage", everything.project.recipe, *arguments)
+    assert output.code == 2
+    assert message in output.err
+    assert "Traceback" not in output.err
+    assert output.out == ""
 
 
-def test_proof_wants_the_inputs_and_a_document_that_is_not_there_is_said(everything, say):
-    said = say("lineage", f"{everything.project.store}@v1", "abcd", "--prove")
-    assert (said.code, "Give the recipe file" in said.err) == (2, True)
-    said = say("lineage", everything.project.recipe, "0" * 32)
-    assert (said.code, "has no such document" in said.err) == (1, True)
+def test_proof_requires_the_inputs_and_an_unknown_document_is_reported(everything, say):
+    """A proof from the store alone is refused with code 2; an unknown document gives code 1."""
+    output = say("lineage", f"{everything.project.store}@v1", "abcd", "--prove")
+    assert (output.code, "Give the recipe file" in output.err) == (2, True)
+    output = say("lineage", everything.project.recipe, "0" * 32)
+    assert (output.code, "has no such document" in output.err) == (1, True)
 
 
-def test_proof_finds_every_kind_of_difference(looked, kept, monkeypatch):
-    """Another token, another text in a layer, a step that says otherwise: each is named where it is met."""
+def test_proof_finds_every_kind_of_difference(view, kept, monkeypatch):
+    """A changed token, a changed value in a layer and a changed verdict are each reported where they are found."""
     row = next(row for row in kept if row.fields["source"] == "notes")
-    (place,) = find(looked, doc_id=row.fields["doc_id"].hex())
-    pieces = list(shard_pieces(Published(looked), place.doc_id.hex()))
-    prover = Prover(looked, [place])
+    (place,) = find(view, doc_id=row.fields["doc_id"].hex())
+    pieces = list(shard_pieces(Published(view), place.doc_id.hex()))
+    prover = Prover(view, [place])
     prover.prove(place, pieces)
     other = ShardPiece(pieces[0].where, pieces[0].doc_offset, pieces[0].ids + np.uint16(1))
     with pytest.raises(Differs, match="the tokens in the shard differ"):
@@ -196,9 +204,9 @@ def test_proof_finds_every_kind_of_difference(looked, kept, monkeypatch):
     layers, cell = prover._layers, prover._layers.cell
     for layer, column in (("ingest", "text"), ("all/heuristics", "failed"), ("all/tokens", "tokens")):
 
-        def changed(asked, name, row, layer=layer, column=column):
-            found = cell(asked, name, row)
-            return pa.nulls(1, found.type) if (asked, name) == (layer, column) else found
+        def changed(stage, name, row, layer=layer, column=column):
+            value = cell(stage, name, row)
+            return pa.nulls(1, value.type) if (stage, name) == (layer, column) else value
 
         monkeypatch.setattr(layers, "cell", changed)
         with pytest.raises(Differs, match=f"{column} is None in the store"):
@@ -230,8 +238,8 @@ STAGE = Map(version=1, config=Config, reads=("text",), schema=SCHEMA, only_kept=
 
 
 @pytest.mark.usefixtures("forgotten")
-def test_a_step_that_loads_something_can_be_proved_and_asked(project, say):
-    """What its `setup` gives is given to it there as in a run."""
+def test_a_step_with_a_setup_function_works_in_lineage_and_whatif(project, say):
+    """It gets the value of its `setup` there, as in a run."""
     (project.folder / "loading.py").write_text(LOADING)
     project.write_recipe("  - loading\n")
     row = next(iter(rows(project.run(), None, False, None)))

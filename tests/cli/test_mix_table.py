@@ -1,4 +1,4 @@
-"""The table of a mixture: every number of it follows from the manifest."""
+"""The table of a mixture: every number follows from the manifest."""
 
 import io
 
@@ -9,7 +9,7 @@ from gristmill.cli.run.mix_table import mix_table, short
 from stages.mix.mixing import catalogue, mixed
 
 SIZES = {"crawl/A": (6400, 2), "crawl/B": (64_000, 4), "wiki/A": (3200, 1), "zine/C": (640, 1)}
-ASKED = {
+MIXTURE = {
     "sources": {"crawl": "web", "wiki": "reference", "zine": "reference"},
     "domains": {"web": 0.8, "reference": 0.2},
     "tiers": {"A": 4, "B": 1, "C": 0},
@@ -18,16 +18,16 @@ ASKED = {
 }
 
 
-def shown(folder, width=80, **changed):
-    written, _, _ = mixed(folder, catalogue(SIZES), **{**ASKED, **changed})
+def render(folder, width=80, **changed):
+    written, _, _ = mixed(folder, catalogue(SIZES), **{**MIXTURE, **changed})
     out = io.StringIO()
     Console(file=out, width=width).print(mix_table(written))
     return out.getvalue()
 
 
-def test_rows_hold_tokens_epochs_and_shares(tmp_path):
-    """Of groups, domains and phases, in the order of the manifest; target and realised share side by side."""
-    rows = [line.split() for line in shown(tmp_path).splitlines()]
+def test_rows_have_tokens_epochs_and_shares(tmp_path):
+    """Groups, domains and phases are in manifest order, with target and realised share side by side."""
+    rows = [line.split() for line in render(tmp_path).splitlines()]
     assert ["main", "73.6k", "9.60k", "0.13"] in rows
     assert ["web", "70.4k", "7.68k", "0.11", "80.00%", "80.00%"] in rows
     # 7680 tokens of web: 4 * 6400 to 64000.
@@ -38,15 +38,15 @@ def test_rows_hold_tokens_epochs_and_shares(tmp_path):
     assert ["Not", "drawn:", "zine/C", "(640)"] in rows
 
 
-def test_it_fits_80_columns_and_is_the_same_in_160(tmp_path):
+def test_the_table_fits_80_columns_and_is_the_same_in_160(tmp_path):
     """No number is cut or broken."""
-    narrow, wide = shown(tmp_path, 80), shown(tmp_path, 160)
+    narrow, wide = render(tmp_path, 80), render(tmp_path, 160)
     assert max(map(len, narrow.splitlines())) <= 80
     assert [line.split() for line in narrow.splitlines()] == [line.split() for line in wide.splitlines()]
 
 
-def test_a_long_name_is_folded_and_no_number_is(tmp_path):
-    """Names give way first."""
+def test_a_long_name_is_folded_but_numbers_are_not(tmp_path):
+    """Names are shortened first."""
     sizes = {"a" * 100: (6400, 1)}
     written, _, _ = mixed(tmp_path, catalogue(sizes))
     out = io.StringIO()
@@ -56,11 +56,11 @@ def test_a_long_name_is_folded_and_no_number_is(tmp_path):
 
 
 def test_a_group_over_its_cap_is_marked(tmp_path):
-    """With a sign that a log shows too; without any, there is no legend."""
-    marked = shown(tmp_path, max_epochs=0.1)
+    """The mark is plain text, so that a log shows it; without marks there is no legend."""
+    marked = render(tmp_path, max_epochs=0.1)
     assert "!" in next(line for line in marked.splitlines() if "crawl/A" in line)
     assert "!: more epochs than max_epochs allows" in marked
-    assert "!" not in shown(tmp_path)
+    assert "!" not in render(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -79,6 +79,6 @@ def test_a_group_over_its_cap_is_marked(tmp_path):
         (2e15, "2,000T"),
     ],
 )
-def test_counts_are_shown_in_three_digits(count, text):
-    """And never as 1000k."""
+def test_counts_are_shown_with_three_digits(count, text):
+    """1000k is never shown."""
     assert short(count) == text

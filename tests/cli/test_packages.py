@@ -1,4 +1,4 @@
-"""Separate packages (`plugins/`): each is optional, and belongs to one version of Gristmill."""
+"""Separate packages (`plugins/`): each is optional and belongs to one version of Gristmill."""
 
 import importlib
 import sys
@@ -20,7 +20,7 @@ OPTIONAL = sorted(COMMANDS.keys() - " ".join(FOLDERS.values()).split())
 
 
 def test_every_package_is_a_command_or_an_executor():
-    """And registers itself under its name."""
+    """It registers itself under its own name."""
     assert sorted({*OPTIONAL, *registry.PACKAGES}) == NAMES
     assert {*OPTIONAL} <= installed.installed(installed.COMMANDS).keys()
     assert {*registry.PACKAGES} <= installed.installed(installed.EXECUTORS).keys()
@@ -28,7 +28,7 @@ def test_every_package_is_a_command_or_an_executor():
 
 @pytest.mark.parametrize("name", OPTIONAL)
 def test_without_the_package_the_command_says_how_to_install_it(name, monkeypatch):
-    """And every other command can be imported."""
+    """Every other command can still be imported."""
     monkeypatch.setattr(installed, "installed", lambda group: {})
     with pytest.raises(UserError) as refused:
         make_app([name])
@@ -41,6 +41,7 @@ def test_without_the_package_the_command_says_how_to_install_it(name, monkeypatc
 
 @pytest.mark.parametrize("name", registry.PACKAGES)
 def test_without_the_package_the_executor_says_how_to_install_it(name, monkeypatch):
+    """The message has the install command."""
     monkeypatch.setattr(registry, "installed", lambda group: {})
     with pytest.raises(UserError) as refused:
         registry.load(name)
@@ -50,8 +51,8 @@ def test_without_the_package_the_executor_says_how_to_install_it(name, monkeypat
     )
 
 
-def test_a_fault_inside_of_a_package_is_not_taken_for_its_absence(monkeypatch):
-    """A library that it lacks is named."""
+def test_an_import_error_in_a_package_is_not_reported_as_missing_package(monkeypatch):
+    """The message names the missing library."""
     monkeypatch.delitem(sys.modules, "gristmill_extractor.commands", raising=False)
     monkeypatch.setitem(sys.modules, "resiliparse.extract.html2text", None)
     monkeypatch.delitem(sys.modules, "gristmill_extractor.extractors", raising=False)
@@ -61,7 +62,7 @@ def test_a_fault_inside_of_a_package_is_not_taken_for_its_absence(monkeypatch):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_package_belongs_to_this_version(name):
-    """It uses the inside of Gristmill, so both have one number, and one is needed by the other."""
+    """It uses internals of Gristmill, so both have the same version and the package pins it."""
     project = tomllib.loads((PLUGINS / name / "pyproject.toml").read_text())["project"]
     assert importlib.import_module(f"gristmill_{name}").__version__ == gristmill.__version__
     assert project["dependencies"] == [f"gristmill=={gristmill.__version__}"]

@@ -1,4 +1,4 @@
-"""What plan says of things that only a run used to say."""
+"""`plan` reports faults and warnings before the run does."""
 
 import json
 
@@ -13,13 +13,13 @@ MIX = "mix: {tokens: %s, domains: {notes: 0.7, tales: 0.3}, max_epochs: 9}"
 
 @pytest.fixture
 def corpus(project):
-    made = Corpus(project)
-    made.recipe(MIX % "40k")
-    return made
+    corpus_project = Corpus(project)
+    corpus_project.recipe(MIX % "40k")
+    return corpus_project
 
 
-def test_a_mixture_that_cannot_be_is_told_as_run_tells_it(corpus, say):
-    """As soon as the shards are there, also to a program; before that nothing is said."""
+def test_an_impossible_mixture_is_reported_as_run_reports_it(corpus, say):
+    """It is reported once the shards exist, in text and in JSON; before that, plan says nothing about it."""
     recipe = corpus.project.recipe
     corpus.recipe(MIX % "100B")
     assert say("plan", recipe).code == 0
@@ -35,12 +35,12 @@ def test_a_mixture_that_cannot_be_is_told_as_run_tells_it(corpus, say):
     assert "all/mix" in planned.out
     assert (result.code, json.loads(result.out)["mixture"]["fault"]) == (2, str(refused.value))
 
-    corpus.write("tales", 30, 13)  # other shards: what they will hold nobody knows
+    corpus.write("tales", 30, 13)  # the sizes of the new shards are not known yet
     assert say("plan", recipe).code == 0
 
 
-def test_what_run_will_warn_of_is_told_by_plan(corpus, say):
-    """The same words; once the mixture is made, it is not said again."""
+def test_plan_shows_the_warnings_of_the_coming_run(corpus, say):
+    """The text is the same; once the mixture is built, plan does not repeat it."""
     recipe = corpus.project.recipe
     corpus.run()
     corpus.recipe(MIX.replace("max_epochs: 9", "max_epochs: {notes: 9, tales: 1}") % "40k")
@@ -52,14 +52,14 @@ def test_what_run_will_warn_of_is_told_by_plan(corpus, say):
     assert "WARNING" not in say("plan", recipe).out
 
 
-def test_a_tokenizer_that_is_named_is_waited_for_by_nobody(corpus, say, edit):
-    """Its bytes are known before it is taken in: what is to be encoded with it is told at once."""
+def test_no_step_waits_for_a_tokenizer_file(corpus, say, edit):
+    """Its bytes are known before the run, so plan knows at once what has to be encoded."""
     corpus.run()
     other = corpus.folder / "other.json"
     other.write_bytes((corpus.folder / "tokenizer.json").read_bytes() + b"\n")
     edit(corpus.project.recipe, "file: tokenizer.json", "file: other.json")
     result = json.loads(say("plan", corpus.project.recipe, "--json").out)
-    stages = {one["stage"]: one for one in result["stages"]}
+    stages = {stage["stage"]: stage for stage in result["stages"]}
     assert stages["all/tokenizer"]["to_run"] == 1
     assert (stages["all/tokens"]["to_run"], stages["all/tokens"]["waiting"]) == (2, 0)
     assert stages["all/tokens"]["why"] == ["its input changed (2 tasks)"]
@@ -67,8 +67,8 @@ def test_a_tokenizer_that_is_named_is_waited_for_by_nobody(corpus, say, edit):
     assert result["disk"]["needed_bytes"][0] >= other.stat().st_size
 
 
-def test_tiers_and_weights_without_shards_are_said_to_do_nothing(project, say, edit):
-    """Once, by plan and by run, also to a program; a recipe with shards hears nothing."""
+def test_tiers_and_weights_without_shards_give_a_hint(project, say, edit):
+    """Plan and run show it once, in text and in JSON."""
     project.write_recipe("  - stagebox.length")
     assert "no effect" not in say("plan", project.recipe).out
     edit(project.recipe, "kind: text,", "kind: text, tier: A, weight: text_bytes,")
@@ -80,17 +80,17 @@ def test_tiers_and_weights_without_shards_are_said_to_do_nothing(project, say, e
     assert json.loads(say("run", project.recipe, "--json").out)["notes"] == [hint]
 
 
-def test_nothing_is_said_of_tiers_where_there_are_shards(corpus, say):
-    """They sort them."""
+def test_tiers_with_shards_give_no_hint(corpus, say):
+    """Tiers sort the shards."""
     assert "no effect" not in say("plan", corpus.project.recipe).out
 
 
-def test_steps_that_many_sources_have_each_for_itself_are_one_line(project, say):
-    """Where they say the same; with few sources each has its line."""
+def test_equal_steps_of_many_sources_share_one_line(project, say):
+    """With few sources, each has its own line."""
     for number, expected in ((3, "s1/corpus"), (5, "corpus of 5 sources")):
         sources = "".join(
-            f"  s{one}: {{kind: text, read: {{format: jsonl, paths: ['in/0{one % 4}.jsonl']}}}}\n"
-            for one in range(number)
+            f"  s{index}: {{kind: text, read: {{format: jsonl, paths: ['in/0{index % 4}.jsonl']}}}}\n"
+            for index in range(number)
         )
         project.recipe.write_text(f"recipe: many\nstore: ./store\nsources:\n{sources}steps: [signals]\n")
         shown = say("plan", project.recipe).out

@@ -1,4 +1,4 @@
-"""plan --cluster: what a corpus takes on a cluster, from the rates of a finished run, and what would break."""
+"""plan --cluster: the time, memory and money that a corpus needs on a cluster, from the rates of a finished run."""
 
 import json
 from dataclasses import replace
@@ -16,39 +16,39 @@ from gristmill.query.sizing.sizing import Machines, size_up
 from sharded import Corpus
 
 
-def small(project):
-    """Two sources in some parts, a step of each kind."""
-    made = Corpus(project)
-    made.recipe("", more=", part_bytes: 8KB")
-    recipe = made.project.recipe
+def small_corpus(project):
+    """Return a corpus with two sources in several parts and steps of each kind."""
+    corpus_project = Corpus(project)
+    corpus_project.recipe("", more=", part_bytes: 8KB")
+    recipe = corpus_project.project.recipe
     recipe.write_text(recipe.read_text().replace("steps: []", "steps: [exact_dedup]"))
-    return made
+    return corpus_project
 
 
 @pytest.fixture
 def corpus(project):
-    return small(project)
+    return small_corpus(project)
 
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
-    """The same after a run, for tests that only read it."""
-    made = small(Project(tmp_path_factory.mktemp("ran")))
-    made.project.run()
-    return made.project
+    """The same corpus after a run, for tests that only read it."""
+    corpus_project = small_corpus(Project(tmp_path_factory.mktemp("ran")))
+    corpus_project.project.run()
+    return corpus_project.project
 
 
 @pytest.fixture
 def copied(ran, copy_of):
-    """A copy of it, which a test may change."""
+    """A copy of that project, which a test may change."""
     return copy_of(SimpleNamespace(project=ran))
 
 
 @pytest.fixture(scope="module")
 def measured(ran):
-    """A run, with times and memory that are the same on every machine: 10 ms a task and 1 MB/s."""
-    found = last_measured(ran.mill())
-    return replace(found, kinds=[with_fixed_cost(kind) for kind in found.kinds])
+    """A run with fixed times and memory: 10 ms per task and 1 MB/s."""
+    result = last_measured(ran.mill())
+    return replace(result, kinds=[with_fixed_cost(kind) for kind in result.kinds])
 
 
 def with_fixed_cost(kind):
@@ -60,12 +60,12 @@ def with_fixed_cost(kind):
     )
 
 
-def totals(found):
-    return {(line.step, line.verb): line for line in found.lines}
+def lines_by_step(estimate):
+    return {(line.step, line.verb): line for line in estimate.lines}
 
 
-def test_without_a_finished_run_it_says_how_to_make_one(corpus, say):
-    """One message."""
+def test_without_a_finished_run_the_message_has_the_command(corpus, say):
+    """The exit code is 2."""
     result = say("plan", corpus.project.recipe, "--cluster", "10x4", "--tokens", "1B")
     assert result.code == 2
     assert "has no finished run of" in result.err
@@ -73,7 +73,7 @@ def test_without_a_finished_run_it_says_how_to_make_one(corpus, say):
 
 
 @pytest.mark.parametrize(
-    ("given", "wanted"),
+    ("options", "message"),
     [
         (["--cluster", "16"], "--cluster 16 does not give nodes and cores"),
         (["--cluster", "0x16"], "--cluster 0x16 does not give nodes and cores"),
@@ -86,30 +86,33 @@ def test_without_a_finished_run_it_says_how_to_make_one(corpus, say):
         (["--core-hour-usd", "1"], "A price only applies with --cluster"),
     ],
 )
-def test_what_cannot_be_meant_is_one_message(ran, say, given, wanted):
-    result = say("plan", ran.recipe, *given)
+def test_invalid_options_are_one_message(ran, say, options, message):
+    """The exit code is 2, and nothing is printed on stdout."""
+    result = say("plan", ran.recipe, *options)
     assert result.code == 2
-    assert wanted in result.err
+    assert message in result.err
     assert result.out == ""
 
 
-def test_the_same_corpus_again_takes_what_it_took(measured):
-    """Of every kind of task as many tasks, and together the seconds that were measured."""
-    found = size_up(measured, measured.tokens, Machines(1, 1))
-    assert found.growth == 1
+def test_the_estimate_for_the_same_corpus_equals_the_measurement(measured):
+    """Each kind has the same number of tasks, and the total CPU time is close to the measured one."""
+    estimate = size_up(measured, measured.tokens, Machines(1, 1))
+    assert estimate.growth == 1
     kinds = {(kind.node.id, kind.verb): kind for kind in measured.kinds}
-    assert set(totals(found)) == set(kinds)
-    for at, line in totals(found).items():
-        assert line.tasks == kinds[at].tasks, at
+    assert set(lines_by_step(estimate)) == set(kinds)
+    for step, line in lines_by_step(estimate).items():
+        assert line.tasks == kinds[step].tasks, step
     seconds = sum(kind.cpu_s.sum() for kind in measured.kinds)
-    assert found.cpu_s[1] == pytest.approx(seconds, rel=0.5)  # one worker loads once what several may have loaded
-    low, middle, high = found.cpu_s
+    assert estimate.cpu_s[1] == pytest.approx(
+        seconds, rel=0.5
+    )  # one worker loads a model once, several may have loaded it each
+    low, middle, high = estimate.cpu_s
     assert low <= middle <= high
 
 
-def test_what_there_is_for_each_part_grows_with_the_corpus_and_a_tokenizer_does_not(measured):
-    """Ten times the tokens are ten times the parts; files that are taken in once are taken in once."""
-    one, ten = (totals(size_up(measured, factor * measured.tokens, Machines(4, 4))) for factor in (1, 10))
+def test_tasks_per_part_grow_with_the_corpus_and_assets_do_not(measured):
+    """Ten times the tokens mean ten times the parts; asset files are stored once."""
+    one, ten = (lines_by_step(size_up(measured, factor * measured.tokens, Machines(4, 4))) for factor in (1, 10))
     for (step, verb), line in ten.items():
         if verb in ("read", "map", "emit", "collect"):
             assert line.tasks == 10 * one[step, verb].tasks, (step, verb)
@@ -120,48 +123,53 @@ def test_what_there_is_for_each_part_grows_with_the_corpus_and_a_tokenizer_does_
     )
 
 
-def test_a_part_that_had_little_to_read_is_filled_before_there_are_more(measured):
-    """A sample in one small part does not make millions of them."""
-    few = replace(measured, part_bytes=dict.fromkeys(measured.parts, 1 << 26))
-    same = totals(size_up(few, measured.tokens, Machines(1, 1)))
-    more = totals(size_up(few, 1e6 * measured.tokens, Machines(1, 1)))
+def test_small_parts_are_filled_before_parts_are_added(measured):
+    """A sample in one small part does not scale to millions of small parts."""
+    sparse = replace(measured, part_bytes=dict.fromkeys(measured.parts, 1 << 26))
+    same = lines_by_step(size_up(sparse, measured.tokens, Machines(1, 1)))
+    more = lines_by_step(size_up(sparse, 1e6 * measured.tokens, Machines(1, 1)))
     readers = [line for line in more.values() if line.verb == "read"]
     content = sum(measured.content_bytes.values())
     assert sum(line.tasks for line in readers) == pytest.approx(1e6 * content / (sizing.FILLED * (1 << 26)), rel=0.01)
-    assert {at: line.tasks for at, line in same.items()} == {
-        at: line.tasks for at, line in totals(size_up(measured, measured.tokens, Machines(1, 1))).items()
+    assert {step: line.tasks for step, line in same.items()} == {
+        step: line.tasks for step, line in lines_by_step(size_up(measured, measured.tokens, Machines(1, 1))).items()
     }
 
 
-def test_rates_are_found_again_where_tasks_differ_in_size(measured):
-    """Against a truth that is made up: so much for a task, so much for a byte, so much for what a worker loads."""
-    (kind,) = (one for one in measured.kinds if one.verb == "map" and one.node.name == "tokens" and len(one.sizes) > 1)
+def test_rates_are_recovered_from_tasks_of_different_sizes(measured):
+    """The synthetic cost has a term per task, per byte and per worker start."""
+    (kind,) = (
+        other_kind
+        for other_kind in measured.kinds
+        if other_kind.verb == "map" and other_kind.node.name == "tokens" and len(other_kind.sizes) > 1
+    )
     sizes = np.linspace(1e6, 9e6, 40)
     first = np.arange(40) < 2
     cpu = 0.2 + sizes * 3e-7 + first * 5.0
-    flat = np.zeros(40)
-    made_up = replace(
+    zeros = np.zeros(40)
+    synthetic = replace(
         kind,
         tasks=40,
         bytes=float(sizes.sum()),
         labels=tuple(f"part {n}" for n in range(40)),
         sizes=sizes,
-        pieces=flat,
+        pieces=zeros,
         cpu_s=cpu,
         wall_s=cpu,
-        write_cpu_s=flat,
+        write_cpu_s=zeros,
         is_first=first,
-        peak_bytes=flat + 3e8,
-        gets=flat + np.nan,
-        puts=flat + np.nan,
+        peak_bytes=zeros + 3e8,
+        gets=zeros + np.nan,
+        puts=zeros + np.nan,
     )
-    readers = [one for one in measured.kinds if one.verb == "read"]
-    found = size_up(replace(measured, kinds=[*readers, made_up]), 50 * measured.tokens, Machines(3, 1))
-    line = totals(found)[kind.node.id, "map"]
+    readers = [other_kind for other_kind in measured.kinds if other_kind.verb == "read"]
+    estimate = size_up(replace(measured, kinds=[*readers, synthetic]), 50 * measured.tokens, Machines(3, 1))
+    line = lines_by_step(estimate)[kind.node.id, "map"]
     assert line.cpu_s == pytest.approx(0.2 * line.tasks + 3e-7 * 50 * sizes.sum() + 5.0 * 3, rel=0.01)
 
 
-def test_the_tokens_are_counted_or_estimated_and_it_says_which(corpus, measured):
+def test_the_source_of_the_token_count_is_stated(corpus, measured):
+    """Tokens are counted with the recipe's tokenizer, or estimated from bytes."""
     assert measured.tokens_by == "tokens counted by the recipe's tokenizer"
     recipe = corpus.project.recipe
     text = recipe.read_text()
@@ -173,9 +181,9 @@ def test_the_tokens_are_counted_or_estimated_and_it_says_which(corpus, measured)
     assert result.tokens == pytest.approx(kept / 4.2)
 
 
-def test_a_sample_is_a_share_of_the_whole(corpus, say):
-    """The newest finished run counts, and all inputs are planned for unless tokens are given. That the mixture of a
-    sample draws fewer tokens is no change of settings.
+def test_a_sample_scales_to_all_inputs(corpus, say):
+    """The newest finished run counts, and all inputs are planned for unless tokens are given. A sample's smaller
+    mixture is not reported as a change of settings.
     """
     assert say("run", corpus.project.recipe, "--sample", "50%").code == 0
     result = say("plan", corpus.project.recipe, "--cluster", "2x8", "--json")
@@ -189,8 +197,8 @@ def test_a_sample_is_a_share_of_the_whole(corpus, say):
     assert {"usd", "requests", "worker_memory_bytes", "stored_bytes", "wall_hours", "steps"} <= set(plan)
 
 
-def test_people_see_the_same(ran, say):
-    """Steps, totals with their ranges, where the rates are from, and the warnings."""
+def test_the_text_output_has_every_section(ran, say):
+    """It shows steps, totals with ranges, the source of the rates, and the warnings."""
     result = say("plan", ran.recipe, "--cluster", "2000x16", "--tokens", "10B", "--node-memory", "2GB")
     assert result.code == 0, result.err
     for part in (
@@ -204,14 +212,15 @@ def test_people_see_the_same(ran, say):
     assert "times that. Ranges only cover the sample" in " ".join(result.out.split())
 
 
-def test_settings_that_changed_since_are_told(copied, say, edit):
+def test_settings_changed_since_the_run_give_a_warning(copied, say, edit):
+    """The warning names the step."""
     edit(copied.recipe, "seq_len_tokens: 256", "seq_len_tokens: 128")
     result = say("plan", copied.recipe, "--cluster", "1x2", "--json")
     assert any("all/shards" in fault and "had other settings" in fault for fault in json.loads(result.out)["faults"])
 
 
-def test_a_longer_wall_is_never_from_more_machines_and_money_is_theirs(measured):
-    """And one long task holds up the largest cluster."""
+def test_more_machines_are_faster_and_cost_is_machines_times_wall_time(measured):
+    """One long task is a lower bound on any cluster."""
     few, many = (size_up(measured, 1e9, Machines(nodes, 16)) for nodes in (1, 1000))
     assert many.wall_s[1] < few.wall_s[1]
     assert many.wall_s[1] > max(line.longest_s for line in many.lines)
@@ -223,42 +232,45 @@ def test_a_longer_wall_is_never_from_more_machines_and_money_is_theirs(measured)
     assert cost.store_month == 0
 
 
-def test_each_fault_is_told_where_it_is_one_and_not_elsewhere(measured):
-    small = size_up(measured, measured.tokens, Machines(1, 2, 64e9))
-    plain = list(faults(small, Machines(1, 2, 64e9), 10**15, 500))
-    assert [fault for fault in plain if not fault.startswith("Workers")] == []
-    large = replace(
+def test_each_warning_appears_only_where_it_applies(measured):
+    """A small cluster has none of them; a large one has all of them."""
+    small_estimate = size_up(measured, measured.tokens, Machines(1, 2, 64e9))
+    small_warnings = list(faults(small_estimate, Machines(1, 2, 64e9), 10**15, 500))
+    assert [fault for fault in small_warnings if not fault.startswith("Workers")] == []
+    large_estimate = replace(
         size_up(measured, 1e6 * measured.tokens, Machines(2000, 16, 1e9)), coordinator_bytes=9e9, growth=1e6
     )
-    result = list(faults(large, Machines(2000, 16, 1e9), 10**6, 500))
+    warnings = list(faults(large_estimate, Machines(2000, 16, 1e9), 10**6, 500))
     for start in (
         "Memory: a worker in",
         "Disk: the store",
         "Coordinator: it needs about",
         "Slurm: an array of 2,000 jobs",
     ):
-        assert any(fault.startswith(start) for fault in result), start
-    assert any("Measure a larger sample before you rely on this" in fault for fault in result)
+        assert any(fault.startswith(start) for fault in warnings), start
+    assert any("Measure a larger sample before you rely on this" in fault for fault in warnings)
 
 
-def test_nodes_with_little_memory_take_longer_with_fewer_at_work(measured):
+def test_nodes_with_little_memory_run_fewer_workers(measured):
+    """The wall time grows, and the CPU time does not."""
     plenty, little = (size_up(measured, 1000 * measured.tokens, Machines(2, 16, memory)) for memory in (1e12, 2e9))
     assert little.wall_s[1] > 2 * plenty.wall_s[1]
     assert little.cpu_s == plenty.cpu_s
-    none = Machines(2, 16, 1e6)
-    result = list(faults(size_up(measured, measured.tokens, none), none, None, 500))
-    assert "not even one of them can run" in result[0]
+    tiny = Machines(2, 16, 1e6)
+    warnings = list(faults(size_up(measured, measured.tokens, tiny), tiny, None, 500))
+    assert "not even one of them can run" in warnings[0]
 
 
-def test_a_coordinator_that_holds_workers_up_is_told_with_how_much_they_do(measured):
+def test_a_coordinator_bottleneck_gives_a_warning(measured):
+    """The warning says that a smaller cluster costs less."""
     many = size_up(measured, 1e6 * measured.tokens, Machines(4000, 64))
-    (result,) = (one for one in faults(many, Machines(4000, 64), None, 500) if "to schedule" in one)
+    (result,) = (warning for warning in faults(many, Machines(4000, 64), None, 500) if "to schedule" in warning)
     assert "A smaller cluster costs less" in result
     assert "0.0 hours" not in result
 
 
-def test_a_source_without_records_is_one_message(copied, say):
-    """As where records of two stages were exchanged."""
+def test_a_run_without_task_costs_is_one_message(copied, say):
+    """The exit code is 2."""
     store = copied.mill().store
     for name, _ in list(store.list_files("tasks")):
         record = store.read_json(name)
@@ -270,21 +282,21 @@ def test_a_source_without_records_is_one_message(copied, say):
     assert "did not record the cost of its tasks" in result.err
 
 
-def test_requests_are_those_that_were_counted_where_they_were(measured):
-    """Otherwise they are found by what tasks of each kind read and write."""
+def test_requests_use_counts_when_the_run_counted_them(measured):
+    """Otherwise they are estimated from what tasks of each kind read and write."""
     assert not size_up(measured, measured.tokens, Machines(1, 1)).requests_counted
     counted = [replace(kind, gets=kind.gets * 0 + 7, puts=kind.gets * 0 + 3) for kind in measured.kinds]
     counted = [
         replace(kind, gets=np.full(len(kind.sizes), 7.0), puts=np.full(len(kind.sizes), 3.0)) for kind in counted
     ]
-    found = size_up(replace(measured, kinds=counted), measured.tokens, Machines(1, 1))
-    assert found.requests_counted
-    assert found.gets == found.tasks * (7 + sizing.LOOKED_UP["gets"])
-    assert found.puts == found.tasks * (3 + sizing.LOOKED_UP["puts"])
+    estimate = size_up(replace(measured, kinds=counted), measured.tokens, Machines(1, 1))
+    assert estimate.requests_counted
+    assert estimate.gets == estimate.tasks * (7 + sizing.LOOKED_UP["gets"])
+    assert estimate.puts == estimate.tasks * (3 + sizing.LOOKED_UP["puts"])
 
 
-def test_a_run_that_compiled_is_a_measure_too(copied):
-    """Who waits for another that compiles has spent less on the CPU than the clock says of compiling."""
+def test_a_run_that_compiled_kernels_can_be_measured(copied):
+    """A task that waits for another to compile spends less CPU time than its compile time."""
     store = copied.mill().store
     plain = last_measured(copied.mill())
     for name, _ in list(store.list_files("tasks")):

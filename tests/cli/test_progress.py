@@ -1,4 +1,4 @@
-"""Progress: one line for all of it, then the stages under way; in a log, what changed since the last line."""
+"""Progress: one line for the whole run, then the active stages; a log shows what changed since its last line."""
 
 import threading
 from types import SimpleNamespace
@@ -24,16 +24,16 @@ def work(bars, name, times, cached=False, wall_s=0.5, compile_s=0.0):
 
 @pytest.fixture
 def bars(monkeypatch):
-    """A log that speaks at every task."""
+    """A log that prints a line after every task."""
     monkeypatch.setattr(show, "LOG_EVERY_S", 0.0)
-    made = Bars()
-    monkeypatch.setattr(HANDLER, "show", made._show)
+    progress = Bars()
+    monkeypatch.setattr(HANDLER, "show", progress._show)
     with log_shown():
-        yield made
+        yield progress
 
 
-def test_a_log_line_tells_all_of_it_and_what_changed(bars, capsys):
-    """Stages that stand still are not told again."""
+def test_a_log_line_has_the_totals_and_what_changed(bars, capsys):
+    """Stages without progress are not repeated."""
     with bars:
         bars.expect(node("web/extract"), 3)
         bars.expect(node("web/signals"), 3)
@@ -49,8 +49,8 @@ def test_a_log_line_tells_all_of_it_and_what_changed(bars, capsys):
     assert "left; " in lines[2]
 
 
-def test_nothing_is_told_where_a_program_reads(capsys, monkeypatch):
-    """`--json` has no progress, and notes all the same."""
+def test_json_output_has_no_progress(capsys, monkeypatch):
+    """Notes are still printed."""
     monkeypatch.setattr(show, "LOG_EVERY_S", 0.0)
     with Bars(quiet=True) as bars:
         bars.expect(node("a"), 1)
@@ -60,8 +60,8 @@ def test_nothing_is_told_where_a_program_reads(capsys, monkeypatch):
     assert bars.notes == ["something happened"]
 
 
-def test_what_is_cached_does_not_count_as_work(bars):
-    """No time is told before a task was carried out: how many go on at once is not known."""
+def test_cached_tasks_do_not_count_as_work(bars):
+    """No time left is shown before a task has run, because the parallelism is not known yet."""
     bars.expect(node("a"), 4)
     work(bars, "a", 2, cached=True)
     assert bars.summary() == "0 of 1 stage done"
@@ -72,7 +72,7 @@ def test_what_is_cached_does_not_count_as_work(bars):
 
 
 def test_compiling_counts_as_neither_throughput_nor_time_left(bars):
-    """The first task waits two minutes for machine code; the others will not."""
+    """The first task waits two minutes for machine code; the others do not."""
     bars.expect(node("a"), 5)
     work(bars, "a", 1, wall_s=121.0, compile_s=120.0)
     assert bars.stages["a"].rate == "1.0 KB/s a worker"
@@ -81,8 +81,8 @@ def test_compiling_counts_as_neither_throughput_nor_time_left(bars):
     assert bars.summary() == "0 of 2 stages done"
 
 
-def test_after_a_stop_the_time_left_is_that_of_the_work_to_come(bars):
-    """What is cached took some time when it was made, and the rest of its stage will take as long."""
+def test_after_a_restart_the_time_left_covers_the_remaining_work(bars):
+    """The recorded time of cached tasks predicts the rest of their stage."""
     bars.expect(node("a"), 100)
     work(bars, "a", 50, cached=True, wall_s=22.0, compile_s=20.0)
     bars.expect(node("b"), 4)
@@ -90,8 +90,8 @@ def test_after_a_stop_the_time_left_is_that_of_the_work_to_come(bars):
     assert bars.summary().endswith("about 2:10 left")
 
 
-def test_stages_to_come_take_as_long_as_in_earlier_runs(bars):
-    """Also the tasks that are not known yet; compiling is not done again."""
+def test_pending_stages_use_the_times_of_earlier_runs(bars):
+    """This includes tasks that are not known yet; compile time is left out."""
     before = {"b": {"executed": 3, "cached": 1, "cost": {"wall_s": 100.0, "compile_s": 60.0}}}
     bars.begin([node("a"), node("b")], before)
     bars.expect(node("a"), 3)
@@ -105,7 +105,7 @@ def test_stages_to_come_take_as_long_as_in_earlier_runs(bars):
 
 
 def test_no_time_is_shown_before_every_stage_has_an_estimate(bars, capsys):
-    """Nor a total of tasks that grows: a stage that never ran may have any number of tasks."""
+    """No growing task total is shown either: a stage that never ran may have any number of tasks."""
     bars.begin([node("a"), node("b")], {})
     bars.expect(node("a"), 2)
     bars.settled(node("a"))
@@ -123,49 +123,49 @@ def test_no_time_is_shown_before_every_stage_has_an_estimate(bars, capsys):
     assert bars.summary() == "2 of 2 stages done"
 
 
-def test_the_stages_that_are_done_never_become_fewer(project):
-    """In a real run with stages of all kinds, which learn of their tasks on the way; how many there are is known."""
+def test_the_number_of_finished_stages_never_decreases(project):
+    """The run has stages of all kinds, which discover tasks as they go; the number of stages is fixed."""
     project.write_recipe()
     mill = project.mill()
     mill.executor = lambda *_: InlineExecutor(mill.store)
-    told = []
+    summaries = []
 
-    class Heard(Bars):
+    class RecordingBars(Bars):
         def _moved(self, name, stage):
-            told.append(self.summary().partition(" stages")[0].split(" of "))
+            summaries.append(self.summary().partition(" stages")[0].split(" of "))
 
-    with Heard(quiet=True) as bars:
+    with RecordingBars(quiet=True) as bars:
         mill.run(None, bars)
-    done = [int(count) for count, _ in told]
+    done = [int(count) for count, _ in summaries]
     assert done == sorted(done)
-    assert {int(of) for _, of in told} == {len(mill.graph.nodes)}
+    assert {int(of) for _, of in summaries} == {len(mill.graph.nodes)}
     assert done[-1] == len(mill.graph.nodes)
     assert len(set(done)) > 5
 
 
-def test_what_moved_just_after_a_line_is_told_in_the_next_one(monkeypatch):
-    """Nobody says that nothing finished when something did."""
+def test_progress_just_after_a_line_is_in_the_next_one(monkeypatch):
+    """The log never says that nothing finished when something did."""
     monkeypatch.setattr(show, "FIRST_S", 0.01)
     monkeypatch.setattr(show, "LOG_EVERY_S", 0.01)
     monkeypatch.setattr(show, "SILENCE_S", 0.01)
-    lines, spoke = [], threading.Event()
+    lines, line_written = [], threading.Event()
 
-    def hear(text):
+    def record_line(text):
         lines.append(text)
-        spoke.set()
+        line_written.set()
 
-    monkeypatch.setattr(show, "log", hear)
+    monkeypatch.setattr(show, "log", record_line)
     bars = Bars()
     bars.expect(node("a"), 9)
     bars.stages["a"].done = 5
     with bars:
-        spoke.wait()
+        line_written.wait()
     assert "a 5/9 (5 new)" in lines[0]
 
 
 @pytest.mark.slow
-def test_stages_may_come_while_a_silence_is_broken(monkeypatch):
-    """Who looks and who counts are two threads."""
+def test_stages_may_be_added_while_the_log_thread_prints(monkeypatch):
+    """The log thread and the counting thread do not fail."""
     monkeypatch.setattr(show, "FIRST_S", 0.0)
     monkeypatch.setattr(show, "LOG_EVERY_S", 0.0)
     monkeypatch.setattr(show, "SILENCE_S", 0.0)
@@ -179,64 +179,64 @@ def test_stages_may_come_while_a_silence_is_broken(monkeypatch):
     assert not failed
 
 
-def test_what_is_done_before_the_first_task_is_told_once(monkeypatch):
-    """And no more once a task is done."""
+def test_work_before_the_first_task_is_logged_once(monkeypatch):
+    """It is not repeated after a task is done."""
     monkeypatch.setattr(show, "FIRST_S", 0.01)
     monkeypatch.setattr(show, "LOG_EVERY_S", 0.01)
-    lines, spoke = [], threading.Event()
+    lines, line_written = [], threading.Event()
 
-    def hear(text):
+    def record_line(text):
         lines.append(text.partition("] ")[2])
-        spoke.set()
+        line_written.set()
 
-    def heard():
-        assert spoke.wait(60)
-        spoke.clear()
+    def wait_for_line():
+        assert line_written.wait(60)
+        line_written.clear()
 
-    monkeypatch.setattr(show, "log", hear)
+    monkeypatch.setattr(show, "log", record_line)
     with Bars() as bars:
-        heard()
+        wait_for_line()
         bars.doing("hashing 1 file of notes (202 MB)")
-        heard()
+        wait_for_line()
         bars.expect(node("notes/ingest"), 1)
-        heard()
+        wait_for_line()
         work(bars, "notes/ingest", 1)
-        heard()
-    told = ["starting", "hashing 1 file of notes (202 MB)", "notes/ingest: 1 task begun, none done yet"]
-    assert [line for line in lines if "tasks" not in line and "1 of 1 task" not in line] == told
+        wait_for_line()
+    expected = ["starting", "hashing 1 file of notes (202 MB)", "notes/ingest: 1 task begun, none done yet"]
+    assert [line for line in lines if "tasks" not in line and "1 of 1 task" not in line] == expected
 
 
-def test_a_run_says_what_it_does_before_its_first_task(project):
-    """Its files are read and hashed, which may take a minute."""
-    said = []
+def test_a_run_reports_its_work_before_the_first_task(project):
+    """It reads and hashes its files, which may take a minute."""
+    messages = []
 
-    class Heard(Silent):
-        def doing(self, what):
-            said.append(what)
+    class RecordingProgress(Silent):
+        def doing(self, message):
+            messages.append(message)
 
     mill = project.mill()
     mill.executor = lambda *_: InlineExecutor(mill.store)
-    mill.run(None, Heard())
+    mill.run(None, RecordingProgress())
     size = sum(path.stat().st_size for path in (project.folder / "in").iterdir())
-    assert said == ["reading the beginning of 4 files of notes", f"hashing 4 files of notes ({show.size(size)})"]
+    assert messages == ["reading the beginning of 4 files of notes", f"hashing 4 files of notes ({show.size(size)})"]
 
 
-def test_a_long_silence_is_broken(monkeypatch, capsys):
-    """One task takes minutes: a log says that it is waited for."""
+def test_a_long_task_does_not_leave_the_log_silent(monkeypatch, capsys):
+    """The log says that no task finished since the last line."""
     monkeypatch.setattr(show, "FIRST_S", 0.01)
     monkeypatch.setattr(show, "LOG_EVERY_S", 0.01)
     monkeypatch.setattr(show, "SILENCE_S", 0.01)
-    spoke = threading.Event()
+    line_written = threading.Event()
     monkeypatch.setattr(
-        show, "log", lambda text: spoke.set() if "no task finished since the last line" in text else None
+        show, "log", lambda text: line_written.set() if "no task finished since the last line" in text else None
     )
     with Bars() as bars:
         bars.expect(node("a"), 1)
-        spoke.wait()
+        line_written.wait()
 
 
-def test_a_terminal_has_one_bar_for_all_and_finished_stages_are_folded(monkeypatch):
-    """First the whole, then only what is under way."""
+def test_a_terminal_has_one_total_bar_and_hides_finished_stages(monkeypatch):
+    """The total comes first, followed by the active stages."""
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     bars = Bars()
@@ -251,31 +251,33 @@ def test_a_terminal_has_one_bar_for_all_and_finished_stages_are_folded(monkeypat
         assert "1 of 3 stages done" in shown[0].fields["status"]
 
 
-def test_a_command_without_tasks_tells_how_far_it_is(bars, capsys):
-    """Checking shards, writing an index: item by item."""
+def test_a_command_without_tasks_shows_progress_by_item(bars, capsys):
+    """Checking shards and writing an index are examples."""
     with bars:
         assert list(bars.track("shards", "abc", 3)) == ["a", "b", "c"]
     assert capsys.readouterr().err.splitlines()[1].endswith("shards 2/3 (1 new)")
 
 
-def test_the_wait_for_the_first_answer_is_no_measure_of_the_others(monkeypatch):
-    """Workers take eight seconds to start and answer a hundred times a second then: no hours are told, and no time
-    before there is something to tell it from.
+def test_the_first_result_does_not_set_the_estimate(monkeypatch):
+    """Workers take eight seconds to start and then give a hundred results per second: the estimate waits for enough
+    results and is never hours.
     """
     clock = SimpleNamespace(now=0.0)
     monkeypatch.setattr(show.time, "monotonic", lambda: clock.now)
     bars = Bars(quiet=True)
-    told = []
+    summaries = []
     for number in bars.track("parts", range(1000), 1000):
         clock.now += 8.4 if number == 0 else 0.01
-        told.append(bars.summary())
-    assert [words for words in told[:6] if "about" in words] == []
-    assert told[-1].endswith("about 0:00 left")
-    assert told[6].endswith("about 0:10 left")
+        summaries.append(bars.summary())
+    assert [summary for summary in summaries[:6] if "about" in summary] == []
+    assert summaries[-1].endswith("about 0:00 left")
+    assert summaries[6].endswith("about 0:10 left")
 
 
-def test_a_few_tasks_of_very_many_are_no_measure(bars):
-    """The first of a stage opens its models; an earlier run knows better, and without one nothing is promised."""
+def test_a_few_of_many_tasks_give_no_estimate(bars):
+    """The first task of a stage loads its models; an earlier run predicts better, and without one there is
+    no estimate.
+    """
     before = {"a": {"executed": 1000, "cached": 0, "cost": {"wall_s": 100.0}}}
     bars.begin([node("a"), node("b")], before)
     for name in "ab":
@@ -287,8 +289,8 @@ def test_a_few_tasks_of_very_many_are_no_measure(bars):
     assert bars.stages["b"].seconds_left == pytest.approx(6 * 995)
 
 
-def test_a_log_line_is_short_however_many_steps_moved(bars, capsys):
-    """What was found in the store is a number; of forty steps that worked, those that fit."""
+def test_a_log_line_stays_short_with_many_active_steps(bars, capsys):
+    """Cached tasks are one number; of forty active steps, only those that fit are listed."""
     for number in range(40):
         bars.expect(node(f"crawl/step-with-a-long-name-{number}"), 3)
     work(bars, "crawl/step-with-a-long-name-0", 1)
@@ -310,10 +312,10 @@ def test_a_log_line_is_short_however_many_steps_moved(bars, capsys):
     assert max(len(cached), len(many)) <= 200
 
 
-def test_verify_tells_of_its_parts_as_every_command_does(everything, say):
-    """Every few seconds, not nine times however short it takes."""
-    told = say("verify", everything.project.recipe, "--workers", 1)
-    assert told.code == 0
-    lines = [line for line in told.err.splitlines() if line.startswith("[")]
+def test_verify_logs_progress_like_every_command(everything, say):
+    """It logs every few seconds, however short the check is."""
+    output = say("verify", everything.project.recipe, "--workers", 1)
+    assert output.code == 0
+    lines = [line for line in output.err.splitlines() if line.startswith("[")]
     assert "hashing" in lines[0]
     assert not [line for line in lines if "hashed" in line]

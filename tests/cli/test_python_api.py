@@ -1,4 +1,4 @@
-"""Gristmill from Python: what it gives is what the commands show, and what it refuses they refuse alike."""
+"""The Python API returns what the commands show and refuses what they refuse."""
 
 import asyncio
 import json
@@ -29,51 +29,51 @@ def corpus(everything):
     return gristmill.open(everything.project.recipe)
 
 
-def shown(found):
-    """Rows as `inspect` finds them, as plain values."""
-    for row in found:
+def plain_rows(inspected):
+    """Yield rows from `inspect` as plain values."""
+    for row in inspected:
         fields = {name: row.fields[name] for name in EVERY if name in row.fields}
         yield {**fields, "doc_id": row.fields["doc_id"].hex(), "text": row.text}
 
 
 @pytest.mark.parametrize("kept", [True, False, None])
-def test_documents_are_those_that_inspect_shows(everything, corpus, kept):
-    """Columns of all layers, joined by position, against the rows that are put together one by one."""
+def test_documents_equal_those_of_inspect(everything, corpus, kept):
+    """Columns of all layers, joined by position, equal rows that are assembled one by one."""
     dropped = None if kept is None else not kept
-    expected = list(shown(rows(everything.run, None, dropped, None, records=False)))
-    found = list(corpus.documents(kept=kept, columns=EVERY).rows())
-    for one, other in zip(found, expected, strict=True):
-        is_markup = one["text"] is None  # inspect shows the page itself where no step has made text of it
-        assert {**one, "text": None} == {**other, "text": None}
-        assert is_markup or one["text"] == other["text"]
+    expected = list(plain_rows(rows(everything.run, None, dropped, None, records=False)))
+    documents = list(corpus.documents(kept=kept, columns=EVERY).rows())
+    for document, expected_row in zip(documents, expected, strict=True):
+        is_markup = document["text"] is None  # inspect shows the raw page when no step has extracted text
+        assert {**document, "text": None} == {**expected_row, "text": None}
+        assert is_markup or document["text"] == expected_row["text"]
 
 
-def test_reasons_pick_what_was_dropped_for_them(corpus):
-    """As many as the funnel counts, unread records too; an unknown reason is an error that names the nearest."""
+def test_reasons_select_the_documents_dropped_for_them(corpus):
+    """The counts equal the funnel, including unreadable records; an unknown reason is an error with a suggestion."""
     dropped = [line for line in corpus.funnel() if line["what"] == "dropped" and line["documents"]]
     for reason in {line["reason"] for line in dropped}:
-        found = list(corpus.documents(columns=["reason"], reasons=[reason]).rows())
-        assert {row["reason"] for row in found} == {reason}
-        assert len(found) == sum(line["documents"] for line in dropped if line["reason"] == reason)
+        documents = list(corpus.documents(columns=["reason"], reasons=[reason]).rows())
+        assert {row["reason"] for row in documents} == {reason}
+        assert len(documents) == sum(line["documents"] for line in dropped if line["reason"] == reason)
     with pytest.raises(gristmill.UserError, match=r"dropped nothing for near_duplicat\. Did you mean near_duplicate\?"):
         corpus.documents(reasons=["near_duplicat"])
 
 
-def test_columns_of_steps_are_theirs(everything, corpus):
-    """By id or by name, for sources that pass the step; ids are text wherever they stand."""
+def test_columns_of_steps_are_available_by_id_or_name(everything, corpus):
+    """Sources that do not pass the step have nulls; ids are text everywhere."""
     table = corpus.documents(columns=["source", "doc_id", "signals.words", "web/language.label", "near_dedup.cluster"])
     for row in table.rows():
         assert row["signals.words"] > 0
         assert (row["web/language.label"] is not None) == (row["source"] == "crawl")
     near = corpus.documents(kept=None, columns=["doc_id", "near_dedup.cluster", "near_dedup.linked_to"]).to_arrow()
     ids = set(near["doc_id"].to_pylist())
-    links = [one for links in near["near_dedup.linked_to"].to_pylist() for one in links or ()]
+    links = [link for links in near["near_dedup.linked_to"].to_pylist() for link in links or ()]
     assert links
     assert {*links, *filter(None, near["near_dedup.cluster"].to_pylist())} <= ids
 
 
-def test_every_column_that_is_offered_can_be_read(corpus):
-    """The list in the error is the list of what works."""
+def test_every_listed_column_can_be_read(corpus):
+    """This holds for all columns that the error message lists."""
     names = corpus.columns
     assert len(names) > 100
     table = corpus.documents(kept=None, columns=names).to_arrow()
@@ -81,22 +81,22 @@ def test_every_column_that_is_offered_can_be_read(corpus):
     assert table.num_rows == sum(line["documents"] for line in corpus.funnel() if line["what"] == "read")
 
 
-def test_texts_are_not_read_where_none_is_asked_for(corpus, monkeypatch):
-    """Of a part that is wanted for its verdict alone, the small one beside it is opened and no more."""
+def test_texts_are_not_read_unless_requested(corpus, monkeypatch):
+    """When only the verdict of a part is needed, only its small verdict file is opened."""
     documents = corpus.documents(kept=None, columns=["kept", "text_bytes"])
-    plain = PartReader._whole
+    original = PartReader._whole
 
     def whole(reader):
-        assert "text" not in reader.names, "a part is read"
-        assert withheld.COLUMN in reader.names, "a part is read"  # as small, and asked for every document
-        return plain(reader)
+        assert "text" not in reader.names, "a large part is read"
+        assert withheld.COLUMN in reader.names, "a large part is read"  # it is as small, and needed for every document
+        return original(reader)
 
     monkeypatch.setattr(PartReader, "_whole", whole)
     assert sum(batch.num_rows for batch in documents) > 20
 
 
 def test_batches_come_part_by_part(corpus):
-    """A reader takes the first without the others; one schema for all."""
+    """A reader gets the first batch without reading the others; all have the same schema."""
     documents = corpus.documents()
     first = next(iter(documents))
     assert isinstance(first, pa.RecordBatch)
@@ -104,7 +104,8 @@ def test_batches_come_part_by_part(corpus):
     assert pa.table(documents).num_rows == documents.to_arrow().num_rows > first.num_rows
 
 
-def test_the_funnel_is_that_of_the_command(everything, corpus):
+def test_the_funnel_equals_that_of_the_command(everything, corpus):
+    """Its kept documents are those that `documents` returns."""
     funnel = corpus.funnel()
     assert funnel.sources == funnels(everything.run)
     kept = sum(line["documents"] for line in funnel if line["what"] == "kept")
@@ -122,25 +123,26 @@ class Tags(HTMLParser):
         self.tags.add(tag)
 
 
-def test_a_life_is_that_of_the_command(everything, corpus, monkeypatch, capsys):
-    asked = next(corpus.documents(columns=["doc_id"]).rows())["doc_id"]
-    found = corpus.lineage(asked)
-    monkeypatch.setattr(sys, "argv", ["gristmill", "lineage", str(everything.project.recipe), asked, "--json"])
+def test_lineage_equals_that_of_the_command(everything, corpus, monkeypatch, capsys):
+    """Both give the same JSON."""
+    doc_id = next(corpus.documents(columns=["doc_id"]).rows())["doc_id"]
+    lineage = corpus.lineage(doc_id)
+    monkeypatch.setattr(sys, "argv", ["gristmill", "lineage", str(everything.project.recipe), doc_id, "--json"])
     assert run_command() == 0
-    print_json(found.lives[0])
-    by_command, here = map(json.loads, capsys.readouterr().out.splitlines())
-    assert by_command == here
-    assert [line["step"] for line in found] == [step["step"] for step in found.lives[0]["steps"]]
+    print_json(lineage.lives[0])
+    by_command, from_python = map(json.loads, capsys.readouterr().out.splitlines())
+    assert by_command == from_python
+    assert [line["step"] for line in lineage] == [step["step"] for step in lineage.lives[0]["steps"]]
     assert len(corpus.lineage("no document has these words, none at all")) == 0
     with pytest.raises(gristmill.UserError, match="More than one query"):
-        corpus.lineage(asked, sample=0, token=0)
+        corpus.lineage(doc_id, sample=0, token=0)
 
 
-def test_a_notebook_shows_tables_and_no_markup_of_others(corpus, monkeypatch):
-    """What data says is text there, whatever it says."""
-    for shown_there in (corpus, corpus.plan(), corpus.funnel()):
+def test_a_notebook_shows_tables_and_escapes_markup_from_data(corpus, monkeypatch):
+    """Text from data is shown as text."""
+    for displayed in (corpus, corpus.plan(), corpus.funnel()):
         parser = Tags()
-        parser.feed(shown_there._repr_html_())
+        parser.feed(displayed._repr_html_())
         assert parser.tags <= {"p", "b", "table", "thead", "tbody", "tr", "th", "td"}
     funnel = corpus.funnel()
     funnel.lines = [{**funnel.lines[0], "reason": "<script>alert(1)</script>"}]
@@ -148,30 +150,30 @@ def test_a_notebook_shows_tables_and_no_markup_of_others(corpus, monkeypatch):
     assert "&lt;script" in funnel._repr_html_()
 
 
-def test_a_run_inside_a_loop_and_in_a_thread(project):
-    """As in a notebook, where a loop runs already, and where no signal can be heard: with workers, to the end."""
+def test_a_run_works_inside_an_event_loop_and_in_a_thread(project):
+    """A notebook has a running event loop, and a thread gets no signals; the run still finishes with workers."""
     project.write_inputs(1, 20)
     project.write_recipe("  - stagebox.length", top="")
-    result = []
+    messages = []
 
     async def in_a_notebook():
-        return gristmill.open(project.recipe).run(workers=1, progress=result.append)
+        return gristmill.open(project.recipe).run(workers=1, progress=messages.append)
 
     first = asyncio.run(in_a_notebook())
     assert first.executed > 0
-    assert "notes/ingest: done" in result
-    found = []
-    thread = threading.Thread(target=lambda: found.append(gristmill.open(project.recipe).run(tag="v1")))
+    assert "notes/ingest: done" in messages
+    finished_runs = []
+    thread = threading.Thread(target=lambda: finished_runs.append(gristmill.open(project.recipe).run(tag="v1")))
     thread.start()
     thread.join()
-    assert (found[0].executed, found[0].version) == (0, first.version)
+    assert (finished_runs[0].executed, finished_runs[0].version) == (0, first.version)
     assert gristmill.open(project.recipe, version="v1").version == first.version
     assert gristmill.open(project.recipe, version=first.version).funnel().sources
     assert gristmill.open(project.recipe).plan().is_done
 
 
-def test_an_interrupt_inside_a_loop_ends_the_run(project, monkeypatch):
-    """Ctrl-C in a notebook comes to the thread that waits; the run beside it stops, and the error is Python's own."""
+def test_an_interrupt_inside_an_event_loop_ends_the_run(project, monkeypatch):
+    """Ctrl-C in a notebook reaches the waiting thread; the run stops and KeyboardInterrupt is raised."""
 
     async def endless(run):
         await asyncio.Event().wait()
@@ -188,7 +190,8 @@ def test_an_interrupt_inside_a_loop_ends_the_run(project, monkeypatch):
         asyncio.run(in_a_notebook())
 
 
-def test_what_the_commands_refuse_is_refused(everything, corpus, tmp_path):
+def test_the_api_refuses_what_the_commands_refuse(everything, corpus, tmp_path):
+    """Each case raises UserError with the message of the command."""
     recipe, store = everything.project.recipe, everything.project.store
     run = gristmill.open(f"{store}@v1")
     cases = {
@@ -216,15 +219,17 @@ def test_what_the_commands_refuse_is_refused(everything, corpus, tmp_path):
             call()
 
 
-def test_a_library_that_is_not_there_is_named(corpus, monkeypatch):
-    """pandas and datasets are nobody's dependency."""
+def test_a_missing_library_is_named(corpus, monkeypatch):
+    """pandas and datasets are not dependencies."""
     for name, call in (("pandas", corpus.documents().to_pandas), ("datasets", corpus.documents().to_hf)):
         monkeypatch.setitem(sys.modules, name, None)
         with pytest.raises(gristmill.UserError, match=f"pip install {name}"):
             call()
 
 
-def test_a_damaged_part_is_told_as_the_command_tells_it(corpus, monkeypatch):
+def test_a_damaged_part_is_reported_as_the_command_reports_it(corpus, monkeypatch):
+    """The message says how to repair it."""
+
     def damaged(*_):
         raise CorruptPart("ab" * 32, "is missing")
 
@@ -234,8 +239,8 @@ def test_a_damaged_part_is_told_as_the_command_tells_it(corpus, monkeypatch):
         documents.to_arrow()
 
 
-def test_the_page_runs_as_it_is_printed(everything, copy_of, monkeypatch):
-    """Every block of Python in docs/python.md, one after the other."""
+def test_the_python_page_runs_as_printed(everything, copy_of, monkeypatch):
+    """Every block of Python in docs/python.md runs, in order."""
     page = (Path(__file__).parents[2] / "docs" / "python.md").read_text()
     monkeypatch.chdir(copy_of(everything).folder)
     names = {}
@@ -248,9 +253,9 @@ def test_the_page_runs_as_it_is_printed(everything, copy_of, monkeypatch):
 
 
 def test_the_package_is_light():
-    """A trainer that imports the loader, or a script that asks for the version, gets nothing else."""
+    """Importing gristmill for the loader or the version imports nothing else of it."""
     code = "import gristmill, sys; assert gristmill.__version__; print(*(m for m in sys.modules if 'gristmill' in m))"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.split() == ["gristmill"]
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["gristmill"]
     with pytest.raises(AttributeError):
         gristmill.nothing  # noqa: B018

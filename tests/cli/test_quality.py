@@ -1,4 +1,6 @@
-"""gristmill quality: models of a recipe are trained, shown and written; and what runs again when a setting changes."""
+"""gristmill quality: training, showing and writing the models of a recipe, and what runs again when a
+setting changes.
+"""
 
 import json
 import random
@@ -48,9 +50,9 @@ def prose(side, number):
     return " ".join(draw.choice(COMMON) if draw.random() < 0.8 else f"{side}{draw.randrange(60)}" for _ in range(60))
 
 
-def written(folder):
-    """The recipe and its inputs: 64 pages of eight sites in two files, 64 books of eight."""
-    made = Project(folder)
+def write_project(folder):
+    """Write the recipe and its inputs: 64 pages from eight sites in two files, and 64 books from eight publishers."""
+    project = Project(folder)
     (folder / "in").mkdir(parents=True)
     for file in range(2):
         pages = [
@@ -62,16 +64,18 @@ def written(folder):
         write(folder / "in" / f"{file}.warc.gz", pages, datetime(2026, 11, 1, tzinfo=UTC))
     books = [{"id": n, "url": f"https://press{n % 8}.example/{n}", "text": f"{prose('good', n)}."} for n in range(64)]
     (folder / "in" / "books.jsonl").write_text("\n".join(map(json.dumps, books)))
-    made.recipe.write_text(RECIPE)
-    return made
+    project.recipe.write_text(RECIPE)
+    return project
 
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory):
-    """The project, with everything run and the models as files."""
-    made = written(tmp_path_factory.mktemp("small"))
-    run = made.run()
-    return SimpleNamespace(project=made, recipe=made.recipe, folder=made.folder, run=run, models=models_of(run))
+    """The project after a full run, with the hashes of its models."""
+    project = write_project(tmp_path_factory.mktemp("small"))
+    run = project.run()
+    return SimpleNamespace(
+        project=project, recipe=project.recipe, folder=project.folder, run=run, models=models_of(run)
+    )
 
 
 def models_of(run):
@@ -90,40 +94,41 @@ def files(small, say):
 
 
 @pytest.fixture
-def changed(small, tmp_path, edit):
-    """Run the project again with another setting, in a copy of it: the steps that had something to do."""
+def run_changed(small, tmp_path, edit):
+    """Return a function that changes a setting in a copy, runs it and returns the executed steps and the run."""
 
     def change(old, new):
-        made = Project(tmp_path / "copy")
-        shutil.copytree(small.folder, made.folder)
-        edit(made.recipe, old, new)
-        run = made.run()
-        return set(made.executed(run)), run
+        project = Project(tmp_path / "copy")
+        shutil.copytree(small.folder, project.folder)
+        edit(project.recipe, old, new)
+        run = project.run()
+        return set(project.executed(run)), run
 
     return change
 
 
 @pytest.mark.parametrize("command", ["train", "report", "arpa"])
 def test_every_command_has_help_with_an_example(command, say):
+    """The example is a complete command."""
     assert f"Example: gristmill quality {command}" in " ".join(say("quality", command, "--help").out.split())
 
 
-def test_train_writes_every_model_and_says_what_it_is(small, files):
-    """One object for each; their files are what the run has stored, and nothing was trained again."""
-    said = [json.loads(line) for line in (small.folder / "said.jsonl").read_text().splitlines()]
-    assert [one["model"] for one in said] == ["edu", "clean"]
-    assert {one["model"]: one["hash"] for one in said} == small.models
+def test_train_writes_and_describes_every_model(small, files):
+    """There is one JSON object per model; the files equal the stored models, and nothing is trained again."""
+    entries = [json.loads(line) for line in (small.folder / "said.jsonl").read_text().splitlines()]
+    assert [entry["model"] for entry in entries] == ["edu", "clean"]
+    assert {entry["model"]: entry["hash"] for entry in entries} == small.models
     assert sorted(file.name for file in files.iterdir()) == ["clean.ngrams", "edu.bin"]
-    assert [one["file"] for one in said] == [str(files / "edu.bin"), str(files / "clean.ngrams")]
+    assert [entry["file"] for entry in entries] == [str(files / "edu.bin"), str(files / "clean.ngrams")]
     assert fasttext_model.load(str(files / "edu.bin")).labels == ("high", "low")
-    texts = said[0]["report"]["texts"]
+    texts = entries[0]["report"]["texts"]
     assert sum(side["documents"] for split in texts.values() for side in split.values()) == 128
-    assert said[0]["report"]["auc"] > 0.9
-    assert said[1]["metrics"]["languages"]["all"]["words"] > 1000
+    assert entries[0]["report"]["auc"] > 0.9
+    assert entries[1]["metrics"]["languages"]["all"]["words"] > 1000
 
 
-def test_train_shows_a_person_how_it_does_on_sites_that_it_never_saw(small, say):
-    """The one that is named, and no other."""
+def test_train_shows_the_scores_on_held_out_sites(small, say):
+    """Only the named model is shown."""
     shown = say("quality", "train", small.recipe, "edu")
     assert shown.code == 0, shown.err
     for part in (small.models["edu"][:16], "held out", "AUC", "precision", "good", "bad"):
@@ -134,8 +139,8 @@ def test_train_shows_a_person_how_it_does_on_sites_that_it_never_saw(small, say)
     assert "vocabulary" in other.out
 
 
-def test_train_runs_no_further_than_the_models_need(small, say, tmp_path):
-    """In a store with nothing in it: no score, no verdict."""
+def test_train_runs_only_what_the_models_need(small, say, tmp_path):
+    """In an empty store it computes no score and no verdict."""
     done = say("quality", "train", small.recipe, "edu", "--store", tmp_path / "store", "--json")
     assert done.code == 0, done.err
     assert json.loads(done.out)["hash"] == small.models["edu"]
@@ -144,15 +149,17 @@ def test_train_runs_no_further_than_the_models_need(small, say, tmp_path):
     assert nodes.keys().isdisjoint(SCORING | {"quality/clean", "web/keep_quality"})
 
 
-def test_report_shows_what_lies_behind_the_model(small, files, say):
-    said = json.loads((small.folder / "said.jsonl").read_text().splitlines()[0])
-    assert json.loads(say("quality", "report", files / "edu.bin", "--json").out) == said["report"]
+def test_report_shows_the_stored_report_of_a_model(small, files, say):
+    """The text and the JSON equal the report from training."""
+    entry = json.loads((small.folder / "said.jsonl").read_text().splitlines()[0])
+    assert json.loads(say("quality", "report", files / "edu.bin", "--json").out) == entry["report"]
     shown = say("quality", "report", files / "edu.bin").out
-    assert f"AUC {said['report']['auc']:.4f}" in shown
-    assert said["report"]["telling"]["high"][0]["ngram"] in shown
+    assert f"AUC {entry['report']['auc']:.4f}" in shown
+    assert entry["report"]["telling"]["high"][0]["ngram"] in shown
 
 
 def test_arpa_writes_a_file_with_every_ngram(files, say, tmp_path):
+    """The file has all orders of the model and no more."""
     done = say("quality", "arpa", files / "clean.ngrams", "--out", tmp_path / "clean.arpa")
     assert done.code == 0, done.err
     assert "clean.arpa: all, " in " ".join(done.out.split())
@@ -190,61 +197,63 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_a_mistake_ends_with_2_and_its_fix(case, small, files, say, monkeypatch):
+def test_a_mistake_is_one_message_with_its_fix(case, small, files, say, monkeypatch):
+    """The exit code is 2, and no file is written."""
     monkeypatch.chdir(small.folder)
     plain = RECIPE.partition("quality:\n")[0] + "steps: {web: [extract], text: []}\n"
     (small.folder / "plain.yaml").write_text(plain)
     (small.folder / "empty").touch()
-    arguments, result = MISTAKES[case]
-    said = say("quality", *arguments)
-    assert said.code == 2
-    assert result in " ".join(said.err.split())
-    assert "Traceback" not in said.err
+    arguments, message = MISTAKES[case]
+    output = say("quality", *arguments)
+    assert output.code == 2
+    assert message in " ".join(output.err.split())
+    assert "Traceback" not in output.err
     assert not (small.folder / "x").exists()
 
 
-def test_strict_makes_an_error_of_a_warning_and_keeps_the_model(tmp_path, say, edit):
-    """All books of one press: what is held out is too much like what was learned."""
-    made = written(tmp_path / "strict")
-    books = made.folder / "in" / "books.jsonl"
+def test_strict_turns_a_warning_into_an_error_and_keeps_the_model(tmp_path, say, edit):
+    """All books come from one publisher, so the held-out texts are too similar to the training texts."""
+    project = write_project(tmp_path / "strict")
+    books = project.folder / "in" / "books.jsonl"
     lines = [json.loads(line) | {"url": "https://one.example/"} for line in books.read_text().splitlines()]
     books.write_text("\n".join(map(json.dumps, lines)))
-    edit(made.recipe, "seed: 5", "seed: 5\nstrict: true")
-    result = say("quality", "train", made.recipe, "edu")
+    edit(project.recipe, "seed: 5", "seed: 5\nstrict: true")
+    result = say("quality", "train", project.recipe, "edu")
     assert result.code == 2
     assert "strict is true and the run has" in " ".join(result.err.split())
     assert "texts of other sites" in result.err
     assert "The model is stored" in " ".join(result.err.split())
-    edit(made.recipe, "strict: true", "strict: false")
-    loose = say("quality", "train", made.recipe, "edu", "--json")
+    edit(project.recipe, "strict: true", "strict: false")
+    loose = say("quality", "train", project.recipe, "edu", "--json")
     assert loose.code == 0, loose.err
     assert any("texts of other sites" in line for line in json.loads(loose.out)["warnings"])
     assert not any(line.endswith("new)") for line in loose.err.splitlines())
 
 
-def test_another_threshold_scores_and_trains_nothing(changed):
-    """Law 3: a verdict is a selection over what is stored."""
-    executed, _ = changed("min_score: 0.01", "min_score: 0.6")
+def test_a_new_threshold_neither_scores_nor_trains(run_changed):
+    """Law 3: a verdict is a selection over stored columns."""
+    executed, _ = run_changed("min_score: 0.01", "min_score: 0.6")
     assert "web/keep_quality" in executed
     assert executed.isdisjoint(TRAINING | SCORING | {"web/extract"})
 
 
-def test_another_percentile_scores_trains_and_ranks_nothing(small, tmp_path, edit):
-    made = Project(tmp_path / "copy")
-    shutil.copytree(small.folder, made.folder)
-    edit(made.recipe, "min_score: 0.01", "keep_best: 0.75, per: [source]")
-    first = made.executed(made.run())
+def test_a_new_percentile_neither_scores_nor_trains_nor_ranks(small, tmp_path, edit):
+    """Only the verdicts are computed again."""
+    project = Project(tmp_path / "copy")
+    shutil.copytree(small.folder, project.folder)
+    edit(project.recipe, "min_score: 0.01", "keep_best: 0.75, per: [source]")
+    first = project.executed(project.run())
     assert set(first).isdisjoint(TRAINING | SCORING)
-    edit(made.recipe, "keep_best: 0.75", "keep_best: 0.5")
-    second = set(made.executed(made.run()))
+    edit(project.recipe, "keep_best: 0.75", "keep_best: 0.5")
+    second = set(project.executed(project.run()))
     assert "web/keep_quality" in second
     assert not [name for name in second if "ranks" in name]
     assert second.isdisjoint(TRAINING | SCORING | {"web/extract", "crawl/ingest"})
 
 
-def test_another_setting_of_a_classifier_trains_and_scores_and_extracts_nothing(changed, small):
-    """The sample is the same, and so are the texts and the other model."""
-    executed, run = changed("epochs: 2", "epochs: 3")
+def test_a_new_classifier_setting_trains_and_scores_but_extracts_nothing(run_changed, small):
+    """The sample, the texts and the other model are the same."""
+    executed, run = run_changed("epochs: 2", "epochs: 3")
     assert {"quality/edu", "web/quality", "web/keep_quality"} <= executed
     assert executed.isdisjoint({"crawl/ingest", "books/ingest", "web/extract", "web/perplexity"})
     assert executed & TRAINING == {"quality/edu"}
@@ -252,22 +261,22 @@ def test_another_setting_of_a_classifier_trains_and_scores_and_extracts_nothing(
     assert models_of(run)["clean"] == small.models["clean"]
 
 
-def test_parts_of_another_size_make_the_same_models(changed, small):
-    """How documents are cut into parts is no matter of theirs."""
-    _, run = changed("part_bytes: 20KB", "part_bytes: 7KB")
+def test_the_part_size_does_not_change_the_models(run_changed, small):
+    """The models do not depend on how documents are split into parts."""
+    _, run = run_changed("part_bytes: 20KB", "part_bytes: 7KB")
     assert len(run.states["books/ingest"].tasks) > len(small.run.states["books/ingest"].tasks) > 1
     assert models_of(run) == small.models
 
 
 @pytest.mark.slow
-def test_the_number_of_workers_makes_the_same_models(small, tmp_path):
-    """One process, this one, or two of their own."""
+def test_the_number_of_workers_does_not_change_the_models(small, tmp_path):
+    """This process and two worker processes train the same models."""
     run = small.project.run(workers=2, store=str(tmp_path / "store"))
     assert models_of(run) == small.models
 
 
-def test_a_model_gets_its_name_when_it_is_whole(small, say, tmp_path):
-    """What cannot be written is one message, and nothing is left that looks finished."""
+def test_a_model_file_appears_only_when_it_is_complete(small, say, tmp_path):
+    """A failed write is one message and leaves no partial file."""
     (tmp_path / "out" / "edu.bin").mkdir(parents=True)
     done = say("quality", "train", small.recipe, "edu", "--out", tmp_path / "out")
     assert done.code == 2

@@ -11,7 +11,7 @@ PROSE = "The mill stands by the river and grinds the grain of all the upper vall
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("a" * (register.SHORT_CHARS - 1) + " " * 99, "short"),
         ("a" * register.SHORT_CHARS, "prose"),
@@ -38,14 +38,14 @@ PROSE = "The mill stands by the river and grinds the grain of all the upper vall
         ("flour and water for all of the sacks that we have in the mill" * 5 + "\nflour\nsacks", "prose"),
     ],
 )
-def test_thresholds_are_where_they_are_said_to_be(text, found):
-    """One more or one less decides."""
-    assert register_of(text) == found
+def test_every_threshold_is_exact(text, expected):
+    """One more or one less changes the register."""
+    assert register_of(text) == expected
 
 
 @given(st.text(max_size=600))
 def test_every_text_has_a_register(text):
-    """Whatever it holds; what lies behind the part that is looked at has no say."""
+    """This holds for any text; characters beyond the examined part do not matter."""
     assert register_of(text) in REGISTERS
     padded = text.ljust(register.MOST_CHARS)
     assert register_of(padded + "{}" * 9000) == register_of(padded)

@@ -1,4 +1,4 @@
-"""gristmill report: its numbers are those of the funnel and of the documents, and nothing in it can run."""
+"""gristmill report: its numbers equal the funnel and the documents, and nothing in it can run."""
 
 import html
 import importlib.util
@@ -38,74 +38,74 @@ STAGE = Map(version=1, config=Config, reads=("text",), schema=SCHEMA, apply=appl
 
 
 @pytest.fixture(scope="module")
-def written(everything):
+def report(everything):
     return gristmill.open(everything.project.recipe).report()
 
 
 def tables(text):
-    """Per section: its rows of cells."""
-    found = {}
+    """Return the rows of cells of each section."""
+    sections = {}
     for title, body in re.findall(r"<h2>(.*?)</h2>(.*?)</section>", text, re.S):
         rows = re.findall(r"<tr>(.*?)</tr>", body, re.S)
         cells = [[html.unescape(cell) for cell in re.findall(r"<t[dh].*?>(.*?)</t[dh]>", row, re.S)] for row in rows]
-        found[html.unescape(title)] = cells
-    return found
+        sections[html.unescape(title)] = cells
+    return sections
 
 
-def test_the_report_has_the_numbers_of_the_corpus(everything, written):
-    """Funnel, reasons and languages are those that other commands show; every chart has its table."""
-    found = tables(written)
-    wanted = {"Funnel", "Removals", "Languages", "Signals and scores", "Clusters of near duplicates", "Contamination"}
-    assert wanted | {"Personal data", "Tokenizer", "Mixture", "Packing", "Cost"} <= {*found}
-    known = funnels(everything.run)
-    kept = sum(one["kept"]["rows"] for one in known.values())
-    assert found["Funnel"][-1][2] == f"{kept:,}"
+def test_the_report_has_the_numbers_of_the_corpus(everything, report):
+    """Funnel, reasons and languages equal those of other commands; every chart has its table."""
+    sections = tables(report)
+    expected = {"Funnel", "Removals", "Languages", "Signals and scores", "Clusters of near duplicates", "Contamination"}
+    assert expected | {"Personal data", "Tokenizer", "Mixture", "Packing", "Cost"} <= {*sections}
+    all_funnels = funnels(everything.run)
+    kept = sum(funnel["kept"]["rows"] for funnel in all_funnels.values())
+    assert sections["Funnel"][-1][2] == f"{kept:,}"
     reasons = {
-        (step, why, source): taken["rows"]
-        for source, one in known.items()
-        for step in one["first"]
-        for why, taken in one["first"][step].items()
+        (step, reason, source): counts["rows"]
+        for source, funnel in all_funnels.items()
+        for step in funnel["first"]
+        for reason, counts in funnel["first"][step].items()
     }
-    assert {tuple(row[:3]): int(row[3]) for row in found["Removals"][1:]} == reasons
-    assert written.count("<svg") == written.count("<figure")
-    assert all(len(rows) > 1 for rows in found.values())
-    assert sum(int(row[2]) for row in found["Languages"][1:]) <= kept
+    assert {tuple(row[:3]): int(row[3]) for row in sections["Removals"][1:]} == reasons
+    assert report.count("<svg") == report.count("<figure")
+    assert all(len(rows) > 1 for rows in sections.values())
+    assert sum(int(row[2]) for row in sections["Languages"][1:]) <= kept
 
 
 def test_histograms_count_every_document_once(everything):
-    """Kept and removed documents that have a value are all inside of the edges, or counted as outside."""
+    """Every kept or removed document with a value is within the edges or counted as outside."""
     measure = Measure("words", "signals.words", {12.0: "min_words"})
     drawn = histograms.draw(everything.run, [measure])
-    found = histograms.count(measure, drawn)
-    read = ColumnReader(everything.run, ["signals.words", "kept"], kept=None)
-    rows = [row for batch in read.batches() for row in batch.to_pylist() if row["signals.words"] is not None]
+    histogram = histograms.count(measure, drawn)
+    reader = ColumnReader(everything.run, ["signals.words", "kept"], kept=None)
+    rows = [row for batch in reader.batches() for row in batch.to_pylist() if row["signals.words"] is not None]
     for side, is_kept in ((KEPT, True), (REMOVED, False)):
         values = [row["signals.words"] for row in rows if row["kept"] is is_kept]
-        assert (found.counts[side] == np.histogram(values, found.edges)[0]).all()
-    assert sum(int(one.sum()) for one in found.counts.values()) + found.outside == len(rows)
-    assert found.edges[0] <= 12 <= found.edges[-1]
+        assert (histogram.counts[side] == np.histogram(values, histogram.edges)[0]).all()
+    assert sum(int(counts.sum()) for counts in histogram.counts.values()) + histogram.outside == len(rows)
+    assert histogram.edges[0] <= 12 <= histogram.edges[-1]
 
 
-def test_a_large_corpus_is_read_in_part_and_always_the_same_part(everything):
-    """One document of so many, spread over the parts; a second reading draws the same ones."""
+def test_a_large_corpus_is_sampled_deterministically(everything):
+    """The sample takes every n-th document across the parts; a second read gets the same documents."""
     measure = Measure("bytes", "text_bytes")
-    whole, some, again = (histograms.draw(everything.run, [measure], most) for most in (10**6, 8, 8))
-    assert whole.every == 1 < some.every
-    assert 0 < len(some.is_kept) < len(whole.is_kept)
-    assert (some.values["bytes"] == again.values["bytes"]).all()
+    all_documents, sample, again = (histograms.draw(everything.run, [measure], most) for most in (10**6, 8, 8))
+    assert all_documents.every == 1 < sample.every
+    assert 0 < len(sample.is_kept) < len(all_documents.is_kept)
+    assert (sample.values["bytes"] == again.values["bytes"]).all()
 
 
-def test_another_version_is_shown_beside(everything):
-    """Against itself nothing changes; the histograms have a second curve."""
+def test_another_version_is_shown_for_comparison(everything):
+    """Compared with itself nothing changes; the histograms have a second curve."""
     text = gristmill.open(everything.project.recipe).report(against="v1")
-    found = tables(text)
-    assert {row[-1] for row in found["Removals"][1:]} == {"+0"}
+    sections = tables(text)
+    assert {row[-1] for row in sections["Removals"][1:]} == {"+0"}
     assert "(+0.0%)" in text
     assert "dashed line" in text
 
 
 def test_nothing_in_a_name_can_run(project, in_this_process):
-    """Reasons of an own step that are markup, control characters or change the direction of text."""
+    """Reasons of a custom step may contain markup, control characters or bidirectional overrides."""
     (project.folder / "hostile.py").write_text(OWN_STEP)
     project.write_inputs(1, 30)
     project.write_recipe("\n  - hostile\n", pattern="in/00.jsonl")
@@ -117,40 +117,40 @@ def test_nothing_in_a_name_can_run(project, in_this_process):
     assert not re.search(r"\bon\w+=|javascript:|<link|src=|@import|url\((?!#)", text)
 
 
-def test_the_extra_is_named(everything, say, monkeypatch, tmp_path):
-    """Before anything is run, too."""
+def test_a_missing_extra_is_named(everything, say, monkeypatch, tmp_path):
+    """The check comes before any work."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    for words in (
+    for arguments in (
         ["report", everything.project.recipe, "--out", tmp_path / "a.html"],
         ["run", everything.project.recipe, "--report", tmp_path / "a.html"],
     ):
-        said = say(*words)
-        assert said.code == 2
-        assert "pip install 'gristmill[report]'" in said.err
+        output = say(*arguments)
+        assert output.code == 2
+        assert "pip install 'gristmill[report]'" in output.err
 
 
 def test_a_run_writes_its_report(project, say, tmp_path):
-    """`run --report FILE`; not with --until, which ends before there is one."""
+    """`run --report FILE` writes it; --until is refused, because it stops before the report."""
     project.write_inputs(1, 20)
     project.write_recipe("\n  - stagebox.length\n", pattern="in/00.jsonl")
-    said = say("run", project.recipe, "--report", tmp_path / "a.html")
-    assert said.code == 0
+    output = say("run", project.recipe, "--report", tmp_path / "a.html")
+    assert output.code == 0
     assert "Funnel" in tables((tmp_path / "a.html").read_text())
-    said = say("run", project.recipe, "--report", tmp_path / "b.html", "--until", "length")
-    assert said.code == 2
-    assert "Leave one out" in said.err
+    output = say("run", project.recipe, "--report", tmp_path / "b.html", "--until", "length")
+    assert output.code == 2
+    assert "Leave one out" in output.err
 
 
 def test_wrong_input_is_one_message(everything, say, tmp_path):
-    """A folder that is not there, a count that is none, a version that does not exist."""
+    """This covers a missing folder, an invalid count and an unknown version."""
     recipe = everything.project.recipe
     assert "cannot be written" in say("report", recipe, "--out", tmp_path / "no" / "a.html").err
     assert "not a count" in say("report", recipe, "--out", tmp_path / "a.html", "--tokens", "many").err
     assert say("report", recipe, "--out", tmp_path / "a.html", "--against", "v9").code == 2
 
 
-def test_ids_of_charts_are_distinct(written):
-    """All charts share one page, and refer to their own gradients and clips."""
-    ids = re.findall(r'\bid="(.*?)"', written)
+def test_ids_of_charts_are_distinct(report):
+    """All charts share one page and refer to their own gradients and clips."""
+    ids = re.findall(r'\bid="(.*?)"', report)
     assert len(ids) == len(set(ids))
     assert page.LIBRARIES == ("jinja2", "vl_convert")

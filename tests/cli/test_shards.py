@@ -1,4 +1,4 @@
-"""gristmill run, shards and sample: from a recipe to what a trainer sees, as a user types it."""
+"""gristmill run, shards and sample: from a recipe to what a trainer sees, as a user runs them."""
 
 import json
 import os
@@ -21,37 +21,37 @@ from sharded import MIX, Corpus
 
 @pytest.fixture
 def corpus(project):
-    made = Corpus(project)
-    made.recipe()
-    return made
+    corpus_project = Corpus(project)
+    corpus_project.recipe()
+    return corpus_project
 
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory):
-    """A corpus whose recipe was run once for all tests, and the folder of its shards."""
-    made = Corpus(Project(tmp_path_factory.mktemp("ran")))
-    made.recipe()
-    _, manifest = made.run()
-    return made, str(Path(manifest.location).parent)
+    """A corpus that ran once for all tests, and the folder of its shards."""
+    corpus_project = Corpus(Project(tmp_path_factory.mktemp("ran")))
+    corpus_project.recipe()
+    _, manifest = corpus_project.run()
+    return corpus_project, str(Path(manifest.location).parent)
 
 
 @pytest.fixture
 def gristmill(capsys, monkeypatch):
-    """Type a command: its exit code, what it printed, and its errors."""
+    """Return a function that runs a command and gives its exit code, stdout and stderr."""
 
-    def typed(*arguments):
+    def run_command(*arguments):
         monkeypatch.setattr(sys, "argv", ["gristmill", *map(str, arguments)])
         with pytest.raises(SystemExit) as stop:
             main()
         captured = capsys.readouterr()
         return stop.value.code or 0, captured.out, captured.err
 
-    return typed
+    return run_command
 
 
 @pytest.mark.slow
-def test_a_run_ends_with_the_tokens_and_the_folder_of_the_shards(corpus, gristmill):
-    """A loader opens that folder; with --verbose a table shows phases, groups and shares."""
+def test_a_run_prints_the_tokens_and_the_folder_of_the_shards(corpus, gristmill):
+    """A loader opens that folder; --verbose adds a table of phases, groups and shares."""
     code, out, err = gristmill("run", corpus.project.recipe)
     assert code == 0, err
     assert "cooldown" not in out
@@ -65,8 +65,8 @@ def test_a_run_ends_with_the_tokens_and_the_folder_of_the_shards(corpus, gristmi
         assert not loader._reader.shards.checks.seal_broken  # all are sealed as a loader expects
 
 
-def test_verify_finds_nothing_wrong_and_says_so(ran, gristmill):
-    """By recipe and by folder."""
+def test_verify_reports_intact_shards(ran, gristmill):
+    """It accepts a recipe, a folder or a manifest."""
     corpus, folder = ran
     for target in (corpus.project.recipe, folder, f"{folder}/manifest.json"):
         code, out, _ = gristmill("shards", "verify", target)
@@ -76,7 +76,7 @@ def test_verify_finds_nothing_wrong_and_says_so(ran, gristmill):
 
 @pytest.mark.parametrize("ending", ["bin", "index", "lineage.parquet"])
 def test_verify_finds_a_changed_byte_in_a_copy(ran, gristmill, ending, tmp_path):
-    """Exit code 1 and the shard's name."""
+    """The exit code is 1, and the fault names the shard."""
     _, folder = ran
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy)
@@ -93,35 +93,35 @@ def test_verify_finds_a_changed_byte_in_a_copy(ran, gristmill, ending, tmp_path)
 
 
 @pytest.mark.slow
-def test_shards_of_a_store_elsewhere_are_fetched_to_be_looked_at(corpus, gristmill):
-    """A store that is no folder: verify, head, decode and sample give what they give of a local one."""
-    far = ("--store", f"memory://{corpus.folder}")
+def test_shards_in_a_remote_store_are_fetched(corpus, gristmill):
+    """verify, head, decode and sample give the same output as with a local store."""
+    remote = ("--store", f"memory://{corpus.folder}")
     outputs = []
-    for where in ((), far):
-        assert gristmill("run", corpus.project.recipe, *where, "--json")[0] == 0
+    for options in ((), remote):
+        assert gristmill("run", corpus.project.recipe, *options, "--json")[0] == 0
         commands = [("shards", "verify"), ("shards", "head"), ("shards", "decode"), ("sample", "--step", 2)]
-        typed = [gristmill(*command, corpus.project.recipe, *where, "--json") for command in commands]
-        assert [code for code, _, _ in typed] == [0, 0, 0, 0]
-        outputs.append([json.loads(out) for _, out, _ in typed])
+        results = [gristmill(*command, corpus.project.recipe, *options, "--json") for command in commands]
+        assert [code for code, _, _ in results] == [0, 0, 0, 0]
+        outputs.append([json.loads(out) for _, out, _ in results])
     assert outputs[0] == outputs[1]
 
 
-def test_head_tells_what_there_is(ran, gristmill):
-    """Groups with documents, tokens, samples; the first samples of a shard."""
+def test_head_shows_groups_and_first_samples(ran, gristmill):
+    """Groups have documents, tokens and samples."""
     corpus, folder = ran
     code, out, _ = gristmill("shards", "head", folder, "-n", 2, "--group", "tales/A", "--json")
     assert code == 0
-    found = json.loads(out)
-    documents = {group["name"]: group["documents"] for group in found["groups"]}
+    result = json.loads(out)
+    documents = {group["name"]: group["documents"] for group in result["groups"]}
     assert documents["tales/A"] == len(corpus.documents["tales"])
     assert documents["notes/A"] + documents["notes/B"] == len(corpus.documents["notes"])
-    assert len(found["head"]) == 2
+    assert len(result["head"]) == 2
     code, out, _ = gristmill("shards", "head", folder)
     assert "padding" in out
 
 
 def test_decode_gives_the_text_of_a_sample(ran, gristmill):
-    """Every whole document in it is one of the corpus, with its key in the locator."""
+    """Every document in it is from the corpus, with its key in the locator."""
     corpus, folder = ran
     code, out, _ = gristmill("shards", "decode", folder, "--group", "tales/A", "--row", 1, "--json")
     assert code == 0
@@ -131,8 +131,8 @@ def test_decode_gives_the_text_of_a_sample(ran, gristmill):
         assert document["text"].removesuffix("<|end_of_text|>") in texts[key]
 
 
-def test_find_tells_where_a_document_lies_and_when_it_is_seen(ran, gristmill):
-    """Every piece of a document of some sample, and that sample among those that see it."""
+def test_find_shows_the_location_of_a_document_and_when_it_is_seen(ran, gristmill):
+    """Every piece of a document lists the samples that contain it."""
     _, folder = ran
     with Loader(folder) as loader:
         for number in (0, 7, loader.samples - 1):
@@ -140,39 +140,41 @@ def test_find_tells_where_a_document_lies_and_when_it_is_seen(ran, gristmill):
             doc_id = bytes(sample.doc_ids[-1]).hex()
             code, out, _ = gristmill("shards", "find", folder, doc_id, "--json")
             assert code == 0
-            pieces = [one for one in json.loads(out)["pieces"] if (one["shard"], one["row"]) == sample.place[3:]]
+            pieces = [
+                entry for entry in json.loads(out)["pieces"] if (entry["shard"], entry["row"]) == sample.place[3:]
+            ]
             assert pieces[0]["group"] == sample.group
             assert number in pieces[0]["seen_at"]
             for other in pieces[0]["seen_at"]:
-                assert doc_id in {bytes(one).hex() for one in loader.sample(other).doc_ids}
+                assert doc_id in {bytes(entry).hex() for entry in loader.sample(other).doc_ids}
     code, out, _ = gristmill("shards", "find", folder, "0" * 32)
     assert code == 1
     assert "is in no shard" in out
     assert gristmill("shards", "find", folder, doc_id)[0] == 0
 
 
-def test_find_takes_the_beginning_of_an_id(everything, say):
-    """As far as one document has it; where several do they are named, those in shards or else the others."""
+def test_find_accepts_a_prefix_of_an_id(everything, say):
+    """The prefix must be unique; otherwise the matching ids are listed, those in shards first."""
     recipe = everything.project.recipe
-    result = [json.loads(line) for line in say("inspect", recipe, "-n", 100, "--json").out.splitlines()]
-    kept = sorted(one["doc_id"] for one in result if one["verdict"]["reason"] is None)
-    dropped = sorted(one["doc_id"] for one in result if one["verdict"]["reason"] is not None)
+    documents = [json.loads(line) for line in say("inspect", recipe, "-n", 100, "--json").out.splitlines()]
+    kept = sorted(entry["doc_id"] for entry in documents if entry["verdict"]["reason"] is None)
+    dropped = sorted(entry["doc_id"] for entry in documents if entry["verdict"]["reason"] is not None)
     for doc_id, among, code in ((kept[0], kept, 0), (dropped[0], kept + dropped, 1)):
         beginnings = [doc_id[:length] for length in range(1, 33)]
-        alone = next(text for text in beginnings if sum(one.startswith(text) for one in among) == 1)
-        whole, short = say("shards", "find", recipe, doc_id), say("shards", "find", recipe, alone.upper())
+        unique = next(text for text in beginnings if sum(entry.startswith(text) for entry in among) == 1)
+        whole, short = say("shards", "find", recipe, doc_id), say("shards", "find", recipe, unique.upper())
         assert whole.code == short.code == code
         assert whole.out == short.out
         assert doc_id in short.out
-    digits = [text for text in "0123456789abcdef" if sum(one.startswith(text) for one in kept) > 1]
+    digits = [text for text in "0123456789abcdef" if sum(entry.startswith(text) for entry in kept) > 1]
     several = say("shards", "find", recipe, digits[0])
     assert several.code == 2
     assert f"The ids of several documents begin with {digits[0]}. Give more digits" in several.err
-    assert all(f"{one} (" in several.err for one in kept if one.startswith(digits[0]))
+    assert all(f"{entry} (" in several.err for entry in kept if entry.startswith(digits[0]))
 
 
 def test_find_says_why_a_document_is_never_seen(corpus, gristmill):
-    """A mix that draws a part of a group: some documents lie in a shard and are not drawn; the sums say why."""
+    """The mix draws only part of a group, so some documents in a shard are not drawn; the counts explain it."""
     corpus.recipe(mix="mix: {tokens: 2k, domains: {notes: 0.5, tales: 0.5}}")
     _, manifest = corpus.run()
     order, doc_ids = Order(manifest), {}
@@ -194,19 +196,19 @@ def test_find_says_why_a_document_is_never_seen(corpus, gristmill):
 
 
 def test_find_says_which_step_dropped_a_document(everything, say):
-    """Where a recipe or a run is named; a folder of shards says how to ask."""
+    """This needs a recipe or a run; for a folder of shards the output names the command."""
     recipe = everything.project.recipe
     dropped = json.loads(say("inspect", recipe, "--reason", "too_few_words", "-n", 1, "--json").out)
-    found = say("shards", "find", recipe, dropped["doc_id"])
-    assert found.code == 1
-    assert "It was dropped by all/heuristics: too_few_words (words = 7 < 12)." in found.out
+    result = say("shards", "find", recipe, dropped["doc_id"])
+    assert result.code == 1
+    assert "It was dropped by all/heuristics: too_few_words (words = 7 < 12)." in result.out
     folder = everything.project.store / "shards/everything/latest"
     assert f"inspect RECIPE --id {dropped['doc_id']}" in say("shards", "find", folder, dropped["doc_id"]).out
 
 
 @pytest.mark.slow
-def test_every_command_on_shards_takes_a_sample(corpus, gristmill):
-    """As the end of `run --sample` says; what is no recipe has none."""
+def test_every_shard_command_accepts_sample(corpus, gristmill):
+    """The end of `run --sample` says so; --sample only applies to recipes."""
     recipe = corpus.project.recipe
     corpus.recipe(more=", part_bytes: 1KB")
     code, out, err = gristmill("run", recipe, "--sample", "60%", "--workers", 1)
@@ -227,14 +229,14 @@ def test_every_command_on_shards_takes_a_sample(corpus, gristmill):
 
 
 def test_sample_shows_what_the_loader_gives(ran, gristmill):
-    """The same tokens, in the phase and of the group that the loader says."""
+    """The group, the documents and the token counts are the same."""
     _, folder = ran
     code, out, _ = gristmill("sample", folder, "--step", 3, "--batch", 4, "--json")
     assert code == 0
-    found = json.loads(out)["samples"]
-    assert [sample["sample"] for sample in found] == [12, 13, 14, 15]
+    samples = json.loads(out)["samples"]
+    assert [sample["sample"] for sample in samples] == [12, 13, 14, 15]
     with Loader(folder) as loader:
-        for sample in found:
+        for sample in samples:
             expected = loader.sample(sample["sample"])
             assert sample["group"] == expected.group
             assert [document["doc_id"] for document in sample["documents"]] == [
@@ -247,7 +249,7 @@ def test_sample_shows_what_the_loader_gives(ran, gristmill):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "result"),
+    ("arguments", "message"),
     [
         (("sample", "FOLDER", "--step", "1000000"), "so there is no such step"),
         (("shards", "decode", "FOLDER", "--group", "nots/A"), "Groups: notes/A, notes/B, tales/A"),
@@ -260,24 +262,24 @@ def test_sample_shows_what_the_loader_gives(ran, gristmill):
         (("sample", "FOLDER/tales/A/shard_00000.bin"), "is not JSON"),
     ],
 )
-def test_mistakes_are_one_message(ran, gristmill, arguments, result):
-    """Exit code 2, the fact and the fix, no traceback."""
+def test_mistakes_are_one_message(ran, gristmill, arguments, message):
+    """The exit code is 2, with the fact and the fix and without a traceback."""
     _, folder = ran
     code, _, err = gristmill(*(argument.replace("FOLDER", folder) for argument in arguments))
     assert code == 2
-    assert result in err
+    assert message in err
     assert len(err.strip().splitlines()) == 1
 
 
-def test_a_recipe_that_did_not_run_is_told(corpus, gristmill):
-    """With the command that helps."""
+def test_a_recipe_that_did_not_run_is_refused(corpus, gristmill):
+    """The message has the command that runs it."""
     code, _, err = gristmill("sample", corpus.project.recipe)
     assert code == 2
     assert f"Run: gristmill run {corpus.project.recipe}" in err
 
 
-def test_plan_names_the_steps_of_shards_and_mix(ran, gristmill):
-    """Another ratio: nothing but the mixture is planned, and the plan says why."""
+def test_plan_of_a_new_mix_runs_only_the_mixture(ran, gristmill):
+    """After a change of ratios, the plan says why the mixture runs."""
     corpus, _ = ran
     corpus.recipe(mix=MIX)
     code, out, _ = gristmill("plan", corpus.project.recipe)
@@ -289,7 +291,7 @@ def test_plan_names_the_steps_of_shards_and_mix(ran, gristmill):
 
 
 def flip(path, at=-1):
-    """One wrong bit, and the times as they were."""
+    """Flip one bit and keep the file times."""
     before, data = path.stat(), bytearray(path.read_bytes())
     data[at] ^= 1
     path.chmod(0o644)
@@ -311,28 +313,28 @@ def copy(ran, tmp_path):
         ("tokenizer.json", ["sample", "decode"]),
     ],
 )
-def test_nothing_is_shown_of_a_file_with_a_wrong_bit(copy, gristmill, name, commands):
-    """Whoever looks at a sample is told which file it is, even where its times are right."""
+def test_a_damaged_file_is_never_shown(copy, gristmill, name, commands):
+    """The message names the file, even when its times are unchanged."""
     with Loader(copy) as loader:
         step = next(n for n in range(loader.samples) if (loader[n].group, loader[n].place.shard) == ("tales/A", 0))
     flip(copy / name, -2)
     group = ("--group", "tales/A")
-    typed = {
+    command_lines = {
         "sample": ("sample", copy, "--step", step),
         "decode": ("shards", "decode", copy, *group),
         "head": ("shards", "head", copy, *group),
         "find": ("shards", "find", copy, "0" * 32),
     }
     for command in commands:
-        code, out, err = gristmill(*typed[command])
+        code, out, err = gristmill(*command_lines[command])
         assert (code, Path(name).name in err, "does not have the hash" in err) == (2, True, True), (command, out, err)
     code, out, _ = gristmill("shards", "verify", copy)
     assert code == 1
     assert Path(name).name in out
 
 
-def test_verify_tells_of_a_missing_tokenizer_beside_the_other_faults(copy, gristmill):
-    """It is one of the files that are checked."""
+def test_verify_reports_a_missing_tokenizer_with_other_faults(copy, gristmill):
+    """The tokenizer is one of the checked files."""
     (copy / "tokenizer.json").unlink()
     flip(copy / "tales/A/shard_00000.bin")
     code, out, _ = gristmill("shards", "verify", copy, "--json")
@@ -342,7 +344,7 @@ def test_verify_tells_of_a_missing_tokenizer_beside_the_other_faults(copy, grist
 
 @pytest.mark.parametrize("ending", [".idx", ".ds.index", ".ds.metadata", ".csv.gz", ".npy"])
 def test_verify_checks_the_files_for_other_trainers(copy, gristmill, ending):
-    """One changed bit in a sidecar, or in a copy of the tokens under another name, is a fault that names the file."""
+    """A flipped bit in a sidecar or in a copy of the tokens is a fault that names the file."""
     path = copy / f"tales/A/shard_00000{ending}"
     data = path.read_bytes()
     path.unlink()
@@ -354,30 +356,30 @@ def test_verify_checks_the_files_for_other_trainers(copy, gristmill, ending):
     assert (code, f"{path} is damaged" in fault) == (1, True), out
 
 
-def test_verify_seals_what_is_right_and_leaves_what_is_not(ran, gristmill, tmp_path):
-    """After a copy without times: a loader hashes what is not sealed, each time."""
+def test_verify_seals_intact_files_only(ran, gristmill, tmp_path):
+    """After a copy without times, a loader hashes unsealed files every time."""
     shutil.copytree(ran[1], tmp_path / "copy", copy_function=shutil.copy)
-    bad = tmp_path / "copy/tales/A/shard_00000.bin"
-    flip(bad)
+    damaged = tmp_path / "copy/tales/A/shard_00000.bin"
+    flip(damaged)
     assert gristmill("shards", "verify", tmp_path / "copy")[0] == 1
-    found = read_manifest(tmp_path / "copy")
-    for group in found.groups:
+    manifest = read_manifest(tmp_path / "copy")
+    for group in manifest.groups:
         for number, shard in enumerate(group.shards):
             for digest in (shard.bin, shard.index, shard.lineage):
-                sealed = os.stat(found.where(digest)).st_mtime_ns == seal(digest)
+                sealed = os.stat(manifest.where(digest)).st_mtime_ns == seal(digest)
                 assert sealed == ((group.name, number) != ("tales/A", 0))
 
 
-def test_verify_takes_away_only_what_it_fetched(copy, gristmill):
-    """A manifest with some shards on this machine and some on a store."""
+def test_verify_removes_only_the_files_it_fetched(copy, gristmill):
+    """The manifest has some shards on this machine and some in a remote store."""
     system, manifest = fsspec.filesystem("memory"), copy / "manifest.json"
     content = json.loads(manifest.read_text())
-    far = [name for name in content["files"].values() if name.startswith("notes/")]
-    assert 0 < len(far) < len(content["files"])
-    for name in far:
+    remote = [name for name in content["files"].values() if name.startswith("notes/")]
+    assert 0 < len(remote) < len(content["files"])
+    for name in remote:
         system.pipe_file(f"/mixed/{name}", (copy / name).read_bytes())
         (copy / name).unlink()
-    content["files"] = {k: f"memory://mixed/{v}" if v in far else v for k, v in content["files"].items()}
+    content["files"] = {k: f"memory://mixed/{v}" if v in remote else v for k, v in content["files"].items()}
     manifest.chmod(0o644)
     manifest.write_text(json.dumps(content))
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""status names a task that took many times what most of its kind did, with what it read and its hot key."""
+"""`status` names tasks that took far longer than the median of their kind, with their input size and hot key."""
 
 import json
 
@@ -7,6 +7,7 @@ from gristmill.engine.schedule import pace
 
 
 def test_a_line_has_the_task_its_bytes_and_its_hot_key():
+    """The hot key is left out when there is none."""
     slowest = {"verb": "reduce", "tasks": 64, "median_s": 3.0, "label": "round 1 keys 0400-04ff", "wall_s": 36.0}
     result = skew_line("all/near_dedup", {**slowest, "bytes": 41_000_000, "hot_key": ["00ff", 120_000]})
     assert result == (
@@ -17,17 +18,17 @@ def test_a_line_has_the_task_its_bytes_and_its_hot_key():
 
 
 def test_status_names_skewed_steps_and_no_others(project, say, monkeypatch):
-    """From the recipe and from the store alone, for people and for programs."""
-    project.write_inputs(records=200)  # parts enough to say what is usual
+    """This holds for the recipe and for the store alone, in text and in JSON."""
+    project.write_inputs(records=200)  # enough parts for a meaningful median
     project.run()
     name = f"{project.store}@project"
     assert "Skewed" not in say("status", project.recipe).out
     monkeypatch.setattr(pace, "SKEWED", 1.0)
     monkeypatch.setattr(pace, "SKEWED_S", 0.0)
-    for what in (project.recipe, name):
-        shown = " ".join(say("status", what).out.split())
+    for target in (project.recipe, name):
+        shown = " ".join(say("status", target).out.split())
         assert "Skewed: all/length, notes part" in shown
-        stages = {stage["stage"]: stage for stage in json.loads(say("status", what, "--json").out)["stages"]}
+        stages = {stage["stage"]: stage for stage in json.loads(say("status", target, "--json").out)["stages"]}
         (skewed,) = stages["all/length"]["skewed"]
         assert skewed["verb"] == "map"
         assert skewed["tasks"] >= pace.SKEWED_TASKS

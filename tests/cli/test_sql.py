@@ -35,29 +35,29 @@ def session(name):
 
 
 @pytest.fixture
-def ask(session):
-    def asked(query):
+def query_rows(session):
+    def run_query(query):
         _, batches = session.ask(query)
         return [row for batch in batches for row in batch.to_pylist()]
 
-    return asked
+    return run_query
 
 
-def test_documents_are_those_of_the_python_api(everything, ask):
-    """Two ways to join layers by position: DuckDB on joined files, and our reader; all columns that both have."""
+def test_documents_equal_those_of_the_python_api(everything, query_rows):
+    """DuckDB on joined files and our reader join layers by position; all common columns are equal."""
     corpus = gristmill.open(everything.project.recipe)
     names = [column for column in corpus.columns if "." not in column]
     quoted = ", ".join(f'"{column}"' for column in names)
-    for expected, found in zip(
+    for expected, row in zip(
         corpus.documents(kept=None, columns=names).rows(),
-        ask(f"select {quoted} from documents order by source, part, row"),
+        query_rows(f"select {quoted} from documents order by source, part, row"),
         strict=True,
     ):
-        assert found == expected
+        assert row == expected
 
 
-def test_a_step_that_stands_twice_has_one_row_a_document(project):
-    """What the last said that said anything of it, in SQL as in Python; each of them by its id."""
+def test_a_step_used_twice_has_one_row_per_document(project):
+    """The view has the last value of each document, in SQL as in Python; each use is available by its id."""
     texts = ["one two", "one two three four five", "one two three four five\none two three four five\nlorem ipsum {"]
     (project.folder / "in" / "00.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     rules = "{gopher_quality: {min_words: 3, min_stop_words: 0}}"
@@ -76,54 +76,58 @@ def test_a_step_that_stands_twice_has_one_row_a_document(project):
     assert found[0]["words"] == 2, "dropped before it was measured again"
 
 
-def test_verdicts_are_those_of_all_layers(everything, ask):
-    """The first of a document is its final one."""
+def test_verdicts_include_all_layers(everything, query_rows):
+    """The first verdict of a document is its final one."""
     firsts = {row.fields["doc_id"].hex(): row for row in rows(everything.run, None, True, None)}
-    found = ask("select * from verdicts")
-    assert {one["doc_id"] for one in found} == set(firsts)
-    result = {(one["doc_id"], one["step"], one["reason"], one["detail"]) for one in found}
-    assert {(doc_id, row.step, row.reason, row.detail) for doc_id, row in firsts.items()} <= result
+    found = query_rows("select * from verdicts")
+    assert {entry["doc_id"] for entry in found} == set(firsts)
+    verdicts = {(entry["doc_id"], entry["step"], entry["reason"], entry["detail"]) for entry in found}
+    assert {(doc_id, row.step, row.reason, row.detail) for doc_id, row in firsts.items()} <= verdicts
 
 
-def test_columns_of_steps_join_by_place(ask):
-    """(source, part, row) is one document in every view."""
-    (found,) = ask(
+def test_columns_of_steps_join_by_position(query_rows):
+    """(source, part, row) identifies a document in every view."""
+    (counts,) = query_rows(
         "select count(*) n, count(*) filter (s.doc_id = d.doc_id) same "
         'from documents d join signals s using (source, part, row) join "all/signals" using (source, part, row)'
     )
-    assert found["n"] == found["same"] > 20
-    assert ask("select distinct step from clusters") == [{"step": "all/near_dedup"}]
-    assert ask("select count(*) n from clusters c join documents d on c.cluster = d.doc_id where kept")[0]["n"] > 0
+    assert counts["n"] == counts["same"] > 20
+    assert query_rows("select distinct step from clusters") == [{"step": "all/near_dedup"}]
+    assert (
+        query_rows("select count(*) n from clusters c join documents d on c.cluster = d.doc_id where kept")[0]["n"] > 0
+    )
 
 
-def test_samples_say_when_a_document_is_seen(everything, say, ask):
-    """As `shards find` says it, of every piece."""
-    doc_id = ask("select doc_id from samples where len(seen_at) > 1 order by doc_id limit 1")[0]["doc_id"]
-    result = json.loads(say("shards", "find", everything.project.recipe, doc_id, "--json").out)["pieces"]
-    found = ask(f"select * from samples where doc_id = '{doc_id}'")
+def test_samples_say_when_a_document_is_seen(everything, say, query_rows):
+    """They equal the pieces that `shards find` lists."""
+    doc_id = query_rows("select doc_id from samples where len(seen_at) > 1 order by doc_id limit 1")[0]["doc_id"]
+    pieces = json.loads(say("shards", "find", everything.project.recipe, doc_id, "--json").out)["pieces"]
+    found = query_rows(f"select * from samples where doc_id = '{doc_id}'")
     assert sorted(
-        (one["group"], one["shard"], one["sample"], one["length"], one["seen_at"]) for one in found
-    ) == sorted((one["group"], one["shard"], one["row"], one["tokens"], one["seen_at"]) for one in result)
+        (entry["group"], entry["shard"], entry["sample"], entry["length"], entry["seen_at"]) for entry in found
+    ) == sorted((entry["group"], entry["shard"], entry["row"], entry["tokens"], entry["seen_at"]) for entry in pieces)
     samples = read_manifest(everything.run.shards).samples
-    assert ask("select count(*) n, max(seen_at) last from schedule")[0] == {"n": samples, "last": samples - 1}
+    assert query_rows("select count(*) n, max(seen_at) last from schedule")[0] == {"n": samples, "last": samples - 1}
 
 
-def test_tasks_have_their_cost(everything, ask):
-    found = ask("select step, count(*) n, sum(wall_s) s from tasks group by step")
-    assert {one["step"]: one["n"] for one in found} == {
-        step: len(made.tasks) for step, made in everything.run.states.items() if made.tasks
+def test_tasks_have_their_cost(everything, query_rows):
+    """Every step lists all its tasks."""
+    steps = query_rows("select step, count(*) n, sum(wall_s) s from tasks group by step")
+    assert {entry["step"]: entry["n"] for entry in steps} == {
+        step: len(state.tasks) for step, state in everything.run.states.items() if state.tasks
     }
-    assert all(one["s"] >= 0 for one in found)
+    assert all(entry["s"] >= 0 for entry in steps)
 
 
-def test_every_view_can_be_read(session, ask):
+def test_every_view_can_be_read(session, query_rows):
+    """`show tables` lists all of them."""
     for view in session.views:
-        assert ask(f'select count(*) n from (select * from "{view}")')[0]["n"] > 0, view
-    assert {one["name"] for one in ask("show tables")} >= set(session.views)
+        assert query_rows(f'select count(*) n from (select * from "{view}")')[0]["n"] > 0, view
+    assert {row["name"] for row in query_rows("show tables")} >= set(session.views)
 
 
-def test_texts_are_not_read_where_none_is_asked_for(project, monkeypatch):
-    """Of a verdict the small part beside a layer is enough. (Of neighbours, DuckDB takes up to 16 kB along.)"""
+def test_texts_are_not_read_unless_requested(project, monkeypatch):
+    """For verdicts, the small verdict file of a layer is enough. (DuckDB prefetches up to 16 kB of neighbours.)"""
     draw = random.Random(1)
     texts = ["".join(draw.choices(string.ascii_letters, k=2000)) for _ in range(40)]
     (project.folder / "in" / "00.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts))
@@ -133,11 +137,11 @@ def test_texts_are_not_read_where_none_is_asked_for(project, monkeypatch):
     read = Counter()
     hold = joined_files.JoinedFiles.hold
 
-    def noted(files, part, opened, chunk):
+    def counting_hold(files, part, opened, chunk):
         read[chunk.path] += opened.known(chunk) is None
         return hold(files, part, opened, chunk)
 
-    monkeypatch.setattr(joined_files.JoinedFiles, "hold", noted)
+    monkeypatch.setattr(joined_files.JoinedFiles, "hold", counting_hold)
     session = Session(project.dry_run())
     for query, is_read in (
         ("select reason, count(*), sum(text_bytes) from documents group by 1", False),
@@ -184,27 +188,28 @@ ATTACKS = (
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_nothing_but_the_corpus_can_be_read_and_nothing_written(everything, ask, attack):
+def test_queries_can_only_read_the_corpus(everything, query_rows, attack):
+    """Each attack is one message, changes no file and leaves the session usable."""
     folder = everything.project.folder
     before = sorted(folder.rglob("*"))
     with pytest.raises(gristmill.UserError) as refused:
-        ask(attack.format(folder))
+        query_rows(attack.format(folder))
     assert "Traceback" not in str(refused.value)
     assert "\n" not in str(refused.value)
     assert sorted(folder.rglob("*")) == before
-    assert ask("select 1 as still") == [{"still": 1}]
+    assert query_rows("select 1 as still") == [{"still": 1}]
 
 
-def test_variables_of_python_are_no_tables(ask):
-    """DuckDB would look for them in the frames above."""
+def test_python_variables_are_not_tables(query_rows):
+    """By default, DuckDB searches the calling frames for them."""
     secret = __import__("pyarrow").table({"a": [1]})
     assert secret.num_rows
     with pytest.raises(gristmill.UserError, match="no view secret"):
-        ask("select * from secret")
+        query_rows("select * from secret")
 
 
 @pytest.mark.parametrize(
-    ("query", "result"),
+    ("query", "message"),
     [
         ("select txt from documents", '"text"'),
         ("select * from docments", "Did you mean documents?"),
@@ -216,16 +221,17 @@ def test_variables_of_python_are_no_tables(ask):
         ("select cast(url as integer) from documents where url is not null", "Could not convert"),
     ],
 )
-def test_a_wrong_query_is_one_message(say, name, query, result):
-    said = say("sql", name, query)
-    assert said.code == 2
-    assert result in said.err
-    assert "Traceback" not in said.err
-    assert len(said.err.strip().splitlines()) == 2  # the run that is looked at, and the message
+def test_an_invalid_query_is_one_message(say, name, query, message):
+    """The message suggests the nearest name or quotes DuckDB's error."""
+    output = say("sql", name, query)
+    assert output.code == 2
+    assert message in output.err
+    assert "Traceback" not in output.err
+    assert len(output.err.strip().splitlines()) == 2  # the run that is read, and the message
 
 
-def test_ways_to_print_an_answer(say, name, tmp_path):
-    """A table, JSON lines, CSV and Parquet: the same rows."""
+def test_every_output_format_has_the_same_rows(say, name, tmp_path):
+    """The formats are a table, JSON lines, CSV and Parquet."""
     query = "select source, kept, count(*) as n, max(doc_id) as one from documents group by all order by all"
     lines = [json.loads(line) for line in say("sql", name, query, "--json").out.splitlines()]
     assert {line["source"] for line in lines} == {"crawl", "notes"}
@@ -241,32 +247,33 @@ def test_ways_to_print_an_answer(say, name, tmp_path):
     assert lists.splitlines() == ['"a","b"', '"[1, 2]",3']
 
 
-def test_a_long_answer_says_what_is_not_shown(say, name):
-    said = say("sql", name, "select i from range(1500) t(i)")
-    assert "500 more rows are not shown" in said.err
-    assert len(said.out.splitlines()) == 1001
+def test_a_long_result_says_how_many_rows_are_not_shown(say, name):
+    """The table has at most 1000 rows."""
+    output = say("sql", name, "select i from range(1500) t(i)")
+    assert "500 more rows are not shown" in output.err
+    assert len(output.out.splitlines()) == 1001
 
 
-def test_a_text_in_an_answer_steers_nothing(say, name):
-    """What data says is shown, not done."""
-    said = say("sql", name, "select chr(27) || '[31mred' as a")
-    assert "\x1b" not in said.out
+def test_escape_sequences_in_a_result_are_not_sent_to_the_terminal(say, name):
+    """Text from data is escaped."""
+    output = say("sql", name, "select chr(27) || '[31mred' as a")
+    assert "\x1b" not in output.out
 
 
-def test_a_shell_answers_until_its_end(say, name, monkeypatch):
-    """Over several lines, past a mistake, and through a pipe as well."""
+def test_the_shell_runs_queries_until_its_input_ends(say, name, monkeypatch):
+    """Queries may span lines, a mistake does not end it, and a pipe works as input."""
     monkeypatch.setattr(
         sys,
         "stdin",
         io.TextIOWrapper(io.BytesIO(b"select 1 +\n 1 as two;\n\nselect nothing\xff;\nselect 3 as three;\n")),
     )
-    said = say("sql", name, "--shell")
-    assert (said.code, said.out.split()) == (0, ["two", "2", "three", "3"])
-    assert "nothing" in said.err
+    output = say("sql", name, "--shell")
+    assert (output.code, output.out.split()) == (0, ["two", "2", "three", "3"])
+    assert "nothing" in output.err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "result"),
+    ("arguments", "message"),
     [
         ((), "No QUERY is given"),
         (("select 1", "--shell"), "one is given"),
@@ -276,26 +283,28 @@ def test_a_shell_answers_until_its_end(say, name, monkeypatch):
         (("select 1", "more"), "but also got"),
     ],
 )
-def test_wrong_arguments_are_one_message(say, name, arguments, result):
-    said = say("sql", name, *arguments)
-    assert said.code == 2
-    assert result in said.err
+def test_wrong_arguments_are_one_message(say, name, arguments, message):
+    """The exit code is 2."""
+    output = say("sql", name, *arguments)
+    assert output.code == 2
+    assert message in output.err
 
 
 def test_a_recipe_that_has_not_run_is_refused(say, everything, tmp_path):
-    said = say("sql", everything.project.recipe, "select 1", "--store", tmp_path / "empty")
-    assert said.code == 2
-    assert "Run: gristmill run" in said.err
+    """The message has the command that runs it."""
+    output = say("sql", everything.project.recipe, "select 1", "--store", tmp_path / "empty")
+    assert output.code == 2
+    assert "Run: gristmill run" in output.err
 
 
-def test_damage_is_told_and_not_read(name, monkeypatch):
-    """Bytes of a part are compared with their hash on their way to DuckDB."""
+def test_a_damaged_part_is_reported_and_not_read(name, monkeypatch):
+    """Bytes of a part are checked against their hash before DuckDB gets them."""
     session = Session(open_run(name))
-    whole = Store.get_range
+    get_range = Store.get_range
     monkeypatch.setattr(
         Store,
         "get_range",
-        lambda store, part, start, stop, check: whole(store, part, start, stop, lambda _: check(b"x")),
+        lambda store, part, start, stop, check: get_range(store, part, start, stop, lambda _: check(b"x")),
     )
     with pytest.raises(Exception, match="does not match the hash"):
         list(session.ask("select max(title) from documents")[1])
@@ -303,13 +312,15 @@ def test_damage_is_told_and_not_read(name, monkeypatch):
 
 
 def test_without_duckdb_the_extra_is_named(say, name, monkeypatch):
+    """The message has the install command."""
     monkeypatch.setitem(sys.modules, "duckdb", None)
-    said = say("sql", name, "select 1")
-    assert said.code == 2
-    assert "pip install 'gristmill[sql]'" in said.err
+    output = say("sql", name, "select 1")
+    assert output.code == 2
+    assert "pip install 'gristmill[sql]'" in output.err
 
 
-def test_python_gets_arrow(everything, name):
+def test_python_gets_an_arrow_table(everything, name):
+    """An invalid query raises UserError."""
     corpus = gristmill.open(everything.project.recipe)
     assert corpus.sql("select count(*) as n from documents where kept").to_pylist() == [
         {"n": sum(line["documents"] for line in corpus.funnel() if line["what"] == "kept")}
@@ -318,15 +329,15 @@ def test_python_gets_arrow(everything, name):
         corpus.sql("select * from document")
 
 
-def test_a_store_elsewhere_is_read_by_its_chunks(project, monkeypatch):
-    """The same answers, and exports, as from a folder; no part is fetched as a whole."""
+def test_a_remote_store_is_read_by_column_chunks(project, monkeypatch):
+    """Queries and exports equal those from a folder; no part is fetched whole."""
     project.write_inputs(1, 30)
     project.write_recipe("  - stagebox.upper: {min_chars: 20}")
     query = "select doc_id, text, reason from documents order by doc_id"
-    found = {}
+    results = {}
     get_part = Store.get_part
 
-    def small_alone(store, part):
+    def only_verdicts(store, part):
         assert part.suffix == "verdicts"
         return get_part(store, part)
 
@@ -335,22 +346,24 @@ def test_a_store_elsewhere_is_read_by_its_chunks(project, monkeypatch):
         corpus.run()
         with monkeypatch.context() as patch:
             if store.startswith("memory"):
-                patch.setattr(Store, "get_part", small_alone)
-            result = corpus.export(project.folder / f"out{len(found)}")
-            found[store] = (corpus.sql(query).to_pylist(), result.files)
-    assert len({repr(one) for one in found.values()}) == 1
+                patch.setattr(Store, "get_part", only_verdicts)
+            result = corpus.export(project.folder / f"out{len(results)}")
+            results[store] = (corpus.sql(query).to_pylist(), result.files)
+    assert len({repr(entry) for entry in results.values()}) == 1
     assert len(corpus.sql(query)) > 20
 
 
-def test_columns_of_one_name_are_told_apart(say, name):
-    said = say("sql", name, "select 1 as a, 2 as a, 3 as a_1", "--json")
-    assert json.loads(said.out) == {"a": 1, "a_1": 2, "a_1_1": 3}
+def test_duplicate_column_names_get_suffixes(say, name):
+    """The JSON has all values."""
+    output = say("sql", name, "select 1 as a, 2 as a, 3 as a_1", "--json")
+    assert json.loads(output.out) == {"a": 1, "a_1": 2, "a_1_1": 3}
 
 
 @pytest.mark.parametrize("value", ["'infinity'::timestamp", "date '9999-12-31' + 5", "'\\xff'::blob, '101'::bit"])
-@pytest.mark.parametrize("way", [(), ("--json",), ("--csv",)])
-def test_a_value_that_cannot_be_written_is_one_message(say, name, value, way):
-    said = say("sql", name, f"select {value} as x", *way)
-    assert said.code in (0, 2)
-    assert "Traceback" not in said.err
-    assert said.code == 0 or "Cast it" in said.err
+@pytest.mark.parametrize("options", [(), ("--json",), ("--csv",)])
+def test_a_value_that_cannot_be_written_is_one_message(say, name, value, options):
+    """It is printed, or refused with the advice to cast it."""
+    output = say("sql", name, f"select {value} as x", *options)
+    assert output.code in (0, 2)
+    assert "Traceback" not in output.err
+    assert output.code == 0 or "Cast it" in output.err

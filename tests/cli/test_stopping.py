@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: one line and the signal's exit code, whatever is under way, also while things are imported."""
+"""Ctrl-C and SIGTERM end a command with one line and the signal's exit code at any moment, even during imports."""
 
 import os
 import signal
@@ -15,10 +15,9 @@ STEPS = "  - stagebox.length\n  - stagebox.longer_than: {chars: 12}\n"
 
 
 def stop_after(project, lines, number=signal.SIGINT):
-    """Exit code and words of a run whose processes all get a signal after so many imports, of the fork server too.
-
-    Python tells of every import when it is done, so a moment is a line and not a time. Imports before our first are
-    Python's own.
+    """Return the exit code and log of a run whose processes all get a signal after the given number of imports,
+    including those of the fork server. Python reports every finished import, so a moment is a line and not a time.
+    Imports before our first one are Python's own.
     """
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONPROFILEIMPORTTIME": "1"}
     process = subprocess.Popen(
@@ -27,29 +26,29 @@ def stop_after(project, lines, number=signal.SIGINT):
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,  # so that the signal reaches all that it starts, and not us
+        start_new_session=True,  # the signal reaches all its processes, but not ours
     )
     with process:
         while not process.stderr.readline().rstrip().endswith("gristmill.cli.shared.leaving"):
             assert process.poll() is None
-        said = [line for _ in range(lines + 1) if (line := process.stderr.readline())]
+        log = [line for _ in range(lines + 1) if (line := process.stderr.readline())]
         os.killpg(process.pid, number)
-        said += process.stderr.readlines()  # until nobody is left who could say something
-    return process.returncode, [line for line in said if not line.startswith(IMPORTED)]
+        log += process.stderr.readlines()  # until every process has ended
+    return process.returncode, [line for line in log if not line.startswith(IMPORTED)]
 
 
 def check(project, lines, number=signal.SIGINT):
-    code, said = stop_after(project, lines, number)
-    if code != 0:  # it was over before
-        assert code == 128 + number, said
-        assert said[-1] == f"gristmill: {STOPPED}\n"
-        said.pop()
-    # A worker that SIGTERM reached before the run itself did may be told of; nothing else.
-    assert not [line for line in said if not (number == signal.SIGTERM and "SIGTERM" in line)]
+    code, log = stop_after(project, lines, number)
+    if code != 0:  # the run finished before the signal
+        assert code == 128 + number, log
+        assert log[-1] == f"gristmill: {STOPPED}\n"
+        log.pop()
+    # A worker that gets SIGTERM before the run itself does may be reported; nothing else.
+    assert not [line for line in log if not (number == signal.SIGTERM and "SIGTERM" in line)]
 
 
-def test_a_command_is_stopped_while_it_is_imported(project):
-    """Before any of its own code runs."""
+def test_a_command_can_be_stopped_during_imports(project):
+    """The signal comes before any of its own code runs."""
     project.write_recipe(STEPS)
     check(project, 0)
     assert not project.store.exists()
@@ -60,8 +59,8 @@ def test_a_command_is_stopped_while_it_is_imported(project):
     ("number", "lines"),
     [*((signal.SIGINT, lines) for lines in (60, 870, 1000, 1060, 1100)), (signal.SIGTERM, 1060)],
 )
-def test_a_run_is_stopped_at_any_moment(project, number, lines):
-    """In the imports of the command, of the fork server, in the run; its workers and their server say nothing."""
+def test_a_run_can_be_stopped_at_any_moment(project, number, lines):
+    """The signal comes during imports of the command or of the fork server, or in the run; workers print nothing."""
     project.write_recipe(STEPS)
     check(project, lines, number)
     run = project.run()
@@ -69,7 +68,7 @@ def test_a_run_is_stopped_at_any_moment(project, number, lines):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "goes_on"),
+    ("arguments", "message"),
     [
         *(("run r.yaml", "Finished work is kept"), ("tokenizer train r.yaml", "Finished work is kept")),
         *(("verify r.yaml --repair", "Repairs so far are kept"), ("gc r.yaml", "Files removed so far are gone")),
@@ -77,16 +76,16 @@ def test_a_run_is_stopped_at_any_moment(project, number, lines):
         *((command, "") for command in ("inspect run", "index r.yaml folder", "shards verify r.yaml", "")),
     ],
 )
-def test_a_stopped_command_says_what_is_true_of_it(monkeypatch, arguments, goes_on):
+def test_a_stopped_command_says_what_was_kept(monkeypatch, arguments, message):
     """Only a command that keeps something can continue."""
     monkeypatch.setattr(sys, "argv", ["gristmill", *arguments.split()])
-    kept = f"stopped. {goes_on}"
-    assert stopped().startswith(kept if goes_on else "stopped. Nothing was kept")
-    assert stopped().endswith("to continue." if goes_on else "run the same command again.")
+    expected = f"stopped. {message}"
+    assert stopped().startswith(expected if message else "stopped. Nothing was kept")
+    assert stopped().endswith("to continue." if message else "run the same command again.")
 
 
-def test_a_signal_that_is_ignored_stays_ignored(project):
-    """As under `nohup`, or in the background of a script."""
+def test_an_ignored_signal_stays_ignored(project):
+    """This is the case under `nohup`, or in the background of a script."""
     project.write_recipe(STEPS)
     code = (
         "import os, signal; signal.signal(signal.SIGINT, signal.SIG_IGN);"

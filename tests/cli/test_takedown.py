@@ -1,4 +1,4 @@
-"""A takedown from the request to the proof: what is named goes with its copies, and nothing else changes."""
+"""A takedown from the request to the proof: the named document and its copies go, and nothing else changes."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("in_this_process")
 
 @pytest.fixture(scope="module")
 def taken(tmp_path_factory):
-    """A corpus before and after a takedown, with its receipt."""
+    """A corpus before and after a takedown."""
     from conftest import Project
 
     folder = tmp_path_factory.mktemp("taken")
@@ -42,27 +42,29 @@ KEPT = (
     "the wheel turns by day and by night while the miller sleeps beside his sacks of rye and of wheat and dreams of a "
     "river that never falls, of stones that need no dressing, and of a road without a hill from the mill to the town"
 )
-"""Long enough for tier A, of which all is drawn."""
+"""Long enough for tier A, which the mix draws completely."""
 
 
-def typed(monkeypatch, capsys, *words):
-    monkeypatch.setattr("sys.argv", ["gristmill", *map(str, words)])
+def run_gristmill(monkeypatch, capsys, *arguments):
+    monkeypatch.setattr("sys.argv", ["gristmill", *map(str, arguments)])
     code = run_command()
-    said = capsys.readouterr()
-    assert "Traceback" not in said.err
-    return code, said
+    output = capsys.readouterr()
+    assert "Traceback" not in output.err
+    return code, output
 
 
 @pytest.fixture
 def receipt(taken, tmp_path, monkeypatch, capsys):
+    """A receipt of the takedown."""
     version = taken["before"].ended["version"]
-    words = ("takedown", "receipt", taken["corpus"].project.recipe, "--before", version, "--out", tmp_path / "r")
-    code, said = typed(monkeypatch, capsys, *words)
-    assert code == 0, said.err
+    arguments = ("takedown", "receipt", taken["corpus"].project.recipe, "--before", version, "--out", tmp_path / "r")
+    code, output = run_gristmill(monkeypatch, capsys, *arguments)
+    assert code == 0, output.err
     return tmp_path / "r"
 
 
-def test_a_keeper_that_goes_leaves_no_copy_and_changes_one_shard(taken):
+def test_removing_a_keeper_leaves_no_copy_and_changes_one_shard(taken):
+    """No step before the takedown runs again."""
     after = [row.text for row in rows(taken["after"], None, False, None)]
     assert not any(text.startswith(KEPT) for text in after)
     old, new = (read_manifest(run.shards) for run in (taken["before"], taken["after"]))
@@ -73,57 +75,64 @@ def test_a_keeper_that_goes_leaves_no_copy_and_changes_one_shard(taken):
         if one != two
     ]
     assert len(changed) == 1
-    ran = {node for node, made in taken["after"].states.items() if made.executed}
-    assert not ran & {"all/near_dedup", "notes/ingest"}, "nothing before the takedown runs again"
+    executed = {node for node, state in taken["after"].states.items() if state.executed}
+    assert not executed & {"all/near_dedup", "notes/ingest"}, "nothing before the takedown runs again"
     assert len(taken["after"].states["all/tokens"].executed) <= 1
 
 
-def test_check_tells_where_everything_is(taken, monkeypatch, capsys):
+def test_check_shows_versions_and_samples_of_a_document(taken, monkeypatch, capsys):
+    """The samples equal those in which the loader returns the document."""
     store = f"{taken['store']}@{taken['before'].ended['version']}"
-    code, said = typed(monkeypatch, capsys, "takedown", "check", taken["folder"] / "requests.yaml", store, "--json")
-    (found,) = json.loads(said.out)["documents"]
+    code, output = run_gristmill(
+        monkeypatch, capsys, "takedown", "check", taken["folder"] / "requests.yaml", store, "--json"
+    )
+    (document,) = json.loads(output.out)["documents"]
     assert code == 0
-    assert found["doc_id"] == taken["named"]
-    assert found["kept"]
-    assert found["versions"] == [taken["before"].ended["version"]]
+    assert document["doc_id"] == taken["named"]
+    assert document["kept"]
+    assert document["versions"] == [taken["before"].ended["version"]]
     loader = Loader(taken["before"].shards)
     for number in range(loader.samples):
-        has = bytes.fromhex(taken["named"]) in [bytes(one) for one in loader[number].doc_ids]
-        assert has == (number in found["samples"])
+        has = bytes.fromhex(taken["named"]) in [bytes(doc_id) for doc_id in loader[number].doc_ids]
+        assert has == (number in document["samples"])
 
 
-def test_check_finds_copies_and_ends_with_1_where_a_request_finds_nothing(taken, tmp_path, monkeypatch, capsys):
+def test_check_finds_copies_and_exits_with_1_when_a_request_finds_nothing(taken, tmp_path, monkeypatch, capsys):
+    """The unmatched item is listed."""
     (tmp_path / "one.txt").write_text(KEPT + " or so")
     (tmp_path / "r.yaml").write_text("- id: a\n  texts: [one.txt]\n- id: b\n  domains: [nobody.example]\n")
     store = f"{taken['store']}@{taken['before'].ended['version']}"
-    code, said = typed(monkeypatch, capsys, "takedown", "check", tmp_path / "r.yaml", store, "--json")
-    found = json.loads(said.out)
+    code, output = run_gristmill(monkeypatch, capsys, "takedown", "check", tmp_path / "r.yaml", store, "--json")
+    result = json.loads(output.out)
     assert code == 1
-    assert [one["item"] for one in found["nothing_found"]] == ["nobody.example"]
-    assert [one["doc_id"] for one in found["documents"]] == [taken["named"]]
-    code, said = typed(monkeypatch, capsys, "takedown", "check", tmp_path / "r.yaml", store)
+    assert [entry["item"] for entry in result["nothing_found"]] == ["nobody.example"]
+    assert [entry["doc_id"] for entry in result["documents"]] == [taken["named"]]
+    code, output = run_gristmill(monkeypatch, capsys, "takedown", "check", tmp_path / "r.yaml", store)
     assert code == 1
-    assert "b: nobody.example (domains) matches nothing." in said.out
+    assert "b: nobody.example (domains) matches nothing." in output.out
 
 
-def test_check_answers_before_the_run_that_takes_down(taken, tmp_path, monkeypatch, capsys):
-    """New requests in the recipe's own file make it stale: the answer is about the last finished run."""
-    corpus, own = taken["corpus"], taken["folder"] / "requests.yaml"
-    before = own.read_text()
+def test_check_works_before_the_run_that_applies_the_requests(taken, tmp_path, monkeypatch, capsys):
+    """New requests in the recipe's own file make the last run stale: check searches that run and says so."""
+    corpus, requests = taken["corpus"], taken["folder"] / "requests.yaml"
+    before = requests.read_text()
     row = next(row for row in rows(taken["after"], None, False, None) if row.text)
-    own.write_text(f"{before}- id: r2\n  doc_ids: ['{row.fields['doc_id'].hex()}']\n")
+    requests.write_text(f"{before}- id: r2\n  doc_ids: ['{row.fields['doc_id'].hex()}']\n")
     try:
-        code, said = typed(monkeypatch, capsys, "takedown", "check", own, corpus.project.recipe, "--json")
+        code, output = run_gristmill(
+            monkeypatch, capsys, "takedown", "check", requests, corpus.project.recipe, "--json"
+        )
     finally:
-        own.write_text(before)
+        requests.write_text(before)
     assert code == 0
-    assert "The recipe has changed since its last run, so that run is searched." in said.err
-    assert {one["request"] for one in json.loads(said.out)["documents"]} == {"r1", "r2"}
+    assert "The recipe has changed since its last run, so that run is searched." in output.err
+    assert {document["request"] for document in json.loads(output.out)["documents"]} == {"r1", "r2"}
 
 
-def test_the_receipt_says_what_was_and_what_is(taken, receipt):
+def test_the_receipt_shows_the_state_before_and_after(taken, receipt):
+    """It has the documents, the changed shards and no text of the document."""
     content = json.loads((receipt / "receipt.json").read_text())
-    assert [one["doc_id"] for one in content["documents"]] == [taken["named"]]
+    assert [document["doc_id"] for document in content["documents"]] == [taken["named"]]
     assert content["requests"][0]["removed"] == 1
     (changed,) = content["shards"]["changed"]
     assert changed["before"] != changed["after"]
@@ -135,26 +144,28 @@ def test_the_receipt_says_what_was_and_what_is(taken, receipt):
 
 
 def test_verify_finds_nothing_in_the_new_shards(receipt, monkeypatch, capsys):
-    code, said = typed(monkeypatch, capsys, "takedown", "verify", receipt)
-    assert (code, "none of 1 document is left" in said.out) == (0, True), said.out
+    """The exit code is 0."""
+    code, output = run_gristmill(monkeypatch, capsys, "takedown", "verify", receipt)
+    assert (code, "none of 1 document is left" in output.out) == (0, True), output.out
 
 
-def test_verify_warns_of_a_receipt_that_reads_words_in_another_way(receipt, monkeypatch, capsys):
-    """Shingles of an older Gristmill are others outside of ASCII, so its receipt may miss copies there."""
+def test_verify_warns_about_a_receipt_with_another_word_splitter(receipt, monkeypatch, capsys):
+    """An older version computed other shingles outside ASCII, so its receipt may miss copies there."""
     monkeypatch.setattr("gristmill.cli.corpus.takedown_receipt.WORDS", 0)
-    _, said = typed(monkeypatch, capsys, "takedown", "verify", receipt)
-    assert "copies outside ASCII may be missed" in said.err
+    _, output = run_gristmill(monkeypatch, capsys, "takedown", "verify", receipt)
+    assert "copies outside ASCII may be missed" in output.err
 
 
 def test_verify_finds_shards_that_were_not_rewritten(taken, receipt, monkeypatch, capsys):
-    code, said = typed(monkeypatch, capsys, "takedown", "verify", receipt, "--shards", taken["before"].shards)
+    """The exit code is 1, and the document is named."""
+    code, output = run_gristmill(monkeypatch, capsys, "takedown", "verify", receipt, "--shards", taken["before"].shards)
     assert code == 1
-    assert "it was not rewritten" in said.out
-    assert f"document {taken['named']} of r1 is still there" in said.out
+    assert "it was not rewritten" in output.out
+    assert f"document {taken['named']} of r1 is still there" in output.out
 
 
-def test_verify_finds_a_copy_that_moved_up(taken, receipt, tmp_path, monkeypatch, capsys):
-    """A run that forgot the copies: the request with `copies: keep`, before near_dedup had ever seen them."""
+def test_verify_finds_a_copy_that_was_kept(taken, receipt, tmp_path, monkeypatch, capsys):
+    """The run used `copies: keep` and no near_dedup, so it kept the copies."""
     folder = tmp_path / "forgot"
     folder.mkdir()
     for name in ("notes.jsonl", "tales.jsonl", "tokenizer.json", "recipe.yaml", "requests.yaml"):
@@ -162,26 +173,28 @@ def test_verify_finds_a_copy_that_moved_up(taken, receipt, tmp_path, monkeypatch
     text = (folder / "recipe.yaml").read_text()
     text = text.replace("takedowns: requests.yaml", "takedowns: {file: requests.yaml, copies: keep}")
     (folder / "recipe.yaml").write_text(text.replace("[near_dedup]", "[]"))
-    code, said = typed(monkeypatch, capsys, "run", folder / "recipe.yaml")
-    assert code == 0, said.err
+    code, output = run_gristmill(monkeypatch, capsys, "run", folder / "recipe.yaml")
+    assert code == 0, output.err
     shards = folder / "store" / "shards" / "small" / "latest"
-    code, said = typed(monkeypatch, capsys, "takedown", "verify", receipt, "--shards", shards)
+    code, output = run_gristmill(monkeypatch, capsys, "takedown", "verify", receipt, "--shards", shards)
     assert code == 1
-    assert f"of {taken['named']} of r1" in said.out
-    assert "is a near copy" in said.out
+    assert f"of {taken['named']} of r1" in output.out
+    assert "is a near copy" in output.out
 
 
-def test_seen_tells_what_a_training_has_met(taken, receipt, monkeypatch, capsys):
+def test_seen_lists_the_samples_that_a_training_run_has_read(taken, receipt, monkeypatch, capsys):
+    """Only samples before the given position count."""
     content = json.loads((receipt / "receipt.json").read_text())
     samples = content["documents"][0]["samples"]
     assert samples
     for at, expected in ((samples[0], []), (samples[0] + 1, samples[:1]), (10**9, samples)):
-        _, said = typed(monkeypatch, capsys, "takedown", "seen", receipt, "--sample", at, "--json")
-        found = [one["seen_at"] for one in json.loads(said.out)["documents"]]
+        _, output = run_gristmill(monkeypatch, capsys, "takedown", "seen", receipt, "--sample", at, "--json")
+        found = [document["seen_at"] for document in json.loads(output.out)["documents"]]
         assert found == ([expected] if expected else [])
 
 
-def test_a_masked_loader_takes_the_receipt(taken, receipt):
+def test_a_loader_accepts_a_receipt_as_mask(taken, receipt):
+    """Tokens stay the same, and those of the document are masked."""
     masked, plain = Loader(taken["before"].shards, mask=receipt), Loader(taken["before"].shards)
     content = json.loads((receipt / "receipt.json").read_text())
     hit = content["documents"][0]["samples"][0]
@@ -190,7 +203,8 @@ def test_a_masked_loader_takes_the_receipt(taken, receipt):
     assert (masked[hit].tokens == plain[hit].tokens).all()
 
 
-def test_wrong_arguments_are_told(taken, receipt, tmp_path, monkeypatch, capsys):
+def test_wrong_arguments_are_one_message(taken, receipt, tmp_path, monkeypatch, capsys):
+    """The exit code is 2."""
     recipe, store = taken["corpus"].project.recipe, taken["store"]
     first = taken["before"].ended["version"]
     (tmp_path / "bad.yaml").write_text("- id: a\n  urls: [x]\n")
@@ -202,7 +216,7 @@ def test_wrong_arguments_are_told(taken, receipt, tmp_path, monkeypatch, capsys)
     content = json.loads((short / "receipt.json").read_text())
     del content["near"]
     (short / "receipt.json").write_text(json.dumps(content))
-    for words, result in [
+    for arguments, message in [
         (("check", tmp_path / "absent.yaml", recipe), "cannot be read"),
         (("check", tmp_path / "bad.yaml", recipe), "is not a URL"),
         (("check", taken["folder"] / "requests.yaml", f"{store}@nobody"), "no finished run"),
@@ -217,17 +231,18 @@ def test_wrong_arguments_are_told(taken, receipt, tmp_path, monkeypatch, capsys)
         (("verify", receipt, "--shards", tmp_path / "nowhere"), "nowhere"),
         (("seen", receipt), "--sample"),
     ]:
-        code, said = typed(monkeypatch, capsys, "takedown", *words)
-        assert code == 2, (words, said)
-        assert result in said.err, (words, said.err)
+        code, output = run_gristmill(monkeypatch, capsys, "takedown", *arguments)
+        assert code == 2, (arguments, output)
+        assert message in output.err, (arguments, output.err)
 
 
-def test_a_recipe_with_wrong_requests_is_told_with_its_line(taken, tmp_path, monkeypatch, capsys):
+def test_invalid_requests_are_reported_with_their_line(taken, tmp_path, monkeypatch, capsys):
+    """`plan` names the line in the recipe and the fault in the requests."""
     recipe = tmp_path / "recipe.yaml"
     text = taken["corpus"].project.recipe.read_text()
     for name in ("notes.jsonl", "tales.jsonl", "tokenizer.json"):
         shutil.copyfile(taken["folder"] / name, tmp_path / name)
-    for requests, result in [
+    for requests, message in [
         (None, "does not exist"),
         ("- id: a\n  urls: [x]\n", "requests.yaml:2: 'x' is not a URL"),
         ("- id: a\n  texts: [absent.txt]\n", "absent.txt"),
@@ -235,14 +250,14 @@ def test_a_recipe_with_wrong_requests_is_told_with_its_line(taken, tmp_path, mon
         if requests is not None:
             (tmp_path / "requests.yaml").write_text(requests)
         recipe.write_text(text)
-        code, said = typed(monkeypatch, capsys, "plan", recipe)
+        code, output = run_gristmill(monkeypatch, capsys, "plan", recipe)
         assert code == 2
-        assert "recipe.yaml:" in said.err
-        assert result in said.err
+        assert "recipe.yaml:" in output.err
+        assert message in output.err
 
 
-def test_a_receipt_knows_what_was_though_the_inputs_are_others_now(taken, tmp_path, monkeypatch, capsys):
-    """The page is gone from the inputs, and all that stood behind it has moved up: ids are those of places."""
+def test_a_receipt_describes_the_old_version_after_the_inputs_changed(taken, tmp_path, monkeypatch, capsys):
+    """The page is gone from the inputs and all later records moved up, so ids that depend on positions changed."""
     folder = tmp_path / "moved"
     shutil.copytree(taken["folder"], folder, ignore=shutil.ignore_patterns("store"))
     notes, recipe = folder / "notes.jsonl", folder / "recipe.yaml"
@@ -252,59 +267,67 @@ def test_a_receipt_knows_what_was_though_the_inputs_are_others_now(taken, tmp_pa
     text = " ".join(f"word{number}" for number in range(60))
     lines.insert(0, {"text": text, "url": "https://a.example/first"})
     notes.write_text("\n".join(map(json.dumps, lines)))
-    assert typed(monkeypatch, capsys, "run", recipe, "--tag", "first")[0] == 0
+    assert run_gristmill(monkeypatch, capsys, "run", recipe, "--tag", "first")[0] == 0
     notes.write_text("\n".join(map(json.dumps, lines[1:])))
     (folder / "requests.yaml").write_text("- id: r\n  urls: [https://a.example/first]\n")
-    assert typed(monkeypatch, capsys, "run", recipe)[0] == 0
-    code, said = typed(monkeypatch, capsys, "takedown", "receipt", recipe, "--before", "first", "--out", tmp_path / "q")
-    assert code == 0, said.err
-    (found,) = json.loads((tmp_path / "q" / "receipt.json").read_text())["documents"]
-    assert (found["url"], found["content_hash"]) == ("https://a.example/first", content_hash(text))
-    assert typed(monkeypatch, capsys, "takedown", "verify", tmp_path / "q")[0] == 0
-    code, said = typed(monkeypatch, capsys, "takedown", "verify", tmp_path / "q", "--shards", f"{folder}/store@first")
+    assert run_gristmill(monkeypatch, capsys, "run", recipe)[0] == 0
+    code, output = run_gristmill(
+        monkeypatch, capsys, "takedown", "receipt", recipe, "--before", "first", "--out", tmp_path / "q"
+    )
+    assert code == 0, output.err
+    (document,) = json.loads((tmp_path / "q" / "receipt.json").read_text())["documents"]
+    assert (document["url"], document["content_hash"]) == ("https://a.example/first", content_hash(text))
+    assert run_gristmill(monkeypatch, capsys, "takedown", "verify", tmp_path / "q")[0] == 0
+    code, output = run_gristmill(
+        monkeypatch, capsys, "takedown", "verify", tmp_path / "q", "--shards", f"{folder}/store@first"
+    )
     assert code == 1
-    assert f"document {found['doc_id']} of r is still there" in said.out
+    assert f"document {document['doc_id']} of r is still there" in output.out
 
 
 @pytest.mark.parametrize("copies", ["list", "keep"])
-def test_copies_that_stay_are_told_and_are_no_faults(taken, tmp_path, monkeypatch, capsys, copies):
+def test_copies_that_stay_are_reported_but_are_not_faults(taken, tmp_path, monkeypatch, capsys, copies):
+    """The setting `copies` decides whether they are listed or not searched for."""
     folder = tmp_path / copies
     shutil.copytree(taken["folder"], folder, ignore=shutil.ignore_patterns("store"))
     recipe = folder / "recipe.yaml"
-    asked = f"takedowns: {{file: requests.yaml, copies: {copies}}}"
-    recipe.write_text(recipe.read_text().replace("takedowns: requests.yaml", asked).replace("[near_dedup]", "[]"))
+    setting = f"takedowns: {{file: requests.yaml, copies: {copies}}}"
+    recipe.write_text(recipe.read_text().replace("takedowns: requests.yaml", setting).replace("[near_dedup]", "[]"))
     requests = (folder / "requests.yaml").read_text()
     (folder / "requests.yaml").write_text("")
-    assert typed(monkeypatch, capsys, "run", recipe, "--tag", "first")[0] == 0
+    assert run_gristmill(monkeypatch, capsys, "run", recipe, "--tag", "first")[0] == 0
     (folder / "requests.yaml").write_text(requests)
-    assert typed(monkeypatch, capsys, "run", recipe)[0] == 0
-    words = ("takedown", "receipt", recipe, "--before", "first", "--out", folder / "r", "--json")
-    content = json.loads(typed(monkeypatch, capsys, *words)[1].out)
-    assert [one["doc_id"] for one in content["documents"]] == [taken["named"]]
+    assert run_gristmill(monkeypatch, capsys, "run", recipe)[0] == 0
+    arguments = ("takedown", "receipt", recipe, "--before", "first", "--out", folder / "r", "--json")
+    content = json.loads(run_gristmill(monkeypatch, capsys, *arguments)[1].out)
+    assert [document["doc_id"] for document in content["documents"]] == [taken["named"]]
     assert len(content["listed"]) == 2
-    code, said = typed(monkeypatch, capsys, "takedown", "verify", folder / "r")
+    code, output = run_gristmill(monkeypatch, capsys, "takedown", "verify", folder / "r")
     assert code == 0
-    result = {"list": "except 2 copies that the receipt lists (copies: list)", "keep": "copies were not searched for"}
-    assert result[copies] in said.out
+    messages = {"list": "except 2 copies that the receipt lists (copies: list)", "keep": "copies were not searched for"}
+    assert messages[copies] in output.out
 
 
 def test_a_name_that_means_a_recipe_or_a_hash_is_refused(taken, monkeypatch, capsys):
+    """Such a version name would be ambiguous."""
     for name in ("small", "0123456789ab"):
-        code, said = typed(monkeypatch, capsys, "versions", "tag", f"{taken['store']}@small", name)
+        code, output = run_gristmill(monkeypatch, capsys, "versions", "tag", f"{taken['store']}@small", name)
         assert code == 2
-        assert "would be ambiguous" in said.err
+        assert "would be ambiguous" in output.err
 
 
-@pytest.mark.parametrize("more", ["", ", scrub", ", line_dedup", ", line_dedup, scrub"])
-def test_copies_of_a_dropped_document_go_whatever_steps_come_later(project, more, tmp_path, monkeypatch, capsys):
-    """Steps after the one that dropped it never saw its text: the run, `check` by URL and `check` by hash find it."""
+@pytest.mark.parametrize("more_steps", ["", ", scrub", ", line_dedup", ", line_dedup, scrub"])
+def test_copies_of_a_dropped_document_are_removed_whatever_steps_follow(
+    project, more_steps, tmp_path, monkeypatch, capsys
+):
+    """Steps after the drop never read its text: the run, `check` by URL and `check` by hash still find it."""
     for name in ("kept", "named"):
         lines = [{"id": n, "text": f"{KEPT} {n} {n} {n}", "url": f"https://{name}.example/{n}"} for n in range(4)]
         (project.folder / f"{name}.jsonl").write_text("\n".join(map(json.dumps, lines)))
     read = "{{kind: text, read: {{format: jsonl, paths: [{0}.jsonl], fields: {{key: id, url: url}}}}}}"
     project.recipe.write_text(
         f"recipe: project\nstore: ./store\ntakedowns: requests.yaml\nsources:\n  kept: {read.format('kept')}\n"
-        f"  named: {read.format('named')}\nsteps: [{{exact_dedup: {{keep: {{sources: [kept, named]}}}}}}{more}]\n"
+        f"  named: {read.format('named')}\nsteps: [{{exact_dedup: {{keep: {{sources: [kept, named]}}}}}}{more_steps}]\n"
     )
     requests = project.folder / "requests.yaml"
     requests.write_text("")
@@ -315,20 +338,20 @@ def test_copies_of_a_dropped_document_go_whatever_steps_come_later(project, more
     (tmp_path / "d.yaml").write_text("- id: r\n  urls: ['https://named.example/0']\n")
     store = f"{project.store}@{before.ended['version']}"
     for file in (tmp_path / "d.yaml", requests):
-        code, said = typed(monkeypatch, capsys, "takedown", "check", file, store, "--json")
-        found = json.loads(said.out)["documents"]
+        code, output = run_gristmill(monkeypatch, capsys, "takedown", "check", file, store, "--json")
+        found = json.loads(output.out)["documents"]
         assert code == 0
-        assert {True, False} == {one["kept"] for one in found}, "the dropped document and its kept copy"
+        assert {True, False} == {document["kept"] for document in found}, "the dropped document and its kept copy"
     after = project.run()
     assert list(rows(after, None, False, None)) == []
     (tmp_path / "h.yaml").write_text(f"- id: h\n  content_hashes: ['{hashed}']\n")
     store = f"{project.store}@{after.ended['version']}"
-    code, _ = typed(monkeypatch, capsys, "takedown", "check", tmp_path / "h.yaml", store)
-    assert code == 0, "documents that were dropped are found by their hash, too"
+    code, _ = run_gristmill(monkeypatch, capsys, "takedown", "check", tmp_path / "h.yaml", store)
+    assert code == 0, "dropped documents are found by their hash too"
 
 
-def test_a_receipt_of_a_run_that_lists_copies_says_what_went(taken, tmp_path, monkeypatch, capsys):
-    """The named document went, though an exact copy of its text stays under another id."""
+def test_a_receipt_with_listed_copies_shows_the_removed_document(taken, tmp_path, monkeypatch, capsys):
+    """The named document is removed, although an exact copy of its text stays under another id."""
     corpus = taken["corpus"]
     text, path = corpus.project.recipe.read_text(), taken["folder"] / "notes.jsonl"
     notes = path.read_text()
@@ -337,24 +360,24 @@ def test_a_receipt_of_a_run_that_lists_copies_says_what_went(taken, tmp_path, mo
     listing = text.replace("steps: [near_dedup]", "steps: []").replace(
         "takedowns: requests.yaml", "takedowns: {file: requests.yaml, copies: list}"
     )
-    own = taken["folder"] / "requests.yaml"
-    request = own.read_text()
+    requests = taken["folder"] / "requests.yaml"
+    request = requests.read_text()
     try:
         corpus.project.recipe.write_text(listing)
-        own.write_text("")
+        requests.write_text("")
         before, _ = corpus.run()
-        own.write_text(request)
+        requests.write_text(request)
         corpus.run()
-        words = ("takedown", "receipt", corpus.project.recipe, "--before", before.ended["version"])
-        code, said = typed(monkeypatch, capsys, *words, "--out", tmp_path / "r")
+        arguments = ("takedown", "receipt", corpus.project.recipe, "--before", before.ended["version"])
+        code, output = run_gristmill(monkeypatch, capsys, *arguments, "--out", tmp_path / "r")
     finally:
         corpus.project.recipe.write_text(text)
-        own.write_text(request)
+        requests.write_text(request)
         path.write_text(notes)
-    assert code == 0, said.err
+    assert code == 0, output.err
     content = json.loads((tmp_path / "r" / "receipt.json").read_text())
-    assert [one["doc_id"] for one in content["documents"]] == [taken["named"]]
+    assert [document["doc_id"] for document in content["documents"]] == [taken["named"]]
     assert content["listed"]
     assert content["left"] == []
-    code, said = typed(monkeypatch, capsys, "takedown", "verify", tmp_path / "r")
-    assert (code, "none of 1 document is left" in said.out) == (0, True), said.out + said.err
+    code, output = run_gristmill(monkeypatch, capsys, "takedown", "verify", tmp_path / "r")
+    assert (code, "none of 1 document is left" in output.out) == (0, True), output.out + output.err

@@ -1,4 +1,4 @@
-"""The tokenizer commands as a user types them."""
+"""The tokenizer commands as a user runs them."""
 
 import io
 import json
@@ -21,83 +21,83 @@ TEXT = " The wheel <|user|>\n\tdon't 数 mill 12345"
 
 
 @pytest.fixture
-def typed(monkeypatch, capfd):
-    """A command, with what it reads from standard input."""
+def run_tokenizer(monkeypatch, capfd):
+    """Return a function that runs a tokenizer command with the given standard input."""
 
     def run(*arguments, stdin=b""):
         monkeypatch.setattr(sys, "argv", ["gristmill", "tokenizer", *map(str, arguments)])
         monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(stdin)))
         with pytest.raises(SystemExit) as ended:
             main()
-        said = capfd.readouterr()
-        return SimpleNamespace(code=ended.value.code or 0, out=said.out, err=said.err)
+        output = capfd.readouterr()
+        return SimpleNamespace(code=ended.value.code or 0, out=output.out, err=output.err)
 
     return run
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A recipe whose tokenizer is not trained yet."""
-    made = tmp_path_factory.mktemp("project")
+    """A folder with a recipe whose tokenizer is not trained yet."""
+    folder_path = tmp_path_factory.mktemp("project")
     draw = random.Random(1)
     lines = [json.dumps({"text": " ".join(draw.choices(WORDS, k=30))}) for _ in range(60)]
-    (made / "in.jsonl").write_text("\n".join(lines))
-    (made / "r.yaml").write_text(
+    (folder_path / "in.jsonl").write_text("\n".join(lines))
+    (folder_path / "r.yaml").write_text(
         "recipe: r\nstore: ./store\nsources:\n"
         "  notes: {kind: text, domain: prose, read: {format: jsonl, paths: [in.jsonl]}}\nsteps: []\n"
         "tokenizer: {train: {vocab: 540, held_out_share: 0.1, sample_bytes: {prose: 8KB}}}\n"
     )
-    return made
+    return folder_path
 
 
 @pytest.fixture
-def trained(folder, typed):
-    """The same recipe, trained, and its files."""
+def trained(folder, run_tokenizer):
+    """The same folder after training, with the tokenizer files."""
     if not (folder / "out").exists():
-        done = typed("train", folder / "r.yaml", "--out", folder / "out", "--json", "--workers", "1")
+        done = run_tokenizer("train", folder / "r.yaml", "--out", folder / "out", "--json", "--workers", "1")
         assert done.code == 0, done.err
         (folder / "said.json").write_text(done.out)
     return folder
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_has_help_with_an_example_and_json(command, typed):
-    """`--help` shows how to call it."""
-    shown = typed(command, "--help").out
+def test_every_command_has_help_with_an_example_and_json(command, run_tokenizer):
+    """`--help` shows an example and mentions --json."""
+    shown = run_tokenizer(command, "--help").out
     assert "--json" in shown
     assert f"Example: gristmill tokenizer {command}" in " ".join(shown.split())
 
 
-def test_a_recipe_that_did_not_run_says_what_to_run(folder, typed, tmp_path):
-    """In a store where nothing was trained there is no tokenizer to use."""
-    result = typed("encode", folder / "r.yaml", "mill", "--store", tmp_path)
+def test_a_recipe_that_did_not_run_says_what_to_run(folder, run_tokenizer, tmp_path):
+    """A store without a trained tokenizer gives the command that trains it."""
+    result = run_tokenizer("encode", folder / "r.yaml", "mill", "--store", tmp_path)
     assert result.code == 2
     assert "Run: gristmill tokenizer train" in result.err
 
 
-def test_train_writes_files_that_agree_and_tells_bytes_per_token(trained):
-    """The JSON file and the rank file encode alike, as the stored one does; held-out text is measured by domain."""
-    said = json.loads((trained / "said.json").read_text())
+def test_train_writes_equivalent_files_and_reports_bytes_per_token(trained):
+    """The JSON file, the rank file and the stored tokenizer encode alike; held-out text is measured by domain."""
+    summary = json.loads((trained / "said.json").read_text())
     files = {file.name for file in (trained / "out").iterdir()}
     assert files == {"tokenizer.json", "tokenizer_config.json", "tokenizer.tiktoken", "tokenizer.tiktoken.json"}
-    made, ranks = load(str(trained / "out")), load(str(trained / "out" / "tokenizer.tiktoken"))
-    assert made.hash == said["hash"] == load(said["stored"]).hash
-    assert made.encode_text(TEXT) == ranks.encode_text(TEXT)
-    assert said["vocab"] == 540
-    held_out = said["held_out"]["prose"]
+    tokenizer, ranks = load(str(trained / "out")), load(str(trained / "out" / "tokenizer.tiktoken"))
+    assert tokenizer.hash == summary["hash"] == load(summary["stored"]).hash
+    assert tokenizer.encode_text(TEXT) == ranks.encode_text(TEXT)
+    assert summary["vocab"] == 540
+    held_out = summary["held_out"]["prose"]
     assert held_out["documents"] > 0
     assert held_out["bytes_per_token"] == held_out["bytes"] / held_out["tokens"]
-    assert 7_500 < said["trained_on"]["prose"]["bytes"] <= 8_000
+    assert 7_500 < summary["trained_on"]["prose"]["bytes"] <= 8_000
 
 
-def test_a_tokenizer_that_ranks_cannot_say_is_written_without_them(trained, typed, tmp_path):
-    """For a foreign tokenizer with a token that is matched in every text: the JSON file, and a line about the other."""
+def test_a_tokenizer_without_a_rank_file_form_is_written_as_json_only(trained, run_tokenizer, tmp_path):
+    """A foreign tokenizer has a token that is matched in every text: a line says why the rank file is left out."""
     spec = json.loads((trained / "out" / "tokenizer.json").read_text())
     spec["added_tokens"][-1]["special"] = False
     (tmp_path / "tokenizer.json").write_text(json.dumps(spec))
     recipe = (trained / "r.yaml").read_text().partition("tokenizer:")[0].replace("in.jsonl", f"{trained}/in.jsonl")
     (tmp_path / "r.yaml").write_text(f"{recipe}tokenizer: {{file: tokenizer.json}}\n")
-    done = typed("train", tmp_path / "r.yaml", "--out", tmp_path / "out", "--json", "--workers", "1")
+    done = run_tokenizer("train", tmp_path / "r.yaml", "--out", tmp_path / "out", "--json", "--workers", "1")
     assert done.code == 0, done.err
     assert "tokenizer.tiktoken was not written: This tokenizer cannot be written as a rank file" in " ".join(
         done.err.split()
@@ -106,70 +106,77 @@ def test_a_tokenizer_that_ranks_cannot_say_is_written_without_them(trained, type
     assert len(json.loads(done.out)["files"]) == 2
 
 
-def test_train_again_runs_nothing_and_shows_a_table(trained, typed):
-    """For a person: size, hash, domains, files."""
-    said = json.loads((trained / "said.json").read_text())
-    shown = typed("train", trained / "r.yaml").out
-    assert said["hash"][:16] in shown
-    assert f"{said['held_out']['prose']['bytes_per_token']:.3f}" in shown
-    assert said["stored"] in shown
+def test_training_again_runs_nothing_and_shows_a_table(trained, run_tokenizer):
+    """The table has size, hash, domains and files."""
+    summary = json.loads((trained / "said.json").read_text())
+    shown = run_tokenizer("train", trained / "r.yaml").out
+    assert summary["hash"][:16] in shown
+    assert f"{summary['held_out']['prose']['bytes_per_token']:.3f}" in shown
+    assert summary["stored"] in shown
 
 
 @pytest.mark.parametrize("name", ["out", "out/tokenizer.json", "out/tokenizer.tiktoken", "r.yaml"])
-def test_encode_and_decode_go_round_for_every_way_to_name_a_tokenizer(name, trained, typed):
-    """Text through standard input and back, to the byte; a special token in it stays text."""
-    ids = typed("encode", trained / name, stdin=TEXT.encode()).out
+def test_encode_and_decode_round_trip_for_every_tokenizer_argument(name, trained, run_tokenizer):
+    """Text from standard input comes back exactly; a special token in it stays text."""
+    ids = run_tokenizer("encode", trained / name, stdin=TEXT.encode()).out
     assert [int(word) for word in ids.split()] == load(str(trained / "out")).encode_text(TEXT)
-    assert typed("decode", trained / name, stdin=ids.encode()).out == TEXT
-    assert typed("decode", trained / name, *ids.split()).out == TEXT
+    assert run_tokenizer("decode", trained / name, stdin=ids.encode()).out == TEXT
+    assert run_tokenizer("decode", trained / name, *ids.split()).out == TEXT
 
 
-def test_special_tokens_are_ids_only_when_asked_for(trained, typed):
-    """--special makes one id of one."""
+def test_special_tokens_are_encoded_only_with_special(trained, run_tokenizer):
+    """--special encodes a special token as one id."""
     special = load(str(trained / "out")).specials["<|user|>"]
-    assert json.loads(typed("encode", trained / "out", "<|user|>", "--special", "--json").out) == {
+    assert json.loads(run_tokenizer("encode", trained / "out", "<|user|>", "--special", "--json").out) == {
         "ids": [special],
         "tokens": 1,
         "bytes": 8,
     }
-    assert json.loads(typed("encode", trained / "out", "<|user|>", "--json").out)["tokens"] > 1
-    assert typed("decode", trained / "out", special).out == "<|user|>"
+    assert json.loads(run_tokenizer("encode", trained / "out", "<|user|>", "--json").out)["tokens"] > 1
+    assert run_tokenizer("decode", trained / "out", special).out == "<|user|>"
 
 
-def test_show_describes_the_tokenizer(trained, typed):
-    """Pattern, size, special tokens and merges, for a person and for a program."""
-    said = json.loads(typed("show", trained / "out", "--json").out)
-    assert (said["pattern"], said["vocab"], said["special_tokens"], said["merges"]) == ("gristmill", 540, 256, 28)
-    assert said["first_merges"][0][2] == 256
-    assert said["last_merges"][-1][2] == 256 + 27
-    shown = typed("show", trained / "out").out
+def test_show_describes_the_tokenizer(trained, run_tokenizer):
+    """It shows pattern, size, special tokens and merges, in text and in JSON."""
+    summary = json.loads(run_tokenizer("show", trained / "out", "--json").out)
+    assert (summary["pattern"], summary["vocab"], summary["special_tokens"], summary["merges"]) == (
+        "gristmill",
+        540,
+        256,
+        28,
+    )
+    assert summary["first_merges"][0][2] == 256
+    assert summary["last_merges"][-1][2] == 256 + 27
+    shown = run_tokenizer("show", trained / "out").out
     assert "540 tokens, 28 merges" in shown
     assert "<|fim_prefix|>" in shown
 
 
-def test_show_cuts_a_text_into_tokens_with_an_id_each(trained, typed):
-    """Half characters and line ends are legible."""
-    tokens = json.loads(typed("show", trained / "out", "mill 数\n", "--json").out)["tokens"]
+def test_show_splits_a_text_into_tokens_with_ids(trained, run_tokenizer):
+    """Partial characters and line ends are readable."""
+    tokens = json.loads(run_tokenizer("show", trained / "out", "mill 数\n", "--json").out)["tokens"]
     assert "".join(token["token"] for token in tokens) == "mill \\xe6\\x95\\xb0\\n"
     assert [token["id"] for token in tokens] == load(str(trained / "out")).encode_text("mill 数\n")
-    shown = typed("show", trained / "out", "[mill] 数").out
+    shown = run_tokenizer("show", trained / "out", "[mill] 数").out
     assert "\\xe6│" in shown
     assert "[" in shown
 
 
-def test_compare_sets_tokenizers_side_by_side(trained, typed):
-    """On the held-out text of a recipe, or on files: bytes over tokens, and all texts together."""
+def test_compare_shows_tokenizers_side_by_side(trained, run_tokenizer):
+    """It measures bytes per token on the held-out text of a recipe or on files, and on all texts together."""
     (trained / "a.txt").write_text(TEXT)
     (trained / "b.txt").write_text("mill " * 50)
-    both = ("compare", trained / "r.yaml", trained / "out")
-    held_out = json.loads(typed(*both, "--json").out)
+    command = ("compare", trained / "r.yaml", trained / "out")
+    held_out = json.loads(run_tokenizer(*command, "--json").out)
     assert held_out["r"] == held_out["out"]
     assert held_out["r"] == json.loads((trained / "said.json").read_text())["held_out"]
-    found = json.loads(typed(*both, "--text", trained / "a.txt", "--text", trained / "b.txt", "--json").out)["out"]
+    result = json.loads(
+        run_tokenizer(*command, "--text", trained / "a.txt", "--text", trained / "b.txt", "--json").out
+    )["out"]
     tokens = len(load(str(trained / "out")).encode_text(TEXT))
-    assert found[str(trained / "a.txt")]["bytes_per_token"] == pytest.approx(len(TEXT.encode()) / tokens, abs=1e-4)
-    assert found["all"]["bytes"] == len(TEXT.encode()) + 250
-    assert "prose" in typed(*both).out
+    assert result[str(trained / "a.txt")]["bytes_per_token"] == pytest.approx(len(TEXT.encode()) / tokens, abs=1e-4)
+    assert result["all"]["bytes"] == len(TEXT.encode()) + 250
+    assert "prose" in run_tokenizer(*command).out
 
 
 MISTAKES = {
@@ -185,27 +192,27 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("case", MISTAKES)
-def test_a_mistake_ends_with_2_and_its_fix(case, trained, typed, monkeypatch):
-    """Nothing but the fact, the consequence and the fix on the error stream."""
+def test_a_mistake_is_one_message_with_its_fix(case, trained, run_tokenizer, monkeypatch):
+    """Standard error has only the fact, the consequence and the fix; the exit code is 2."""
     monkeypatch.chdir(trained)
     (trained / "plain.yaml").write_text((trained / "r.yaml").read_text().split("tokenizer:")[0])
     arguments, fix = MISTAKES[case]
-    result = typed(*arguments)
+    result = run_tokenizer(*arguments)
     assert result.code == 2
     assert fix in result.err
     assert "Traceback" not in result.err
 
 
-def test_standard_input_that_is_not_text_is_told(trained, typed):
-    """Which byte is wrong."""
-    result = typed("encode", trained / "out", stdin=b"abc\xff")
+def test_standard_input_that_is_not_utf8_is_refused(trained, run_tokenizer):
+    """The message names the invalid byte."""
+    result = run_tokenizer("encode", trained / "out", stdin=b"abc\xff")
     assert result.code == 2
     assert "Byte 3 of standard input is not valid UTF-8" in result.err
 
 
-def test_audit_of_a_recipe_measures_on_its_held_out_text(trained, typed, tmp_path):
-    """The recipe names the tokenizer and the text; a tokenizer that is sound passes."""
-    done = typed("audit", trained / "r.yaml", "--out", tmp_path, "--sizes", "520,540", "--json")
+def test_audit_of_a_recipe_measures_on_its_held_out_text(trained, run_tokenizer, tmp_path):
+    """The recipe gives the tokenizer and the text; a sound tokenizer passes."""
+    done = run_tokenizer("audit", trained / "r.yaml", "--out", tmp_path, "--sizes", "520,540", "--json")
     assert done.code == 0, done.err
     report = json.loads(done.out)
     assert report["passed"]
@@ -214,32 +221,34 @@ def test_audit_of_a_recipe_measures_on_its_held_out_text(trained, typed, tmp_pat
 
 
 def test_compare_measures_on_the_first_recipe_that_has_text(trained, monkeypatch):
-    """A recipe with a pinned tokenizer holds nothing out; in which order they are given does not matter."""
+    """A recipe with a pinned tokenizer has no held-out text; the order of the arguments does not matter."""
     held_out = tokenizer_compare.sample_texts
     monkeypatch.setattr(tokenizer_compare, "sample_texts", lambda run, name: held_out(run, name) if run else ())
-    seen = tokenizer_compare.open_up_to_tokenizer(str(trained / "r.yaml"), None)
-    found = tokenizer_compare._held_out([seen])
-    assert found
-    assert [name for name, _ in tokenizer_compare._held_out([None, seen])] == [n for n, _ in found]
+    opened = tokenizer_compare.open_up_to_tokenizer(str(trained / "r.yaml"), None)
+    texts = tokenizer_compare._held_out([opened])
+    assert texts
+    assert [name for name, _ in tokenizer_compare._held_out([None, opened])] == [text_name for text_name, _ in texts]
 
 
-def test_compare_says_once_of_which_run_it_speaks(trained, typed):
-    """The text is that run's too; and a store alone is told how to be named."""
-    result = typed("compare", f"{trained / 'store'}@r", trained / "out")
+def test_compare_names_the_run_once(trained, run_tokenizer):
+    """The text comes from that run too; for a store alone, the message says how to name a run."""
+    result = run_tokenizer("compare", f"{trained / 'store'}@r", trained / "out")
     assert result.code == 0, result.err
     assert result.err.count("@r: recipe r, version ") == 1
-    assert "Write STORE@NAME. Versions: none. Recipes that were run: r." in typed("show", trained / "store").err
+    assert "Write STORE@NAME. Versions: none. Recipes that were run: r." in run_tokenizer("show", trained / "store").err
 
 
-def test_audit_and_compare_tell_how_far_they_are(trained, typed, tmp_path, monkeypatch):
-    """From the first text on they know how much there is: every tokenizer, and every size of the vocabulary."""
+def test_audit_and_compare_show_progress(trained, run_tokenizer, tmp_path, monkeypatch):
+    """The total is known from the first text on: every tokenizer and every vocabulary size."""
     monkeypatch.setattr(show, "LOG_EVERY_S", 0.0)
-    done = typed("audit", trained / "r.yaml", "--against", trained / "out", "--out", tmp_path, "--sizes", "520,540")
+    done = run_tokenizer(
+        "audit", trained / "r.yaml", "--against", trained / "out", "--out", tmp_path, "--sizes", "520,540"
+    )
     lines = done.err.splitlines()
-    assert "1 of 4 tasks, 1 of 4 stages done; " in lines[0]  # what the first took says nothing of the others
+    assert "1 of 4 tasks, 1 of 4 stages done; " in lines[0]  # the time of the first says nothing about the others
     assert "2 of 4 tasks, 2 of 4 stages done, about " in lines[1]
     assert lines[0].endswith(f"{trained / 'r.yaml'} 1/1 (1 new)")
     assert [line.split("; ")[-1] for line in lines[2:]] == [f"vocabulary of {size} 1/1 (1 new)" for size in (520, 540)]
-    lines = typed("compare", trained / "r.yaml", trained / "out").err.splitlines()
+    lines = run_tokenizer("compare", trained / "r.yaml", trained / "out").err.splitlines()
     assert "1 of 2 tasks, 1 of 2 stages done; " in lines[0]
     assert lines[1].endswith("out 1/1 (1 new)")

@@ -1,4 +1,4 @@
-"""`gristmill tokenizer audit` as a user types it: what it writes, what it prints, and how it ends."""
+"""`gristmill tokenizer audit` as a user runs it: its files, its output and its exit codes."""
 
 import json
 from dataclasses import replace
@@ -23,25 +23,25 @@ app.command(epilog=tokenizer_audit.EXAMPLE)(tokenizer_audit.command)
 
 
 @lru_cache(maxsize=1)
-def good() -> str:
+def good_tokenizer() -> str:
     return library_json("llama3", vocab=1500)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "tokenizer.json").write_text(good())
+    (tmp_path / "tokenizer.json").write_text(good_tokenizer())
     (tmp_path / "other.json").write_text(library_json("o200k", vocab=1500))
     (tmp_path / "held.jsonl").write_text(json.dumps({"text": "été à la maison", "lang": "fr"}) + "\n")
     return tmp_path
 
 
-def typed(folder: Path, *arguments: str):
+def run_audit(folder: Path, *arguments: str):
     return CliRunner().invoke(app, [*arguments, "--out", str(folder / "out")])
 
 
-def test_a_good_tokenizer_ends_well_with_both_reports(folder: Path) -> None:
-    """A folder stands for its tokenizer.json; the printed JSON is the written one."""
-    done = typed(
+def test_a_good_tokenizer_passes_with_both_reports(folder: Path) -> None:
+    """A folder means its tokenizer.json; the printed JSON equals the file."""
+    done = run_audit(
         folder, str(folder), "--text", f"french={folder}/*.jsonl", "--sizes", "800", "--d-model", "8", "--json"
     )
     assert done.exit_code == 0, done.output
@@ -53,21 +53,21 @@ def test_a_good_tokenizer_ends_well_with_both_reports(folder: Path) -> None:
     assert (folder / "out" / "audit.html").read_text().startswith("<!doctype html>")
 
 
-def test_a_report_that_nobody_placed_is_kept_out_of_git(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its folder in the working one ignores itself, and it is said where it went, beside the JSON too."""
+def test_a_report_in_the_default_folder_is_ignored_by_git(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default folder ignores itself, and its path is printed, even with --json."""
     monkeypatch.chdir(folder)
     done = CliRunner().invoke(app, [str(folder), "--text", f"french={folder}/*.jsonl", "--json"])
     assert done.exit_code == 0, done.output
     assert (folder / "tokenizer-audit" / ".gitignore").read_text() == "*\n"
     assert "Report: tokenizer-audit/audit.html, tokenizer-audit/audit.json" in done.stderr
-    assert not (typed(folder, str(folder), "--text", f"french={folder}/*.jsonl").exit_code)
+    assert not (run_audit(folder, str(folder), "--text", f"french={folder}/*.jsonl").exit_code)
     assert not (folder / "out" / ".gitignore").exists()
 
 
-def test_another_tokenizer_stands_beside_it_and_a_missing_sample_is_said(folder: Path) -> None:
-    """Without --text the numbers are of a built-in sample, and the report says so."""
+def test_another_tokenizer_is_compared_and_a_missing_text_is_reported(folder: Path) -> None:
+    """Without --text, the numbers come from a built-in sample, and the report says so."""
     other = str(folder / "other.json")
-    done = typed(folder, str(folder), "--against", other)
+    done = run_audit(folder, str(folder), "--against", other)
     assert done.exit_code == 0, done.output
     assert "No --text was given" in done.stdout
     report = json.loads((folder / "out" / "audit.json").read_text())
@@ -77,9 +77,9 @@ def test_another_tokenizer_stands_beside_it_and_a_missing_sample_is_said(folder:
 
 
 def test_a_failed_check_fails_the_command_after_the_report(folder: Path) -> None:
-    """Exit code 1; what failed stands on stderr and in the report."""
-    (folder / "tokenizer.json").write_text(changed(good(), normalizer={"type": "Lowercase"}))
-    done = typed(folder, str(folder), "--text", f"french={folder}/*.jsonl")
+    """The exit code is 1; the failure is on stderr and in the report."""
+    (folder / "tokenizer.json").write_text(changed(good_tokenizer(), normalizer={"type": "Lowercase"}))
+    done = run_audit(folder, str(folder), "--text", f"french={folder}/*.jsonl")
     assert done.exit_code == 1
     assert "failed: round_trip" in done.stderr
     assert "is encoded by the library" in done.stderr
@@ -87,16 +87,16 @@ def test_a_failed_check_fails_the_command_after_the_report(folder: Path) -> None
     assert "FAILED" in (folder / "out" / "audit.html").read_text()
 
 
-def test_a_rank_file_without_its_pattern_takes_the_one_that_is_named(folder: Path) -> None:
-    """Unlike a tokenizer.json, which names its own. Special tokens are not in a rank file, so their ids are unused."""
-    made = files.load(str(folder))
-    assert isinstance(made, Tokenizer)
-    special = tuple(token._replace(special=True) for token in made.definition.added)
-    ranks = files.write_ranks(Tokenizer(replace(made.definition, added=special)), folder / "made.tiktoken")
+def test_a_rank_file_without_a_pattern_uses_the_given_pattern(folder: Path) -> None:
+    """A tokenizer.json has its own pattern. A rank file has no special tokens, so their ids are unused."""
+    tokenizer = files.load(str(folder))
+    assert isinstance(tokenizer, Tokenizer)
+    special = tuple(token._replace(special=True) for token in tokenizer.definition.added)
+    ranks = files.write_ranks(Tokenizer(replace(tokenizer.definition, added=special)), folder / "made.tiktoken")
     ranks.with_name("made.tiktoken.json").unlink()
     text = ("--text", f"french={folder}/*.jsonl")
-    assert "Name one" in str(typed(folder, str(ranks), *text).exception)
-    done = typed(folder, str(ranks), "--against", str(folder), "--pattern", "llama3", *text)
+    assert "Name one" in str(run_audit(folder, str(ranks), *text).exception)
+    done = run_audit(folder, str(ranks), "--against", str(folder), "--pattern", "llama3", *text)
     report = json.loads((folder / "out" / "audit.json").read_text())
     assert report["bytes_per_token"][str(ranks)] == report["bytes_per_token"][str(folder)]
     assert (done.exit_code, failed(report)) == (1, ["ids_are_contiguous"])
@@ -115,12 +115,12 @@ def test_a_rank_file_without_its_pattern_takes_the_one_that_is_named(folder: Pat
         (("{0}", "--sizes", "many"), "--sizes many is not a list of numbers"),
     ],
 )
-def test_a_wrong_input_is_told_before_any_report(arguments: tuple[str, ...], message: str, folder: Path) -> None:
-    """Fact, consequence, fix; nothing is written."""
+def test_a_wrong_input_is_refused_before_any_report(arguments: tuple[str, ...], message: str, folder: Path) -> None:
+    """The message has fact, consequence and fix; nothing is written."""
     (folder / "plain.txt").write_text("no tokenizer at all\n")
     (folder / "plain.jsonl").write_text("no text at all\n")
     (folder / "latin.txt").write_bytes(b"caf\xe9")
-    done = typed(folder, *(argument.format(folder) for argument in arguments))
+    done = run_audit(folder, *(argument.format(folder) for argument in arguments))
     assert isinstance(done.exception, UserError)
     with pytest.raises(UserError, match=message):
         raise done.exception

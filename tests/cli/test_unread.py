@@ -1,4 +1,4 @@
-"""What a run says at its end of records that could not be read."""
+"""What a run reports at its end about records that could not be read."""
 
 import json
 import re
@@ -25,9 +25,9 @@ steps: [stagebox.length]
 """
 
 
-def test_a_run_says_once_a_source_what_could_not_be_read_and_how_to_look(project, say):
-    """How many, of how many, and why; the command that it names shows them. A source without any is not spoken of, an
-    empty text is no fault, and a file that is lost as a whole is told as such.
+def test_a_run_reports_unreadable_records_once_per_source(project, say):
+    """The line has the counts and reasons, and the command in it shows the records. A source without any is not listed,
+    an empty text is not a fault, and a wholly unreadable file is reported separately.
     """
     for name, text in {
         "a.csv": 'id,text\n1,a,b\n2,good\n3,x,y\n4,"never\n5,good\n',
@@ -42,39 +42,39 @@ def test_a_run_says_once_a_source_what_could_not_be_read_and_how_to_look(project
         "table": {"wrong_field_count": 2, "unclosed_quote": 1},
         "lines": {"invalid_json": 1},
     }
-    result = "\n".join(_unread_details(run, as_typed(run.graph.recipe, None)))
-    assert "table: 3 of 6 records could not be read (wrong_field_count 2, unclosed_quote 1).\n" in result
-    assert "lines: 1 of 3 records could not be read (invalid_json 1).\n" in result
-    assert "whole" not in result
-    commands = re.findall("To see them: gristmill (.*)", result)
+    details = "\n".join(_unread_details(run, as_typed(run.graph.recipe, None)))
+    assert "table: 3 of 6 records could not be read (wrong_field_count 2, unclosed_quote 1).\n" in details
+    assert "lines: 1 of 3 records could not be read (invalid_json 1).\n" in details
+    assert "whole" not in details
+    commands = re.findall("To see them: gristmill (.*)", details)
     assert [say(*shlex.split(command)).out.count(" by ingest: ") for command in commands] == [2, 1]
-    short, look = _unread_lines(run, as_typed(run.graph.recipe, None))
-    assert short == "4 records could not be read (table 3, lines 1)."
-    assert say(*shlex.split(look.removeprefix("To see them: gristmill "))).out.count(" by ingest: ") >= 4
+    summary, hint = _unread_lines(run, as_typed(run.graph.recipe, None))
+    assert summary == "4 records could not be read (table 3, lines 1)."
+    assert say(*shlex.split(hint.removeprefix("To see them: gristmill "))).out.count(" by ingest: ") >= 4
     lost, table, lines = [line for line in find_warnings(run) if "could not be read" in line]
     assert lost.startswith("table/ingest: files, or the rest of them, could not be read (missing_column 1)")
     assert table.startswith("table/ingest: 3 of 6 records could not be read (wrong_field_count 2, unclosed_quote 1).")
     assert lines.startswith("lines/ingest: 1 of 3 records could not be read (invalid_json 1).")
 
 
-def test_a_command_that_a_warning_names_can_be_typed(project, say, tmp_path):
-    """With the recipe and the options of the run in it, wherever a warning is told: in lines and as JSON."""
+def test_a_command_in_a_warning_works_as_printed(project, say, tmp_path):
+    """It has the recipe and the options of the run, in text and in JSON."""
     (project.folder / "in").rename(project.folder / "i")
     (project.folder / "a.csv").write_text("id,text\n1,a mill\n")
     (project.folder / "b.csv").write_text("id,body\n1,a mill\n")
     project.recipe.write_text(RECIPE.replace("  lines:", "  #").replace("  whole:", "  #"))
     store = tmp_path / "other store"
-    ran = say("run", project.recipe, "--store", store, "--workers", 1, "--json")
-    (result,) = [line for line in json.loads(ran.out)["warnings"] if "could not be read" in line]
-    assert result in ran.err.replace("WARNING: ", "")
-    (command,) = re.findall(r"gristmill (inspect .*) shows which", result)
-    looked = say(*shlex.split(command))
-    assert looked.code == 0, looked.err
-    assert "missing_column by ingest" in looked.out
+    run_output = say("run", project.recipe, "--store", store, "--workers", 1, "--json")
+    (warning,) = [line for line in json.loads(run_output.out)["warnings"] if "could not be read" in line]
+    assert warning in run_output.err.replace("WARNING: ", "")
+    (command,) = re.findall(r"gristmill (inspect .*) shows which", warning)
+    inspected = say(*shlex.split(command))
+    assert inspected.code == 0, inspected.err
+    assert "missing_column by ingest" in inspected.out
 
 
-def test_what_to_type_again_names_the_same_run(project):
-    """With the sample and the store, if there are any, and quoted where a shell needs it."""
+def test_a_printed_command_names_the_same_run(project):
+    """It has the sample and the store, if any, and is quoted for a shell."""
     recipe = project.mill().recipe
     assert as_typed(recipe, None) == str(project.recipe)
     assert shlex.split(as_typed(replace(recipe, path="a b.yaml", sample=0.05), "s t")) == [
@@ -86,9 +86,9 @@ def test_what_to_type_again_names_the_same_run(project):
     ]
 
 
-def test_records_that_are_read_well_are_no_faults():
-    """Pages that were not asked for, requests, empty texts, and what is told elsewhere."""
-    beside = (
+def test_normal_records_are_not_faults():
+    """Skipped pages, requests, empty texts and faults that are reported elsewhere do not count."""
+    not_faults = (
         "http_status",
         "not_text",
         "request_record",
@@ -97,30 +97,30 @@ def test_records_that_are_read_well_are_no_faults():
         "truncated_gzip",
         "worker_crashed",
     )
-    assert unread(dict.fromkeys(beside, 5)) == {}
-    assert list(unread({**dict.fromkeys(beside, 9), "b": 1, "c": 2, "a": 1})) == ["c", "a", "b"]
+    assert unread(dict.fromkeys(not_faults, 5)) == {}
+    assert list(unread({**dict.fromkeys(not_faults, 9), "b": 1, "c": 2, "a": 1})) == ["c", "a", "b"]
 
 
 def test_a_run_prints_a_short_summary_and_its_warnings_last(project, say):
-    """However many steps and reasons there are; --verbose adds the funnel above it."""
+    """Its length does not depend on the number of steps and reasons; --verbose adds the funnel above it."""
     project.write_recipe("  - stagebox.length\n  - stagebox.longer_than: {chars: 12}\n")
-    short = say("run", project.recipe)
-    assert short.code == 0, short.err
-    lines = short.out.splitlines()
+    output = say("run", project.recipe)
+    assert output.code == 0, output.err
+    lines = output.out.splitlines()
     assert re.fullmatch(r"Read 4\d\d documents from 1 source; kept [\d,]+ \([\d.]+%\), [\d.]+ KB of text\.", lines[0])
     assert re.fullmatch(r"project version \w{12}: \d+ tasks? run, \d+ cached; \d warnings?\.", lines[1])
     assert lines[2] == "4 records could not be read (notes 4)."
     assert lines[-1] == f"What was dropped, and why: gristmill funnel {project.recipe}"
     assert len(lines) == 5
-    assert len([line for line in short.err.splitlines() if line.startswith("WARNING: ")]) == int(lines[1].split()[-2])
-    assert "not_longer" not in short.out
+    assert len([line for line in output.err.splitlines() if line.startswith("WARNING: ")]) == int(lines[1].split()[-2])
+    assert "not_longer" not in output.out
     verbose = say("run", project.recipe, "-v").out
     assert "not_longer" in verbose
     assert verbose.splitlines()[-2:] == lines[2:4]
 
 
-def test_a_list_of_names_is_short_however_many_there_are(tmp_path, monkeypatch):
-    """Sources with faults, steps, versions and recipes of a store: the first few, and how many more."""
+def test_long_lists_of_names_are_shortened(tmp_path, monkeypatch):
+    """Sources with faults, steps, versions and recipes are cut to the first few and a count."""
     sources = {f"source_{number:03}": {"bad": 2} for number in range(300)}
     left_out = {name: {"suffix": {"files": 1, "example": "a"}} for name in sources}
     monkeypatch.setattr(run_command, "unread_records", lambda run: sources)

@@ -1,4 +1,4 @@
-"""Command lines that cannot be meant are told in one message of our own, and help has whole sentences."""
+"""An invalid command line gives one message of our own, and help has whole sentences."""
 
 import re
 import shlex
@@ -49,8 +49,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("line", REFUSED)
-def test_a_command_line_that_cannot_be_meant_is_one_message(say, line):
-    """The fact, that nothing was done, the fix; no words of the library's, and nothing on standard output."""
+def test_an_invalid_command_line_is_one_message(say, line):
+    """It has the fact, the consequence and the fix, no text of the library, and nothing on standard output."""
     done = say(*shlex.split(line))
     assert done.code == 2
     assert REFUSED[line] in done.err
@@ -62,7 +62,7 @@ def test_a_command_line_that_cannot_be_meant_is_one_message(say, line):
 
 @pytest.mark.parametrize("group", [(), ("tokenizer",), ("shards",), ("versions",), ("extractor",)])
 def test_a_list_of_commands_has_whole_sentences(say, monkeypatch, group):
-    """At 80 columns, each on its line; without a command the same list is shown, and the exit code is 2."""
+    """Each fits on one line of 80 columns; without a command the same list is shown with exit code 2."""
     monkeypatch.setenv("COLUMNS", "80")
     shown = say(*group, "--help")
     assert shown.code == 0
@@ -76,8 +76,8 @@ def test_a_list_of_commands_has_whole_sentences(say, monkeypatch, group):
     assert (without.code, without.out, without.err) == (2, "", shown.out)
 
 
-def test_the_help_says_of_every_command_what_the_command_says_of_itself():
-    """The list is written by hand, so that the help needs no command."""
+def test_the_command_list_equals_the_help_of_each_command():
+    """The list is written by hand, so that showing it imports no command."""
     for name, command in get_command(make_app()).commands.items():
         assert command.get_short_help_str(200) == COMMANDS[name], name
 
@@ -95,12 +95,14 @@ def _helps(command, path="gristmill"):
         yield from _helps(inner, f"{path} {name}")
 
 
-def test_no_help_names_a_source_file_or_a_private_part_of_a_step():
-    """A user sees steps and commands; the files that they are made of, and the passes of a step, are ours."""
+def test_help_names_no_source_file_and_no_internal_pass():
+    """Users see steps and commands; source files and the passes of a step are internal."""
     files = "|".join(sorted({re.escape(path.name) for path in Path(gristmill.__file__).parent.rglob("*.py")}))
     private = re.compile(rf"\b(?:{files})\b|\bkernels/|\b(?:first|second|other) half\b|\bhalf of\b")
-    texts = {one.name: [one.summary, one.about, *(item.meaning for item in one.settings)] for one in all_entries()}
+    texts = {
+        entry.name: [entry.summary, entry.about, *(item.meaning for item in entry.settings)] for entry in all_entries()
+    }
     texts |= {path: [text] for path, text in _helps(get_command(make_app()))}
     assert {"near_dedup", "gristmill", "gristmill shards verify"} <= texts.keys()
-    found = {name: [hit[0] for text in parts for hit in private.finditer(text)] for name, parts in texts.items()}
-    assert not {name: hits for name, hits in found.items() if hits}
+    matches = {name: [hit[0] for text in parts for hit in private.finditer(text)] for name, parts in texts.items()}
+    assert not {name: hits for name, hits in matches.items() if hits}

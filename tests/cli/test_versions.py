@@ -1,4 +1,4 @@
-"""The catalog: what finished runs made has a hash, perhaps names and a pin, and stays as long as somebody wants it."""
+"""The catalog: the output of a finished run has a hash and perhaps names and a pin, and is kept while it is needed."""
 
 import json
 import shutil
@@ -22,8 +22,8 @@ STEPS = "  - stagebox.length\n  - stagebox.longer_than: {chars: CHARS}\n"
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory, in_this_process):
-    """A project that was run with three thresholds: three versions, the newest last."""
+def run_project(tmp_path_factory, in_this_process):
+    """A project that ran with three thresholds, which made three versions."""
     project = Project(tmp_path_factory.mktemp("versions"))
     project.write_inputs(files=2, records=30)
     for chars in ("12", "14", "16"):
@@ -33,86 +33,90 @@ def made(tmp_path_factory, in_this_process):
 
 
 @pytest.fixture
-def three(made, tmp_path):
-    """A copy of it, with its hashes, oldest first."""
+def three(run_project, tmp_path):
+    """A copy of that project, with the hashes of its versions, oldest first."""
     project = Project(tmp_path / "copy")
-    shutil.copytree(made.folder, project.folder)
+    shutil.copytree(run_project.folder, project.folder)
     store = Store(str(project.store))
     hashes = [version.hash for version in reversed(catalog.list_versions(store))]
     return SimpleNamespace(project=project, store=store, uri=str(project.store), hashes=hashes, recipe=project.recipe)
 
 
-def listed(say, *arguments):
-    said = say("versions", *arguments, "--json")
-    assert said.code == 0, said.err
-    return [json.loads(line) for line in said.out.splitlines()]
+def list_json(say, *arguments):
+    output = say("versions", *arguments, "--json")
+    assert output.code == 0, output.err
+    return [json.loads(line) for line in output.out.splitlines()]
 
 
 def test_every_finished_run_is_a_version_with_its_parent_and_counts(three, say):
-    """Newest first; of the store and of the recipe the same; each with the documents that its funnel keeps."""
+    """Versions are listed newest first, the same for store and recipe, with the number of documents in their funnel."""
     first, second, third = three.hashes
-    found = listed(say, three.uri)
-    assert found == listed(say, three.recipe)
-    assert [(one["version"], one["parent"]) for one in found] == [(third, second), (second, first), (first, None)]
-    for one in found:
-        funnel = json.loads(say("funnel", f"{three.uri}@{one['version']}", "--json").out)["funnel"]
-        assert one["documents"] == sum(source["kept"]["rows"] for source in funnel.values())
-        assert one["tokens"] is None
-    assert len({one["documents"] for one in found}) == 3
-    assert [one["kept"] for one in found] == [True, False, False]
+    versions = list_json(say, three.uri)
+    assert versions == list_json(say, three.recipe)
+    assert [(version["version"], version["parent"]) for version in versions] == [
+        (third, second),
+        (second, first),
+        (first, None),
+    ]
+    for version in versions:
+        funnel = json.loads(say("funnel", f"{three.uri}@{version['version']}", "--json").out)["funnel"]
+        assert version["documents"] == sum(source["kept"]["rows"] for source in funnel.values())
+        assert version["tokens"] is None
+    assert len({version["documents"] for version in versions}) == 3
+    assert [version["kept"] for version in versions] == [True, False, False]
 
 
-def test_a_run_that_makes_the_same_again_is_no_other_version(three, say):
-    """It has the parent that it had, and not itself."""
+def test_a_run_with_the_same_output_is_not_a_new_version(three, say):
+    """The version keeps its parent and does not become its own."""
     three.project.run()
-    newest = listed(say, three.uri)[0]
+    newest = list_json(say, three.uri)[0]
     assert [newest["parent"], newest["version"]] == three.hashes[1:]
 
 
-def test_the_tokens_of_a_version_are_those_of_its_shards(everything, say):
-    """As the mixture's groups count them."""
+def test_the_tokens_of_a_version_equal_those_of_its_shards(everything, say):
+    """They are the sum over the groups of the mixture."""
     project = everything.project
-    (one,) = listed(say, project.store)
+    (version,) = list_json(say, project.store)
     groups = [node for node in project.mill().last_run()["nodes"].values() if node["name"] == "shard_groups"]
-    assert one["tokens"] == sum(
+    assert version["tokens"] == sum(
         group["tokens"]
         for node in groups
         for by_source in node["metrics"]["groups"].values()
         for group in by_source.values()
     )
-    assert one["tokens"] > 0
-    assert one["names"] == ["v1"]
+    assert version["tokens"] > 0
+    assert version["names"] == ["v1"]
 
 
 def test_records_without_counts_are_listed_with_a_dash(three, say):
-    """Earlier versions of Gristmill wrote none."""
+    """Earlier versions of Gristmill wrote no counts."""
     for path, _ in list(three.store.list_files("runs")):
         record = three.store.read_record(path)
         for field in ("parent", "documents", "tokens", "file", "sample"):
             del record[field]
         three.store.write_json(path, record)
-    said = say("versions", three.uri)
-    assert said.code == 0
-    assert said.out.splitlines()[1].split()[-3:] == ["-", "-", "-"]
+    output = say("versions", three.uri)
+    assert output.code == 0
+    assert output.out.splitlines()[1].split()[-3:] == ["-", "-", "-"]
     again = say("versions", "reproduce", f"{three.uri}@{three.hashes[0]}", "--into", three.project.folder / "again")
     assert again.code == 2
     assert "Name the recipe file" in again.err
 
 
-def test_names_and_pins_keep_a_version_until_they_go(three, say):
-    """gc takes what has neither, and says which versions that are; what a kept one needs stays."""
+def test_a_name_or_a_pin_keeps_a_version(three, say):
+    """gc removes versions with neither and lists them; files that a kept version needs stay."""
     first, second, third = three.hashes
     assert say("versions", "tag", three.uri, first, "good").code == 0
     again = say("versions", "tag", three.uri, first, "good")
-    assert (again.code, f"good is already a name of {first}" in again.out) == (0, True)
+    assert (again.code, f"good names {first} already" in again.out) == (0, True)
     assert say("versions", "pin", f"{three.uri}@{second}").code == 0
-    states = {one["version"]: one["state"] for one in listed(say, three.uri)}
+    states = {version["version"]: version["state"] for version in list_json(say, three.uri)}
     assert states == {first: "kept: named", second: "kept: pinned", third: "kept: the newest run"}
     assert not find_garbage(three.store).files
     assert say("versions", "pin", "--off", three.recipe, second).code == 0
-    said = say("gc", three.uri)
-    assert f"1 version released, without a name or a pin: project {second}." in said.out
-    states = {one["version"]: one["state"] for one in listed(say, three.uri)}
+    output = say("gc", three.uri)
+    assert f"1 version released, without a name or a pin: project {second}." in output.out
+    states = {version["version"]: version["state"] for version in list_json(say, three.uri)}
     assert states[second].startswith("partly gone: ")
     assert not catalog.missing_parts(three.store, catalog.find_version(three.store, "good"))
     assert say("verify", f"{three.uri}@good").code == 0
@@ -122,61 +126,61 @@ def test_names_and_pins_keep_a_version_until_they_go(three, say):
         assert "so the version cannot be kept" in refused.err
 
 
-def test_what_drop_says_gc_frees(three, say):
-    """To the byte, for a named version and for the newest."""
+def test_gc_frees_the_bytes_that_drop_announces(three, say):
+    """They are equal to the byte, for a named version and for the newest."""
     first, _, third = three.hashes
     say("gc", three.uri)
     three.project.write_recipe(STEPS.replace("CHARS", "13"))
     three.project.run()
     say("versions", "tag", three.uri, third, "third")
     for name in ("third", "project"):
-        said = say("versions", "drop", f"{three.uri}@{name}", "--json")
-        assert said.code == 0, said.err
-        freed = json.loads(said.out)["freed_bytes"]
+        output = say("versions", "drop", f"{three.uri}@{name}", "--json")
+        assert output.code == 0, output.err
+        freed = json.loads(output.out)["freed_bytes"]
         garbage = json.loads(say("gc", three.uri, "--json").out)
         assert garbage["bytes"] == freed > 0
-    assert first not in {one["version"] for one in listed(say, three.uri) if one["kept"]}
+    assert first not in {version["version"] for version in list_json(say, three.uri) if version["kept"]}
 
 
 def test_a_dropped_version_that_a_run_makes_again_is_kept_again(three, say):
-    """STORE@RECIPE is the newest that was not dropped; the run after a drop and a collection makes it whole."""
+    """STORE@RECIPE is the newest version that is not dropped; a run after drop and gc makes it complete again."""
     third = three.hashes[-1]
     three.project.write_recipe(STEPS.replace("CHARS", "16"))
     say("versions", "drop", f"{three.uri}@project")
-    assert listed(say, three.uri)[0]["state"] == "dropped: gc may remove it"
+    assert list_json(say, three.uri)[0]["state"] == "dropped: gc may remove it"
     assert three.hashes[1] in say("status", f"{three.uri}@project").err
     say("gc", three.uri)
     three.project.run()
-    newest = listed(say, three.uri)[0]
+    newest = list_json(say, three.uri)[0]
     assert (newest["version"], newest["state"]) == (third, "kept: the newest run")
     assert not catalog.missing_parts(three.store, catalog.find_version(three.store, third))
 
 
-def test_one_name_of_several_goes_alone(three, say):
-    """The version is kept by the others; its last name takes it along."""
+def test_dropping_one_of_several_names_keeps_the_version(three, say):
+    """Dropping its last name releases the version."""
     first = three.hashes[0]
     for name in ("one", "two"):
         say("versions", "tag", three.uri, first, name)
     assert "is kept by two" in say("versions", "drop", f"{three.uri}@one").out
-    assert {one["version"]: one["kept"] for one in listed(say, three.uri)}[first]
+    assert {version["version"]: version["kept"] for version in list_json(say, three.uri)}[first]
     assert "would free" in say("versions", "drop", f"{three.uri}@two").out
-    assert not {one["version"]: one["kept"] for one in listed(say, three.uri)}[first]
+    assert not {version["version"]: version["kept"] for version in list_json(say, three.uri)}[first]
 
 
-def test_a_damaged_record_is_passed_over_and_told(three, say):
-    """The list goes on without it, and gc does not start."""
+def test_a_damaged_record_is_skipped_and_reported(three, say):
+    """The list leaves it out, and gc refuses to start."""
     say("versions", "tag", three.uri, three.hashes[0], "good")
     path = three.project.store / "versions" / "good.json"
     path.write_bytes(path.read_bytes()[:-20])
-    said = say("versions", three.uri)
-    assert said.code == 0
-    assert "Skipped" in said.err
-    assert "good.json" in said.err
+    output = say("versions", three.uri)
+    assert output.code == 0
+    assert "Skipped" in output.err
+    assert "good.json" in output.err
     assert say("gc", three.uri).code == 2
 
 
-def test_whoever_names_a_version_waits_for_the_collection(three):
-    """And a collection does not begin while somebody names one."""
+def test_naming_a_version_waits_for_a_running_gc(three):
+    """gc does not start while a version is being named."""
     version = catalog.find_version(three.store, three.hashes[0])
     with hold(three.store, "gc", "") as lease:
         notes = []
@@ -196,8 +200,8 @@ def test_whoever_names_a_version_waits_for_the_collection(three):
     assert not catalog.missing_parts(three.store, version)
 
 
-def test_of_two_that_give_the_same_name_one_is_refused(three):
-    """Versions do not change, whoever writes at once."""
+def test_of_several_writers_of_one_name_only_one_succeeds(three):
+    """A name never moves to another version, even with concurrent writers."""
     versions = [catalog.find_version(three.store, name) for name in three.hashes]
     refused = []
 
@@ -219,7 +223,7 @@ def test_of_two_that_give_the_same_name_one_is_refused(three):
 
 
 def test_a_store_in_memory_has_a_catalog_too(three):
-    """Everything goes through the interface of the store."""
+    """Everything uses the interface of the store."""
     store = Store("memory://catalog-of-versions")
     three.project.run(store=store.uri)
     (version,) = catalog.list_versions(store)
@@ -230,59 +234,59 @@ def test_a_store_in_memory_has_a_catalog_too(three):
     assert (version.names, version.state) == ((), "dropped: gc may remove it")
 
 
-def test_a_version_is_made_again_to_the_byte(three, say):
-    """Of the text that its run had, with other workers; the recipe's file is another by now."""
+def test_a_version_is_reproduced_exactly(three, say):
+    """It uses the recipe text of its run; the recipe file has changed since."""
     into = three.project.folder / "again"
-    said = say("versions", "reproduce", three.recipe, three.hashes[0], "--into", into, "--json")
-    assert said.code == 0, said.err
-    assert json.loads(said.out)["same"] is True
+    output = say("versions", "reproduce", three.recipe, three.hashes[0], "--into", into, "--json")
+    assert output.code == 0, output.err
+    assert json.loads(output.out)["same"] is True
     assert catalog.find_version(Store(str(into)), three.hashes[0]).is_newest
-    said = say("versions", "reproduce", three.recipe, three.hashes[0], "--into", into)
-    assert said.code == 2
-    assert "is not empty" in said.err
+    output = say("versions", "reproduce", three.recipe, three.hashes[0], "--into", into)
+    assert output.code == 2
+    assert "is not empty" in output.err
 
 
 def stop(*_):
     raise Interrupted(signal.SIGINT)
 
 
-def test_one_that_was_stopped_goes_on(three, say, monkeypatch):
-    """With what it made itself; what another run made is not taken for it."""
+def test_a_stopped_reproduction_continues(three, say, monkeypatch):
+    """It reuses its own work and never that of another run."""
     into = three.project.folder / "again"
-    words = ("versions", "reproduce", three.recipe, three.hashes[0], "--into", into)
+    arguments = ("versions", "reproduce", three.recipe, three.hashes[0], "--into", into)
     with monkeypatch.context() as patch:
         patch.setattr(Mill, "run", stop)
-        assert say(*words).code == 128 + signal.SIGINT
-    said = say(*words)
-    assert (said.code, said.out[:8]) == (0, "The same"), said.err
+        assert say(*arguments).code == 128 + signal.SIGINT
+    output = say(*arguments)
+    assert (output.code, output.out[:8]) == (0, "The same"), output.err
 
 
-def test_an_input_that_changed_is_named(three, say):
-    """As the reason of the first dataset that differs."""
+def test_reproduce_names_a_changed_input(three, say):
+    """It is the reason for the first dataset that differs."""
     path = three.project.folder / "in" / "01.jsonl"
     path.write_text(path.read_text().replace("mill", "mull", 1))
     into = three.project.folder / "again"
-    said = say("versions", "reproduce", three.recipe, three.hashes[0], "--into", into)
-    assert said.code == 1
-    assert "Different: notes/ingest" in said.out
-    assert "input: 01.jsonl changed" in said.out
+    output = say("versions", "reproduce", three.recipe, three.hashes[0], "--into", into)
+    assert output.code == 1
+    assert "Different: notes/ingest" in output.out
+    assert "input: 01.jsonl changed" in output.out
 
 
-def test_a_stage_of_another_version_is_named(three, say, monkeypatch):
+def test_reproduce_names_a_stage_with_another_version(three, say, monkeypatch):
     """The steps before it are the same."""
     import stagebox.longer_than
 
     monkeypatch.setattr(stagebox.longer_than, "STAGE", replace(stagebox.longer_than.STAGE, version=99))
     into = three.project.folder / "again"
-    said = say("versions", "reproduce", three.recipe, three.hashes[0], "--into", into, "--json")
-    assert said.code == 1
-    different = json.loads(said.out)["difference"]
+    output = say("versions", "reproduce", three.recipe, three.hashes[0], "--into", into, "--json")
+    assert output.code == 1
+    different = json.loads(output.out)["difference"]
     assert different["step"] == "all/longer_than"
     assert different["why"] == ["VERSION: 1 -> 99"]
 
 
 @pytest.mark.parametrize(
-    ("typed", "result"),
+    ("command", "message"),
     [
         ("versions", "Usage: "),
         ("versions nowhere", "no such file"),
@@ -305,12 +309,12 @@ def test_a_stage_of_another_version_is_named(three, say, monkeypatch):
         ("versions STORE --sample 1%", "--sample"),
     ],
 )
-def test_mistakes(three, say, typed, result):
-    """One message with the fix, and exit code 2."""
+def test_mistakes_are_one_message(three, say, command, message):
+    """The message has the fix, and the exit code is 2."""
     words = {"STORE": three.uri, "RECIPE": str(three.recipe), "FOLDER": str(three.project.folder)}
-    for word, meant in {**words, "HASH": three.hashes[0]}.items():
-        typed = typed.replace(word, meant)
-    said = say(*typed.split())
-    assert said.code == 2
-    assert result in said.err
-    assert "Traceback" not in said.err
+    for word, value in {**words, "HASH": three.hashes[0]}.items():
+        command = command.replace(word, value)
+    output = say(*command.split())
+    assert output.code == 2
+    assert message in output.err
+    assert "Traceback" not in output.err

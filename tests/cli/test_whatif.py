@@ -1,4 +1,6 @@
-"""`gristmill whatif` on a recipe of several routes: of what each figure is, which steps are meant, what is wrong."""
+"""`gristmill whatif` on a recipe with several routes: what each figure covers, which steps a change means, and
+mistakes.
+"""
 
 import json
 import random
@@ -13,50 +15,50 @@ from gristmill.stages.mix.tally import tally
 
 
 @pytest.fixture
-def asked(routes, say):
-    def ask(*changes):
-        told = say("whatif", routes.project.recipe, *changes, "--json")
-        assert told.code == 0, told.err
-        return [json.loads(line) for line in told.out.splitlines()]
+def whatif_json(routes, say):
+    def run_whatif(*changes):
+        output = say("whatif", routes.project.recipe, *changes, "--json")
+        assert output.code == 0, output.err
+        return [json.loads(line) for line in output.out.splitlines()]
 
-    return ask
+    return run_whatif
 
 
-def test_figures_are_those_of_the_funnel_and_say_of_what_they_are(routes, asked, say):
-    """Documents alone, of the sources that pass the step; and the corpus as it would be."""
+def test_figures_equal_the_funnel_and_name_their_sources(routes, whatif_json, say):
+    """They count documents of the sources that pass the step, and show the corpus after the change."""
     change = "web/heuristics.gopher_quality.min_words=1000"
-    (told,) = asked(change)
+    (answer,) = whatif_json(change)
     funnel = funnels(routes.run)["crawl"]
-    assert told["documents"] == funnel["read"]["rows"] < funnel["records"]
-    assert (told["corpus"], told["corpus_bytes"]) == (funnel["kept"]["rows"], funnel["kept"]["text_bytes"])
-    assert told["go"]["documents"] > 0
-    assert told["corpus_after"] == told["corpus"] - told["go"]["documents"]
-    assert told["corpus_after_bytes"] == told["corpus_bytes"] - told["go"]["bytes"]
+    assert answer["documents"] == funnel["read"]["rows"] < funnel["records"]
+    assert (answer["corpus"], answer["corpus_bytes"]) == (funnel["kept"]["rows"], funnel["kept"]["text_bytes"])
+    assert answer["go"]["documents"] > 0
+    assert answer["corpus_after"] == answer["corpus"] - answer["go"]["documents"]
+    assert answer["corpus_after_bytes"] == answer["corpus_bytes"] - answer["go"]["bytes"]
     shown = say("whatif", routes.project.recipe, change).out
     assert "of crawl " in shown
-    assert f"of the {told['documents']} read" in shown
+    assert f"of the {answer['documents']} read" in shown
     assert "corpus after" in shown
     assert "Not included, because they do not pass web/heuristics: notes, lists." in shown
 
 
 def test_examples_fit_a_narrow_screen(routes, say, monkeypatch):
-    """They were cut to so many characters, whatever the width."""
+    """Examples are cut to the width of the screen."""
     monkeypatch.setenv("COLUMNS", "60")
-    told = say("whatif", routes.project.recipe, "web/heuristics.gopher_quality.min_words=1000")
-    examples = told.out.partition("would be removed, by reason")[2].splitlines()[1:]
+    output = say("whatif", routes.project.recipe, "web/heuristics.gopher_quality.min_words=1000")
+    examples = output.out.partition("would be removed, by reason")[2].splitlines()[1:]
     assert len(examples) > 3
     assert max(map(len, examples)) <= 60
 
 
-def test_only_steps_that_can_drop_are_named_as_still_to_come(asked):
-    """Not the parts of a deduplication that only gather."""
-    (told,) = asked("web/heuristics.gopher_quality.min_words=1")
-    assert told["not_judged_by"] == ["web/near_dedup", "all/exact_dedup"]
+def test_only_steps_that_can_drop_are_listed_as_not_judged(whatif_json):
+    """The passes of a deduplication that only collect are not listed."""
+    (answer,) = whatif_json("web/heuristics.gopher_quality.min_words=1")
+    assert answer["not_judged_by"] == ["web/near_dedup", "all/exact_dedup"]
 
 
 @pytest.mark.slow
-def test_a_plain_name_is_asked_in_every_route_that_has_it(asked, say, routes):
-    """And each answer says which; a full name is one of them; a set of rules is asked where it is used."""
+def test_a_plain_step_name_applies_to_every_route_that_has_it(whatif_json, say, routes):
+    """Each answer names its step; a full name means one step; a rule set means the steps that use it."""
     for change, steps in (
         ("keep_language.keep.en=0.99", ["web/keep_language", "text/keep_language"]),
         ("keep_language.min_probability=0.2", ["web/keep_language", "text/keep_language"]),
@@ -64,14 +66,14 @@ def test_a_plain_name_is_asked_in_every_route_that_has_it(asked, say, routes):
         ("heuristics.gopher_quality.min_words=20", ["web/heuristics", "text/heuristics"]),
         ("heuristics.c4.min_sentences=3", ["web/heuristics"]),
     ):
-        assert [told["step"] for told in asked(change)] == steps
+        assert [answer["step"] for answer in whatif_json(change)] == steps
     shown = say("whatif", routes.project.recipe, "keep_language.keep.en=0.99").out
     assert 0 <= shown.find("web/keep_language keep.en: 0.5") < shown.find("text/keep_language keep.en: 0.5")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (
             "web/heuristics.gopher_quality.min_words=1",
@@ -84,17 +86,17 @@ def test_a_plain_name_is_asked_in_every_route_that_has_it(asked, say, routes):
         ),
     ],
 )
-def test_a_setting_that_others_override_says_which(routes, say, asked, change, told):
-    """An answer of nothing is no surprise then."""
-    assert told in say("whatif", routes.project.recipe, change).out
-    assert told in asked(change)[0]["exceptions"][0]
-    assert asked("text/heuristics.gopher_quality.min_stop_words=1")[0]["exceptions"] == []
-    (told,) = asked("text/heuristics.gopher_quality.max_mean_word_chars=11")[0]["exceptions"]
-    assert told.startswith("gopher_quality.max_mean_word_chars overrides the thresholds of other languages")
+def test_a_setting_with_exceptions_lists_them(routes, say, whatif_json, change, message):
+    """They explain an answer of zero documents."""
+    assert message in say("whatif", routes.project.recipe, change).out
+    assert message in whatif_json(change)[0]["exceptions"][0]
+    assert whatif_json("text/heuristics.gopher_quality.min_stop_words=1")[0]["exceptions"] == []
+    (message,) = whatif_json("text/heuristics.gopher_quality.max_mean_word_chars=11")[0]["exceptions"]
+    assert message.startswith("gopher_quality.max_mean_word_chars overrides the thresholds of other languages")
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ("text.heuristics.gopher_quality.min_words=1", "mean text/heuristics.gopher_quality.min_words?"),
         ("steps.web.heuristcs.c4.min_sentences=1", "mean web/heuristics.c4.min_sentences?"),
@@ -106,54 +108,54 @@ def test_a_setting_that_others_override_says_which(routes, say, asked, change, t
         ("signals.blocked_terms=[a]", "web/signals drops no document"),
     ],
 )
-def test_a_path_from_another_level_names_the_right_one(routes, say, change, told):
-    """Exit code 2."""
-    said = say("whatif", routes.project.recipe, change)
-    assert said.code == 2
-    assert told in said.err
+def test_a_path_at_the_wrong_level_suggests_the_right_one(routes, say, change, message):
+    """The exit code is 2."""
+    output = say("whatif", routes.project.recipe, change)
+    assert output.code == 2
+    assert message in output.err
 
 
 @pytest.mark.parametrize("command", [("plan", "RUN"), ("whatif", "RUN", "heuristics.c4.min_sentences=3")])
-def test_a_run_in_place_of_a_recipe_says_where_the_recipe_is(routes, say, command):
-    """And what comes from the store alone; a wrong name lists the right ones."""
+def test_a_run_instead_of_a_recipe_is_refused_with_advice(routes, say, command):
+    """The message says how to get the recipe and what the store alone can show; a wrong name gets a suggestion."""
     store = routes.project.store
-    said = say(*(f"{store}@routes" if word == "RUN" else word for word in command))
-    assert said.code == 2
-    assert "needs the recipe file, its inputs" in said.err
-    assert f"gristmill status {store}@routes --recipe > recipe.yaml" in said.err
-    assert f"gristmill removed {store}@routes" in said.err
+    output = say(*(f"{store}@routes" if word == "RUN" else word for word in command))
+    assert output.code == 2
+    assert "needs the recipe file, its inputs" in output.err
+    assert f"gristmill status {store}@routes --recipe > recipe.yaml" in output.err
+    assert f"gristmill removed {store}@routes" in output.err
     assert "Did you mean routes?" in say(*(f"{store}@rotes" if word == "RUN" else word for word in command)).err
 
 
 def test_the_recipe_of_a_run_is_in_its_store(routes, say):
-    """As it was, ready for a file."""
-    said = say("status", f"{routes.project.store}@routes", "--recipe")
-    assert said.out.strip() == routes.project.recipe.read_text().strip()
+    """`status --recipe` prints it unchanged."""
+    output = say("status", f"{routes.project.store}@routes", "--recipe")
+    assert output.out.strip() == routes.project.recipe.read_text().strip()
 
 
-def test_without_inputs_a_question_says_what_can_be_had(routes, say, tmp_path):
-    """The store has what was removed and why."""
+def test_without_inputs_the_message_points_to_the_store(routes, say, tmp_path):
+    """The store knows what was removed and why."""
     recipe, store = tmp_path / "recipe.yaml", routes.project.store
     shutil.copy(routes.project.recipe, recipe)
     for command in (("whatif", recipe, "heuristics.c4.min_sentences=3"), ("plan", recipe)):
-        said = say(*command, "--store", store)
-        assert said.code == 2
-        assert "matches no file" in said.err
-        assert f"gristmill removed {store}@routes" in said.err
+        output = say(*command, "--store", store)
+        assert output.code == 2
+        assert "matches no file" in output.err
+        assert f"gristmill removed {store}@routes" in output.err
 
 
 @pytest.mark.slow
-def test_no_stage_is_named_that_nobody_wrote(everything, copy_of, say, edit):
-    """Not as one to ask about, nor as one that has not judged or not run: the step or the field it stands for is."""
+def test_only_steps_of_the_recipe_are_named(everything, copy_of, say, edit):
+    """Internal stages are never suggested or listed; the step or field that they belong to is."""
     recipe = copy_of(everything).recipe
-    told = json.loads(say("whatif", recipe, "web/keep_language.keep.en=0.4", "--json").out)
-    assert told["not_judged_by"][-1] == "all/scrub"  # shards are made of what is kept
-    assert "all/line_counts" not in told["not_judged_by"]
-    for asked, named in (
+    answer = json.loads(say("whatif", recipe, "web/keep_language.keep.en=0.4", "--json").out)
+    assert answer["not_judged_by"][-1] == "all/scrub"  # shards are made of what is kept
+    assert "all/line_counts" not in answer["not_judged_by"]
+    for change, named in (
         ("tokens.x=1", "shards compares many documents"),
         ("near_candidates.bands=3", "all/near_dedup compares"),
     ):
-        refused = say("whatif", recipe, asked)
+        refused = say("whatif", recipe, change)
         assert refused.code == 2
         assert named in refused.err
         assert "all/tokens" not in refused.err
@@ -171,20 +173,20 @@ def test_no_stage_is_named_that_nobody_wrote(everything, copy_of, say, edit):
         ("file: tokenizer.json", "train: {vocab: 520, sample_bytes: {web: 1KB, text: 1KB}}"),
     ],
 )
-def test_what_comes_behind_the_steps_need_not_have_run(everything, copy_of, say, edit, old, new):
-    """Mix, shards and tokenizer decide about no document: the answer is the same before and after an edit of them."""
+def test_whatif_needs_no_run_of_shards_and_mix(everything, copy_of, say, edit, old, new):
+    """Mix, shards and tokenizer judge no document, so the answer is the same before and after a change of them."""
     recipe = copy_of(everything).recipe
-    question = ("whatif", recipe, "web/keep_language.keep.en=0.999", "--json")
-    before = say(*question).out
+    command = ("whatif", recipe, "web/keep_language.keep.en=0.999", "--json")
+    before = say(*command).out
     edit(recipe, old, new)
-    after = say(*question)
+    after = say(*command)
     assert after.code == 0, after.err
     assert after.out == before
     assert json.loads(before)["corpus"] == funnels(everything.run)["crawl"]["kept"]["rows"]
 
 
-def test_an_exception_that_the_recipe_does_not_have_is_said_to_be_built_in(project, say):
-    """Rules for code come with exceptions by language; and a rule that is off is none, as the docs say."""
+def test_a_built_in_exception_is_named_as_such(project, say):
+    """Rules for code have built-in exceptions by language; a rule that is off is shown as none, as in the docs."""
     (project.folder / "in" / "src").mkdir()
     (project.folder / "in" / "src" / "mill.py").write_text("# grinds\nprint('the mill grinds grain')\n" * 20)
     project.recipe.write_text(
@@ -194,24 +196,24 @@ def test_an_exception_that_the_recipe_does_not_have_is_said_to_be_built_in(proje
         "  - heuristics: {code: {by_language: {go: {min_chars: 10}, yaml: {min_chars: 60}}}}\n"
     )
     project.run()
-    said = say("whatif", project.recipe, "heuristics.code.min_chars=200").out
-    assert "all/heuristics code.min_chars: none -> 200" in said
-    assert "does not apply to json: a built-in exception applies. To change that: all/" in said
-    assert "does not apply to yaml, go: the recipe has another value." in said
+    output = say("whatif", project.recipe, "heuristics.code.min_chars=200").out
+    assert "all/heuristics code.min_chars: none -> 200" in output
+    assert "does not apply to json: a built-in exception applies. To change that: all/" in output
+    assert "does not apply to yaml, go: the recipe has another value." in output
     shown = say("whatif", project.recipe, "heuristics.code.notebook=false").out
     assert "code.notebook: true -> false" in shown
 
 
-def test_a_recipe_without_a_step_to_ask_about_says_so(project, say):
-    """In place of an empty list."""
+def test_a_recipe_without_an_evaluable_step_is_refused(project, say):
+    """The message says so instead of printing an empty list."""
     project.write_recipe("  - exact_dedup\n")
-    told = say("whatif", project.recipe, "exact_dedup.scope=source")
-    assert told.code == 2
-    assert told.err.rstrip().endswith("It has no step that can be evaluated.")
+    output = say("whatif", project.recipe, "exact_dedup.scope=source")
+    assert output.code == 2
+    assert output.err.rstrip().endswith("It has no step that can be evaluated.")
 
 
 def _clusters(seed, sizes):
-    """Texts of 120 words, in clusters of copies that differ in one to four words."""
+    """Return texts of 120 words in clusters of copies that differ in up to four words."""
     draw = random.Random(seed)
     words = [f"{one}{other}" for one in WORDS[:30] for other in WORDS[:30]]
     texts = []
@@ -227,19 +229,19 @@ def _clusters(seed, sizes):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("sizes", "is_exact"), [((2,) * 8, True), ((2, 3, 4, 5, 3), False)])
-def test_a_higher_threshold_of_near_dedup_is_answered(project, say, sizes, is_exact):
-    """From the pairs in the store: exactly for clusters of two, and as an upper bound otherwise."""
+def test_a_higher_near_dedup_threshold_can_be_evaluated(project, say, sizes, is_exact):
+    """The stored pairs give the exact answer for clusters of two, and an upper bound otherwise."""
     lines = [json.dumps({"text": text}) for text in _clusters(5, sizes)]
     (project.folder / "in" / "00.jsonl").write_text("\n".join(lines) + "\n")
     steps = "  - near_dedup: {{scope: global, verify_jaccard: {}}}\n"
     project.write_recipe(steps.format(0.6), pattern="in/00.jsonl")
     project.run()
-    told = {}
+    answers = {}
     for threshold in (0.6, 0.9, 0.97):
-        said = say("whatif", project.recipe, f"near_dedup.verify_jaccard={threshold}", "--json")
-        told[threshold] = json.loads(said.out)
+        output = say("whatif", project.recipe, f"near_dedup.verify_jaccard={threshold}", "--json")
+        answers[threshold] = json.loads(output.out)
     came = []
-    for threshold, answer in told.items():
+    for threshold, answer in answers.items():
         project.write_recipe(steps.format(threshold), pattern="in/00.jsonl")
         kept = funnels(project.run())["notes"]["kept"]
         assert answer["corpus_after_is"] in (("exact",) if is_exact else ("exact", "at_most"))
@@ -248,22 +250,24 @@ def test_a_higher_threshold_of_near_dedup_is_answered(project, say, sizes, is_ex
             assert (answer["corpus_after"], answer["corpus_after_bytes"]) == (kept["rows"], kept["text_bytes"])
         came.append(answer["come"]["documents"])
     assert 0 == came[0] < came[1] <= came[2]
-    assert any(answer["corpus_after_is"] == "at_most" for answer in told.values()) != is_exact
+    assert any(answer["corpus_after_is"] == "at_most" for answer in answers.values()) != is_exact
 
 
 @pytest.mark.parametrize(
     "change", ["near_dedup.verify_jaccard=0.5", "near_dedup.ngram=3", "near_dedup.keep.by=[length]"]
 )
-def test_what_near_dedup_cannot_answer_says_why_and_what_to_run(routes, say, change):
-    """A lower threshold and other shingles find pairs that no store holds."""
-    said = say("whatif", routes.project.recipe, change)
-    assert said.code == 2
-    assert "For web/near_dedup, only a higher verify_jaccard can be evaluated. The store only has the pairs" in said.err
-    assert "recipe.yaml --sample 10%" in said.err
+def test_an_unanswerable_near_dedup_change_says_what_to_run(routes, say, change):
+    """A lower threshold or other shingles find pairs that the store does not have."""
+    output = say("whatif", routes.project.recipe, change)
+    assert output.code == 2
+    assert (
+        "For web/near_dedup, only a higher verify_jaccard can be evaluated. The store only has the pairs" in output.err
+    )
+    assert "recipe.yaml --sample 10%" in output.err
 
 
-def test_an_answer_is_a_bound_where_a_later_step_may_keep_another_copy(project, say):
-    """Each text is there three times with other spaces; where the kept one goes, exact_dedup keeps the next."""
+def test_an_answer_is_a_bound_when_a_later_step_may_keep_another_copy(project, say):
+    """Each text occurs three times with different spaces; when the kept one is removed, exact_dedup keeps the next."""
     texts = [f"the{gap}mill{gap}number{gap}{number} grinds" for number in range(3) for gap in (" ", "  ", "   ")]
     (project.folder / "in" / "00.jsonl").write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     steps = "  - signals\n  - heuristics: {{rules: [], own: ['signals.chars > {} -> too_long']}}\n  - exact_dedup\n"
@@ -271,27 +275,27 @@ def test_an_answer_is_a_bound_where_a_later_step_may_keep_another_copy(project, 
     first = funnels(project.run())["notes"]["kept"]
     kept_chars = 0 if not first["rows"] else first["text_bytes"] // first["rows"]
     change = f"heuristics.own=['signals.chars == {kept_chars} -> too_long']"
-    told = json.loads(say("whatif", project.recipe, change, "--json").out)
+    answer = json.loads(say("whatif", project.recipe, change, "--json").out)
     shown = say("whatif", project.recipe, change).out
     project.recipe.write_text(project.recipe.read_text().replace("> 99", f"== {kept_chars}"))
     after = funnels(project.run())["notes"]["kept"]["rows"]
-    assert (first["rows"], told["go"]["documents"], told["corpus_after"], after) == (3, 3, 0, 3)
-    assert (told["corpus_after_is"], told["copies_may_return_by"]) == ("at_least", ["all/exact_dedup"])
+    assert (first["rows"], answer["go"]["documents"], answer["corpus_after"], after) == (3, 3, 0, 3)
+    assert (answer["corpus_after_is"], answer["copies_may_return_by"]) == ("at_least", ["all/exact_dedup"])
     assert "corpus after, at least" in shown
     assert "Removed documents may have copies that all/exact_dedup dropped or cut; those would then be kept." in shown
 
 
 @pytest.mark.slow
-def test_another_mixture_is_answered_as_the_step_would_mix_it(everything, copy_of, say, edit):
-    """The manifest of a run with that change, and no shards are made; a wrong domain is told."""
+def test_a_changed_mixture_equals_a_run_with_that_change(everything, copy_of, say, edit):
+    """The answer equals the manifest of such a run, without writing shards; an unknown domain is refused."""
     project = copy_of(everything)
     recipe = project.recipe
-    told = json.loads(say("whatif", recipe, "mix.domains={web: 0.8, text: 0.2}", "mix.tokens=3k", "--json").out)
+    answer = json.loads(say("whatif", recipe, "mix.domains={web: 0.8, text: 0.2}", "mix.tokens=3k", "--json").out)
     shown = say("whatif", recipe, "mix.tokens=3k").out
     wrong = say("whatif", recipe, "mix.domains={wbe: 1}")
     edit(recipe, "mix: {tokens: 4k, domains: {web: 0.5, text: 0.5}", "mix: {tokens: 3k, domains: {web: 0.8, text: 0.2}")
     after = read_model(project.run(), "mix")
-    assert told["then"] == tally(after) != told["now"]
+    assert answer["then"] == tally(after) != answer["now"]
     assert "mix tokens: 4000 -> 3k" in shown
     assert shown.count("phase, domain, group") == 2
     assert wrong.code == 2
@@ -299,7 +303,7 @@ def test_another_mixture_is_answered_as_the_step_would_mix_it(everything, copy_o
 
 
 @pytest.mark.slow
-def test_a_step_with_a_model_is_asked_with_its_model(everything, say):
-    """decontaminate judges with the index of the suite, which the answer needs as a run does."""
-    said = say("whatif", everything.project.recipe, "decontaminate.action=cut", "--json")
-    assert said.code == 0, said.err
+def test_a_step_with_a_model_is_evaluated_with_its_model(everything, say):
+    """decontaminate needs the index of the suite, as in a run."""
+    output = say("whatif", everything.project.recipe, "decontaminate.action=cut", "--json")
+    assert output.code == 0, output.err

@@ -1,4 +1,4 @@
-"""Of a document on a list of digests nobody is shown anything but that there is one."""
+"""A document on a digest list is withheld: commands only show that it exists."""
 
 import hashlib
 import json
@@ -27,10 +27,10 @@ steps:
 
 @pytest.fixture(scope="module")
 def hidden(tmp_path_factory):
-    """A project with three documents that are withheld: by its text, by its address, and one that was dropped before
-    as a copy of the first.
+    """A project with three withheld documents: one by its text, one by its URL, and one that was dropped before as a
+    copy of the first.
     """
-    made = Project(tmp_path_factory.mktemp("hidden"))
+    project = Project(tmp_path_factory.mktemp("hidden"))
     lines = [
         {"id": "unspeakable-1", "url": "https://a.example/1", "title": "Forbidden granary", "text": FIRST},
         {"id": "unspeakable-2", "url": "https://a.example/2", "title": "Forbidden granary", "text": FIRST},
@@ -40,17 +40,17 @@ def hidden(tmp_path_factory):
             for n in range(5)
         ),
     ]
-    (made.folder / "in.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    (project.folder / "in.jsonl").write_text("\n".join(map(json.dumps, lines)))
     digests = [hashlib.sha256(FIRST.encode()).hexdigest(), hashlib.sha1(URL.encode()).hexdigest()]
-    (made.folder / "hashes.txt").write_text("\n".join(digests))
-    made.recipe.write_text(RECIPE)
-    run = made.run()
-    return SimpleNamespace(project=made, run=run)
+    (project.folder / "hashes.txt").write_text("\n".join(digests))
+    project.recipe.write_text(RECIPE)
+    run = project.run()
+    return SimpleNamespace(project=project, run=run)
 
 
-def check(*said: str) -> None:
-    for one in ("unspeakable", "granary", "Forbidden", "never-shown", "hidden.example", "a.example", "harmless"):
-        assert not any(one in text for text in said), one
+def check(*texts: str) -> None:
+    for word in ("unspeakable", "granary", "Forbidden", "never-shown", "hidden.example", "a.example", "harmless"):
+        assert not any(word in text for text in texts), word
 
 
 COMMANDS = [
@@ -74,8 +74,8 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_no_command_shows_it(hidden, say, words):
-    """Whatever step it is looked at after, and whoever dropped it first."""
+def test_no_command_shows_a_withheld_document(hidden, say, words):
+    """This holds after every step, whichever step dropped it first."""
     command, *more = words
     result = say(command, hidden.project.recipe, *more)
     check(result.out, result.err)
@@ -84,19 +84,21 @@ def test_no_command_shows_it(hidden, say, words):
         assert result.out.count("withheld (hashes)") == 3
 
 
-def test_inspect_tells_that_it_is_withheld(hidden, say):
-    """Id, source, verdict and the name of the list are told; searching in it finds nothing."""
-    found = [json.loads(line) for line in say("inspect", hidden.project.recipe, "--dropped", "--json").out.splitlines()]
-    assert {one["verdict"]["reason"] for one in found} == {"listed_hash", "near_duplicate"}
-    assert {one["verdict"]["detail"] for one in found} == {"text and origin are withheld (hashes)"}
-    assert all(one["source"] == "notes" and len(one["doc_id"]) == 32 for one in found)
+def test_inspect_says_that_a_document_is_withheld(hidden, say):
+    """It shows id, source, verdict and the name of the list; searches do not match its text or URL."""
+    entries = [
+        json.loads(line) for line in say("inspect", hidden.project.recipe, "--dropped", "--json").out.splitlines()
+    ]
+    assert {entry["verdict"]["reason"] for entry in entries} == {"listed_hash", "near_duplicate"}
+    assert {entry["verdict"]["detail"] for entry in entries} == {"text and origin are withheld (hashes)"}
+    assert all(entry["source"] == "notes" and len(entry["doc_id"]) == 32 for entry in entries)
     for search in (("--grep", "granary"), ("--url", "hidden.example")):
         result = say("inspect", hidden.project.recipe, *search)
         assert (result.out, result.err) == ("", "No matching documents.\n")
 
 
-def test_lineage_and_takedowns_withhold_it(hidden, say):
-    """By its id, by its address, and for a request that names the whole domain."""
+def test_lineage_and_takedown_show_nothing_of_a_withheld_document(hidden, say):
+    """This holds for queries by id and for a request that names the whole domain."""
     found = say("inspect", hidden.project.recipe, "--reason", "listed_hash", "--json").out.splitlines()
     for line in found:
         for options in ((), ("--json",), ("--prove", "--json")):
@@ -111,8 +113,8 @@ def test_lineage_and_takedowns_withhold_it(hidden, say):
         assert json.loads(found[0])["doc_id"] in result.out
 
 
-def test_python_gets_no_more(hidden):
-    """Batches of dropped documents have nulls in place of what is withheld."""
+def test_the_python_api_withholds_it_too(hidden):
+    """Batches of dropped documents have nulls for withheld values."""
     corpus = gristmill.open(str(hidden.project.recipe))
     for columns in (None, ["doc_id", "reason", "meta", "ingest.text", "ingest.locator", "near_dedup.detail"]):
         for kept in (False, None):
@@ -134,26 +136,26 @@ UNSEEN = [
 
 
 @pytest.fixture(scope="module", params=["the list has grown", "the step has not run"])
-def unseen(hidden, tmp_path_factory, request):
-    """The project where the step that looks documents up has no layer of what its list is now."""
-    made = Project(tmp_path_factory.mktemp("unseen"))
+def unchecked(hidden, tmp_path_factory, request):
+    """A project whose safety step has not run with the current list."""
+    project = Project(tmp_path_factory.mktemp("unseen"))
     for name in ("in.jsonl", "hashes.txt"):
-        (made.folder / name).write_bytes((hidden.project.folder / name).read_bytes())
-    made.recipe.write_text(RECIPE)
+        (project.folder / name).write_bytes((hidden.project.folder / name).read_bytes())
+    project.recipe.write_text(RECIPE)
     if request.param == "the list has grown":
-        (made.folder / "hashes.txt").write_text("")
-        made.run()
-        (made.folder / "hashes.txt").write_bytes((hidden.project.folder / "hashes.txt").read_bytes())
+        (project.folder / "hashes.txt").write_text("")
+        project.run()
+        (project.folder / "hashes.txt").write_bytes((hidden.project.folder / "hashes.txt").read_bytes())
     else:
-        made.run(until="near_dedup")
-    return made
+        project.run(until="near_dedup")
+    return project
 
 
 @pytest.mark.parametrize("words", UNSEEN, ids=" ".join)
-def test_what_was_not_looked_up_yet_is_not_shown(unseen, say, words):
-    """Nobody knows which documents are on the list, so nothing of any is shown, and it is said how to go on."""
+def test_documents_not_checked_yet_are_not_shown(unchecked, say, words):
+    """It is not known yet which documents are on the list, so none is shown, and the message has the next command."""
     command, *more = words
-    result = say(command, unseen.recipe, *more)
+    result = say(command, unchecked.recipe, *more)
     check(result.out, result.err)
     assert result.code == 0
     assert "grinds" not in result.out
@@ -163,11 +165,11 @@ def test_what_was_not_looked_up_yet_is_not_shown(unseen, say, words):
         assert result.out.count("safety_hashes has not run with the current recipe)") == 8
 
 
-def test_a_safety_step_without_a_list_withholds_nothing(hidden, say, tmp_path):
-    """Also before it has run."""
-    made = Project(tmp_path)
-    (made.folder / "in.jsonl").write_bytes((hidden.project.folder / "in.jsonl").read_bytes())
-    (made.folder / "domains.txt").write_text("gore.example\n")
-    made.recipe.write_text(RECIPE.replace("hashes: hashes.txt", "domains: domains.txt"))
-    made.run(until="near_dedup")
-    assert SECRET in say("inspect", made.recipe, "--full").out
+def test_a_safety_step_without_a_digest_list_withholds_nothing(hidden, say, tmp_path):
+    """This holds before it has run, too."""
+    project = Project(tmp_path)
+    (project.folder / "in.jsonl").write_bytes((hidden.project.folder / "in.jsonl").read_bytes())
+    (project.folder / "domains.txt").write_text("gore.example\n")
+    project.recipe.write_text(RECIPE.replace("hashes: hashes.txt", "domains: domains.txt"))
+    project.run(until="near_dedup")
+    assert SECRET in say("inspect", project.recipe, "--full").out
