@@ -108,7 +108,7 @@ def test_a_name_or_a_pin_keeps_a_version(three, say):
     first, second, third = three.hashes
     assert say("versions", "tag", three.uri, first, "good").code == 0
     again = say("versions", "tag", three.uri, first, "good")
-    assert (again.code, f"good names {first} already" in again.out) == (0, True)
+    assert (again.code, f"good is already a name of {first}" in again.out) == (0, True)
     assert say("versions", "pin", f"{three.uri}@{second}").code == 0
     states = {version["version"]: version["state"] for version in list_json(say, three.uri)}
     assert states == {first: "kept: named", second: "kept: pinned", third: "kept: the newest run"}
