@@ -385,6 +385,7 @@ class Metered:
         return METER
 
     def __exit__(self, *_: object) -> None:
+        METER.unbound()  # whoever counts next begins without the limit of this one
         sys.setrecursionlimit(self._depth)
         sys.meta_path.remove(self._finder)
         self._swap()

@@ -17,8 +17,10 @@ from gristmill.proxy.train import load_weights
 Array = np.ndarray[Any, Any]
 Weights = dict[str, Array]
 
-BATCH = {"cuda": 8192, "cpu": 1024}
-"""Tokens that are scored at once. On a CPU, the scores of more would not stay in its cache."""
+BATCH = 1024
+"""Tokens that a CPU scores at once: the scores of more would not stay in its cache."""
+GPU_BATCH, GPU_SCORES = 65_536, 2**30
+"""The most tokens that a GPU scores at once, and the most scores: one for each token and word of the vocabulary."""
 
 
 def score(snapshots: list[Weights], size: str, vocab: int, items: Items, device: str) -> tuple[Array, Array]:
@@ -39,11 +41,12 @@ def _score(model: Any, items: Items, device: str) -> tuple[Array, Array]:
     lengths = np.diff(items.starts)
     bits, is_greedy = np.zeros(len(lengths)), np.zeros(len(lengths), bool)
     order = np.argsort(lengths, kind="stable")
+    batch = min(GPU_BATCH, GPU_SCORES // model.embedding.num_embeddings) if device == "cuda" else BATCH
     at = 0
     while at < len(order):
         # As many sequences as fit: they are padded to the longest, and sorted by length.
         count = 1
-        while at + count < len(order) and (count + 1) * lengths[order[at + count]] <= BATCH[device]:
+        while at + count < len(order) and (count + 1) * lengths[order[at + count]] <= batch:
             count += 1
         chosen = order[at : at + count]
         at += count

@@ -66,7 +66,8 @@ def _train(pool: Pool, config: Training, checkpoint: Path | None) -> tuple[list[
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         losses.append(loss.detach())
-        snapshots += [weights_of(model, config.device)] * keep_at.count(step + 1)
+        if step + 1 in keep_at:
+            snapshots += [weights_of(model, config.device)] * keep_at.count(step + 1)
         if checkpoint and (step + 1) % CHECKPOINT_STEPS == 0:
             losses = [float(each) for each in losses]
             _save(checkpoint, step + 1, losses, snapshots, model, optimizer)

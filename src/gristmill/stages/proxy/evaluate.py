@@ -39,7 +39,7 @@ def make(config: Config, path: Path, *, models: Mapping[str, Path]) -> dict[str,
 
 
 STAGE = Asset(
-    version=2,
+    version=3,
     config=Config,
     libraries=("torch",),
     uses=("pool", "items", "train"),
