@@ -1,28 +1,30 @@
 """Canaries: a fixed sample of documents for every step and decision, with the text before and after the step.
 
-A step has the decision `kept`, and each reason for which it drops documents. The sample of a decision has the documents
-with the smallest hashes of their ids, so it has the same documents in every version that makes the same decisions. To
-compare two versions, the sample of the older one is followed: its documents are looked up in the newer one by id,
-whatever happens to them there. Decisions that only the newer version makes have the newer version's sample.
+The decisions of a step are `kept` and each reason for which it drops documents. The sample of a decision has the
+documents with the smallest hashes of their ids. To compare two versions, the sample of the older one is followed: its
+documents are looked up in the newer one by id, whatever happens to them there. Decisions that only the newer version
+makes have the newer version's sample.
 
-Sampling reads ids and final verdicts; texts are read only for the sampled documents. Nothing is stored. The content of
+Sampling reads ids and final verdicts; texts are read for the sampled documents only. Nothing is stored. The content of
 a document that is withheld (`withheld.py`) or taken down in either version is not shown.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import nsmallest
+from typing import Any
 
 import numpy as np
 
-from gristmill.engine.plan.facts import NodeFacts
+from gristmill.counted import value_text
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.errors import UserError
 from gristmill.hints import option
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.query.documents.layers import DocumentLayers
 from gristmill.query.documents.lookup import find as find_documents
+from gristmill.query.documents.word_changes import SAME, WordChange, word_changes
 from gristmill.query.lineage.evidence import COLUMN as EVIDENCE
 from gristmill.query.lineage.lineage import scores_of, walk
 from gristmill.query.opening import check_finished
@@ -30,10 +32,8 @@ from gristmill.query.takedown import withheld
 from gristmill.query.versions.diff import KEPT as NOT_DROPPED
 from gristmill.query.versions.diff import Causes
 from gristmill.recipe.checks.mistakes import suggest
-from gristmill.recipe.sections.shards import GROUPS, TOKENS
 from gristmill.recipe.sections.takedowns import TAKEDOWN
-from gristmill.recipe.sections.tokenizer import TEXT
-from gristmill.stages import COPIES, CORPUS, INDEX, INGEST, NO_DOCUMENT, STEPS
+from gristmill.stages import CORPUS, INGEST, NO_DOCUMENT, STEPS
 from gristmill.stages.buffers import one_chunk
 from gristmill.stages.shared.keep_order import fixed_bytes
 from gristmill.store.parquet import PartReader
@@ -41,12 +41,10 @@ from gristmill.store.parquet import PartReader
 NUMBER = 5
 """Documents of each decision of a step."""
 MOST_CHARACTERS = 20_000
-"""Characters of a text that are kept in memory and shown; changes after them are noticed, but not shown."""
+"""Characters of a text that are kept in memory and shown; a change after them is noticed, but not shown."""
+OPENING_CHARACTERS = 240
+"""Characters shown of a text without a difference."""
 KEPT = "kept"
-_LATER = (CORPUS, INDEX, COPIES, TOKENS, GROUPS, TEXT)
-"""Layers that decide nothing about a document and do not change its text."""
-_NOT_SHOWN = (EVIDENCE, "locator")
-"""Columns of a step that are neither scores nor short."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +57,7 @@ class TextOpening:
     digest: str
     """A hash of the whole text."""
     is_markup: bool
-    """Whether this is the markup of a page before extraction."""
+    """Whether this is a page before extraction."""
 
 
 @dataclass(frozen=True)
@@ -67,13 +65,11 @@ class StepOutcome:
     """What a step did with a document in one version."""
 
     verdict: str
-    """`kept`, the reason of the step, or why the step did not see the document."""
+    """`kept`, the reason of the step, or why the document did not reach the step."""
     reached: bool = False
-    """Whether the document reached the step."""
     detail: str | None = None
     scores: Mapping[str, Any] = field(default_factory=dict)
     before: TextOpening | None = None
-    """The text before the step; the markup before extraction."""
     after: TextOpening | None = None
     """The text that the step wrote; None if it writes no text."""
 
@@ -87,202 +83,162 @@ class Canary:
     """The decision that it was sampled for."""
     doc_id: str
     source: str
-    url: str | None
-    locator: str
+    origin: str
+    """The URL, or else the position in the input."""
     now: StepOutcome
     old: StepOutcome | None = None
-    """The outcome in the version that this one is compared with."""
-    withheld: str | None = None
-    """Why only id, source and verdicts are shown."""
+    """The outcome in the other version, if versions are compared."""
     changes: tuple[str, ...] = ()
     """What differs between the versions: `verdict`, `text`, `scores`."""
     inherited: bool = False
-    """Whether the changes are due to an earlier step: the document reaches the step with another text, or not at all.
+    """Whether an earlier step is the cause: the document reaches this one with another text, or not in both versions.
     """
 
+    @property
+    def title(self) -> str:
+        """The group that it is shown in."""
+        state = "unchanged" if not self.changes else "changed by an earlier step" if self.inherited else "changed"
+        return f"{self.step}: {self.decision if self.old is None else state}"
 
-class _Drawn(NamedTuple):
-    """A document that was drawn."""
+    @property
+    def verdict(self) -> str:
+        """The verdict and its detail; `old -> new` if the versions differ."""
+        old = f"{self.old.verdict} -> " if self.old is not None and "verdict" in self.changes else ""
+        return f"{old}{self.now.verdict}{f': {self.now.detail}' if self.now.detail else ''}"
 
-    rank: int
-    doc_id: bytes
-    document: DocumentPart
-    row: int
+    @property
+    def scores(self) -> list[str]:
+        """The scores, or those that differ between the versions, each with its name."""
+        if self.old is None:
+            return [f"{name} {value_text(value)}" for name, value in self.now.scores.items()]
+        sides = (self.old.scores, self.now.scores) if self.old.reached and self.now.reached else ({}, {})
+        shown = (
+            (name, *(value_text(side.get(name)) for side in sides)) for name in dict.fromkeys((*sides[0], *sides[1]))
+        )
+        return [f"{name} {old} -> {now}" for name, old, now in shown if old != now]
+
+    @property
+    def words(self) -> list[WordChange]:
+        """The words that differ before and after the step, or between versions; else the opening of the text."""
+        sides = (self.now.before, self.now.after) if self.old is None else (self.old.after, self.now.after)
+        before, after = (None if side is None or side.is_markup else side for side in sides)
+        if before is not None and after is not None and before != after:
+            return word_changes(before.text, after.text)
+        shown = None if self.old is not None else after or before
+        return [] if shown is None else [WordChange(SAME, f"{shown.text[:OPENING_CHARACTERS]} …")]
 
 
-class _DocumentFacts(NamedTuple):
-    """What one version says about a document."""
-
-    source: str
-    url: str | None
-    locator: str
-    withheld: str | None
-    outcomes: Mapping[str, StepOutcome]
-
-
-_Samples = Mapping[tuple[str, str], Sequence[_Drawn]]
+_Drawn = tuple[int, bytes, DocumentPart, int]
+"""The rank and id of a document, its part and row."""
+_Samples = dict[tuple[str, str], list[_Drawn]]
 """By step and decision."""
-_NO_STEP, _ABSENT = StepOutcome("no such step"), StepOutcome("not in this version")
+_Facts = tuple[str, str, str | None, Mapping[str, StepOutcome]]
+"""Source, origin, why it is withheld, and outcomes by step."""
 
 
 def find(
     view: CorpusView, against: CorpusView | None = None, *, step: str | None = None, number: int = NUMBER
 ) -> list[Canary]:
-    """The canaries of a corpus, in the order of the steps. With another version, the changed ones come first. `step` is
-    the id or the name of a step.
+    """The canaries of a corpus, in the order of its steps. With another version, the changed ones come first: those
+    that the step itself changed, then those that an earlier step changed. `step` is the id or the name of a step.
     """
-    views = [one for one in (view, against) if one is not None]
-    for one in views:
-        check_finished(one, "canaries")
+    views = [view] if against is None else [view, against]
     samples = [_draw(one, number) for one in views]
-    followed = {**samples[0], **samples[-1]}
-    names = dict.fromkeys(name for key, _ in followed for name in (key, key.rpartition("/")[2]))
+    followed = samples[0] | samples[-1]
+    names = {name: step_id for step_id, _ in followed for name in (step_id, step_id.rpartition("/")[2])}
     if step is not None and step not in names:
         raise UserError(f"{option('step', step)}: {view.label} has no such step. {suggest(step, names, 'Steps')}")
-    order = {name: at for one in reversed(views) for at, name in enumerate(one.nodes)}
-    chosen = {
-        key: followed[key]
-        for key in sorted(followed, key=lambda key: (order[key[0]], key[1] != KEPT, key[1]))
-        if step in (None, key[0], key[0].rpartition("/")[2])
-    }
     wanted: dict[bytes, set[str]] = {}
-    for (name, _), drawn in chosen.items():
-        for document in drawn:
-            wanted.setdefault(document.doc_id, set()).add(name)
-    known = [_look(one, wanted, some.values()) for one, some in zip(views, samples, strict=True)]
+    for (name, _), drawn in followed.items():
+        for _, doc_id, *_ in drawn if step in (None, name, name.rpartition("/")[2]) else ():
+            wanted.setdefault(doc_id, set()).add(name)
+    facts = [_look(one, wanted, drawn) for one, drawn in zip(views, samples, strict=True)]
+    order = {name: at for one in reversed(views) for at, name in enumerate(one.nodes)}
     found = [
-        _canary(name, decision, document.doc_id, [facts.get(document.doc_id) for facts in known])
-        for (name, decision), drawn in chosen.items()
-        for document in drawn
+        _canary(*key, doc_id, [some.get(doc_id) for some in facts])
+        for key, drawn in sorted(followed.items(), key=lambda item: (order[item[0][0]], item[0][1] != KEPT, item[0]))
+        for _, doc_id, *_ in drawn
+        if key[0] in wanted.get(doc_id, ())
     ]
-    return sorted(found, key=_urgency)
-
-
-def _urgency(one: Canary) -> tuple[bool, ...]:
-    """Changes first; among them those of the step itself, and other verdicts before other texts and scores."""
-    is_changed = bool(one.changes)
-    return not is_changed, is_changed and one.inherited, is_changed and "verdict" not in one.changes
-
-
-def shown_change(one: Canary) -> tuple[TextOpening | None, TextOpening | None]:
-    """The two texts to compare: those after the step in both versions, if they differ; or those before and after the
-    step. A side is None if there is no such text, or only markup.
-    """
-    if one.old is not None:
-        sides = (one.old.after, one.now.after) if "text" in one.changes else (None, None)
-    else:
-        sides = (one.now.before, one.now.after)
-    before, after = (None if side is None or side.is_markup else side for side in sides)
-    return before, after
+    return sorted(found, key=lambda one: (not one.changes, one.inherited) if one.changes else (True, False))
 
 
 def _draw(view: CorpusView, number: int) -> _Samples:
     """The documents with the smallest hashes for each decision of each step.
 
-    Every document has one final verdict, and each step before that one kept it. So the sample of the final verdicts,
-    for each source, has the samples of all decisions.
+    A document has one final verdict, and every step before that one kept it. So the samples of the final verdicts, by
+    source, contain the samples of all decisions.
     """
-    causes = Causes()
-    final: dict[tuple[str, int], list[_Drawn]] = {}
-    for source in view.chains:
-        for document in view.documents.get(source, ()):
-            ids = one_chunk(PartReader(view.store, document.part).read(["doc_id"])["doc_id"])
-            keys: Any = fixed_bytes(ids)[:, :8].copy().view("<u8").reshape(-1)
-            ranks: Any = mix.py_func(keys)
-            codes = causes.of(view, document)
-            for code in np.unique(codes).tolist():
-                rows = np.flatnonzero(codes == code)
-                first = rows[np.argsort(ranks[rows], kind="stable")[:number]].tolist()
-                drawn = [_Drawn(int(ranks[row]), ids[row].as_py(), document, row) for row in first]
-                final[source, code] = _smallest([*final.get((source, code), ()), *drawn], number)
-    samples: dict[tuple[str, str], list[_Drawn]] = {}
+    check_finished(view, "canaries")
+    causes, final, samples = Causes(), dict[tuple[str, int], list[_Drawn]](), _Samples()
+    for document in (one for source in view.chains for one in view.documents.get(source, ())):
+        ids = one_chunk(PartReader(view.store, document.part).read(["doc_id"])["doc_id"])
+        keys: Any = fixed_bytes(ids)[:, :8].copy().view("<u8").reshape(-1)
+        ranks: Any = mix.py_func(keys)
+        codes = causes.of(view, document)
+        for code in np.unique(codes).tolist():
+            rows = np.flatnonzero(codes == code)
+            first = rows[np.argsort(ranks[rows], kind="stable")[:number]].tolist()
+            drawn = [(int(ranks[row]), ids[row].as_py(), document, row) for row in first]
+            _keep(final, (document.source, code), drawn, number)
     for (source, code), drawn in final.items():
         by, reason = causes.known[code]
-        if reason in NO_DOCUMENT:
-            continue
-        for step in _steps_of(view, source):
-            is_last = code != NOT_DROPPED and by in (step, step.rpartition("/")[2])
-            key = (step, reason if is_last else KEPT)
-            samples[key] = _smallest([*samples.get(key, ()), *drawn], number)
+        for step in (f"{source}/{INGEST}", *view.chains[source]) if reason not in NO_DOCUMENT else ():
+            is_last = code != NOT_DROPPED and by in (step, step.removeprefix(f"{source}/"))
+            if is_last or _decides(view, step):
+                _keep(samples, (step, reason if is_last else KEPT), drawn, number)
             if is_last:
                 break
-    dropping = {step for step, decision in samples if decision != KEPT}
-    return {key: drawn for key, drawn in samples.items() if key[0] in dropping or _is_written(view.nodes[key[0]])}
+    return samples
 
 
-def _smallest(drawn: Iterable[_Drawn], number: int) -> list[_Drawn]:
-    return sorted(drawn, key=lambda one: (one.rank, one.doc_id))[:number]
+def _keep(samples: dict[Any, list[_Drawn]], key: tuple[str, Any], drawn: Sequence[_Drawn], number: int) -> None:
+    """Add documents to a sample, and keep those with the smallest hashes."""
+    samples[key] = nsmallest(number, [*samples.get(key, ()), *drawn], key=lambda one: one[:2])
 
 
-def changed_scores(old: StepOutcome, now: StepOutcome) -> Iterator[tuple[str, Any, Any]]:
-    """Name, old and new value of the scores that differ, if the document reached the step in both versions."""
-    for name in dict.fromkeys([*old.scores, *now.scores]) if old.reached and now.reached else ():
-        values = old.scores.get(name), now.scores.get(name)
-        if repr(values[0]) != repr(values[1]):  # as text, because NaN differs from itself
-            yield name, *values
+def _decides(view: CorpusView, step: str) -> bool:
+    """Whether users write this step in recipes; others prepare steps and decide nothing."""
+    node = view.nodes[step]
+    return node.name in (*STEPS, INGEST, TAKEDOWN) or (node.has_layers and "code" in node.identity)
 
 
-def _steps_of(view: CorpusView, source: str) -> list[str]:
-    """The reader of a source and its steps that have a layer, in order."""
-    layers = (step for step in view.chains[source] if view.nodes[step].has_layers)
-    return [f"{source}/{INGEST}", *(step for step in layers if view.nodes[step].name not in _LATER)]
-
-
-def _is_written(node: NodeFacts) -> bool:
-    """Whether users write this step in recipes; others prepare a step and decide nothing."""
-    return node.name in (*STEPS, INGEST, TAKEDOWN) or "code" in node.identity
-
-
-def _look(
-    view: CorpusView, wanted: Mapping[bytes, set[str]], samples: Iterable[Sequence[_Drawn]]
-) -> dict[bytes, _DocumentFacts]:
-    """What a version says about documents, at their steps. Drawn documents are known; others are looked up."""
-    places = {one.doc_id: (one.document, one.row) for drawn in samples for one in drawn if one.doc_id in wanted}
-    others = [doc_id.hex() for doc_id in wanted if doc_id not in places]
-    places |= {one.doc_id: (one.document, one.row) for one in (find_documents(view, doc_id=others) if others else ())}
-    found: dict[bytes, _DocumentFacts] = {}
+def _look(view: CorpusView, wanted: Mapping[bytes, set[str]], samples: _Samples) -> dict[bytes, _Facts]:
+    """What a version says about documents at their steps. Drawn documents are known; others are looked up."""
+    places = {doc_id: (part, row) for drawn in samples.values() for _, doc_id, part, row in drawn if doc_id in wanted}
+    if others := [doc_id.hex() for doc_id in wanted if doc_id not in places]:
+        places |= {one.doc_id: (one.document, one.row) for one in find_documents(view, doc_id=others)}
+    found: dict[bytes, _Facts] = {}
     layers: DocumentLayers | None = None
-    order = {document: at for some in view.documents.values() for at, document in enumerate(some)}
-    for doc_id, (document, row) in sorted(
-        places.items(), key=lambda item: (item[1][0].source, order[item[1][0]], item[1][1])
-    ):
+    for doc_id, (document, row) in sorted(places.items(), key=lambda item: (item[1][0].part.hash, item[1][1])):
         if layers is None or layers.document is not document:
             layers = DocumentLayers(view, document)
-        found[doc_id] = _facts(view, layers, row, wanted[doc_id])
+        last = layers.value(f"{document.source}/{CORPUS}", "step", row) or ""
+        hidden = withheld.list_of(view, document, row) or (TAKEDOWN if last.endswith(f"/{TAKEDOWN}") else None)
+        origin = layers.value(INGEST, "url", row) or layers.value(INGEST, "locator", row)
+        found[doc_id] = (document.source, origin, hidden, dict(_outcomes(view, layers, row, wanted[doc_id])))
     return found
-
-
-def _facts(view: CorpusView, layers: DocumentLayers, row: int, steps: set[str]) -> _DocumentFacts:
-    source = layers.document.source
-    last = layers.value(f"{source}/{CORPUS}", "step", row) or ""
-    hidden = withheld.list_of(view, layers.document, row)
-    if hidden is None and last.rpartition("/")[2] == TAKEDOWN:
-        hidden = TAKEDOWN
-    url, locator = (layers.value(INGEST, name, row) for name in ("url", "locator"))
-    return _DocumentFacts(source, url, locator, hidden, dict(_outcomes(view, layers, row, steps)))
 
 
 def _outcomes(view: CorpusView, layers: DocumentLayers, row: int, steps: set[str]) -> Iterator[tuple[str, StepOutcome]]:
     """What each of these steps did with a row."""
     reader = f"{layers.document.source}/{INGEST}"
-    left, is_markup = set(steps), False
+    route = {reader, *view.chains[layers.document.source]}
+    is_markup, why = False, "did not reach the step"
     for layer, read, before, after in walk(layers, row):
         step = reader if layer == INGEST else layer
         was_markup, is_markup = is_markup, read.get("text") is None and (is_markup or layer == INGEST)
-        if step in left:
-            left.discard(step)
-            scores = {name: value for name, value in scores_of(layer, read).items() if name not in _NOT_SHOWN}
-            verdict = read["drop"] or KEPT
-            texts = (_opening(before, was_markup), _opening(after, is_markup))
-            yield step, StepOutcome(verdict, True, read["detail"], scores, *texts)
-        if read["drop"] is not None:
-            on_route = {reader, *view.chains[layers.document.source]}
-            earlier = StepOutcome(f"dropped earlier: {read['drop']} by {step}")
-            yield from ((one, earlier if one in on_route else _NO_STEP) for one in left)
-            return
-        if not left:
-            return
-    yield from ((one, _NO_STEP) for one in left)
+        if step in steps:
+            scores = {
+                name: value for name, value in scores_of(layer, read).items() if name not in (EVIDENCE, "locator")
+            }
+            texts = _opening(before, was_markup), _opening(after, is_markup)
+            yield step, StepOutcome(read["drop"] or KEPT, True, read["detail"], scores, *texts)
+        route.discard(step)
+        why = f"dropped earlier: {read['drop']} by {step}"
+        if steps.isdisjoint(route):
+            break
+    yield from ((step, StepOutcome(why)) for step in steps & route)
 
 
 def _opening(text: str | None, is_markup: bool) -> TextOpening | None:
@@ -292,38 +248,21 @@ def _opening(text: str | None, is_markup: bool) -> TextOpening | None:
     return TextOpening(text[:MOST_CHARACTERS], len(text), digest, is_markup)
 
 
-def _canary(step: str, decision: str, doc_id: bytes, sides: Sequence[_DocumentFacts | None]) -> Canary:
-    """A canary from what the versions say about its document; the first is the one that is shown."""
-    facts = next(one for one in sides if one is not None)
-    outcomes = [_ABSENT if one is None else one.outcomes[step] for one in sides]
-    hidden = next((one.withheld for one in sides if one is not None and one.withheld is not None), None)
-    changes: tuple[str, ...] = ()
-    inherited = False
-    if len(sides) == 2:
-        now, old = outcomes
-        differs = {
-            "verdict": now.verdict != old.verdict,
-            "text": now.reached and old.reached and _digest(now.after) != _digest(old.after),
-            "scores": any(changed_scores(old, now)),
-        }
+def _canary(step: str, decision: str, doc_id: bytes, sides: Sequence[_Facts | None]) -> Canary:
+    """A canary from what the versions say about its document; the first version is the one that is shown."""
+    source, origin, *_ = next(side for side in sides if side is not None)
+    hidden = next((side[2] for side in sides if side is not None and side[2] is not None), None)
+    absent, no_step = StepOutcome("not in this version"), StepOutcome("no such step")
+    outcomes = [absent if side is None else side[3].get(step, no_step) for side in sides]
+    now, old = outcomes[0], outcomes[1] if outcomes[1:] else None
+    one = Canary(step, decision, doc_id.hex(), source, origin, now, old)
+    if old is not None:
+        both = now.reached and old.reached
+        differs = {"verdict": now.verdict != old.verdict, "text": both and now.after != old.after}
+        differs["scores"] = bool(one.scores)
         changes = tuple(name for name, is_other in differs.items() if is_other)
-        inherited = not (now.reached and old.reached) or _digest(now.before) != _digest(old.before)
+        one = replace(one, changes=changes, inherited=not both or now.before != old.before)
     if hidden is not None:
-        outcomes = [StepOutcome(one.verdict, one.reached) for one in outcomes]
-    return Canary(
-        step,
-        decision,
-        doc_id.hex(),
-        facts.source,
-        None if hidden is not None else facts.url,
-        withheld.NOWHERE if hidden is not None else facts.locator,
-        outcomes[0],
-        outcomes[1] if len(sides) == 2 else None,
-        hidden,
-        changes,
-        inherited,
-    )
-
-
-def _digest(text: TextOpening | None) -> str | None:
-    return None if text is None else text.digest
+        bare = [StepOutcome(outcome.verdict, outcome.reached) for outcome in outcomes]
+        one = replace(one, origin=withheld.withheld_note(hidden), now=bare[0], old=bare[1] if bare[1:] else None)
+    return one

@@ -6,12 +6,11 @@ import typer
 
 from gristmill.cli.shared.options import Json, RecipePath, open_mill, print_json
 from gristmill.cli.shared.screen import words
-from gristmill.cli.shared.show import console, table
+from gristmill.cli.shared.show import console
 from gristmill.errors import UserError
 from gristmill.stages.extract import extract
-from gristmill.stages.extract.golden import GoldenPage
 
-EXAMPLE = "Example: gristmill golden pages.yaml"
+EXAMPLE = "Example: gristmill golden pages.yaml --update"
 
 
 def command(
@@ -26,37 +25,28 @@ def command(
     `golden: FOLDER` in the step `extract` names a folder of pages (NAME.html) with the text to expect (NAME.txt).
     The exit code is 1 if a text differs, or has no file yet.
     """
-    steps = open_mill(recipe, None).recipe.steps
-    configs = {step.id: step.config for step in steps if isinstance(step.config, extract.Config)}
-    pages = [(step, page) for step, config in configs.items() for page in extract.pages_of(config)]
-    if not pages:
+    configs = {step.id: step.config for step in open_mill(recipe, None).recipe.steps}
+    found = [
+        (step, page)
+        for step, config in configs.items()
+        for page in (extract.pages_of(config) if isinstance(config, extract.Config) else ())
+    ]
+    if not found:
         raise UserError(
-            f"{recipe} has no golden pages, so nothing was compared. Name their folder in a step: "
-            "- extract: {golden: FOLDER}"
+            f"{recipe} has no golden pages, so nothing was compared. Name their folder: - extract: {{golden: FOLDER}}"
         )
-    differing = [page for _, page in pages if not page.is_same]
-    if update:
-        for page in differing:
-            page.write()
-    for step, page in pages if json else ():
-        facts = {"step": step, "page": str(page.page), "same": page.is_same, "f1": page.f1, "reason": page.reason}
-        print_json({**facts, "updated": update and not page.is_same})
-    if not json:
-        rows = [(step, page.page.name, _state(page, update), f"{page.f1:.3f}") for step, page in pages]
-        console().print(table(("step", "page", "text", "F1"), rows, left=3))
-        verb = "updated" if update else "differ"
-        console().print(words(f"{len(differing):,} of {len(pages):,} golden pages {verb}."))
-    if differing and not update:
+    for step, page in found:
+        state = "same" if page.is_same else "new" if page.expected is None else "changed"
+        try:
+            if update and not page.is_same:
+                page.text_file.write_text(f"{page.now}\n", "utf-8", newline="\n")
+        except OSError as error:
+            raise UserError(f"{page.text_file} cannot be written ({error.strerror}), so it is unchanged.") from None
+        if json:
+            print_json({"step": step, "page": str(page.page), "state": state, "f1": page.f1, "reason": page.reason})
+        else:
+            note = f": {page.difference}" if state == "changed" else ""
+            written = f" ({page.text_file.name} is written)" if update and not page.is_same else ""
+            console().print(words(f"{step} {page.page}: {state}{written}{note}"))
+    if not update and not all(page.is_same for _, page in found):
         raise typer.Exit(1)
-
-
-def _state(page: GoldenPage, update: bool) -> str:
-    if page.is_same:
-        return "same"
-    if update:
-        return f"{page.text_file.name} written"
-    if page.expected is None:
-        return f"no {page.text_file.name} yet (--update writes it)"
-    line, expected, now = page.first_difference
-    dropped = f"dropped as {page.reason}; " if page.reason else ""
-    return f"{dropped}line {line:,} is {expected!r}, now {now!r}"

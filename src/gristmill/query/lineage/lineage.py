@@ -176,9 +176,7 @@ def walk(layers: DocumentLayers, row: int) -> Iterator[tuple[str, dict[str, Any]
 
 def scores_of(layer: str, read: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of a layer that are scores; a reader has none."""
-    return {
-        name: value for name, value in read.items() if layer != INGEST and name not in _NO_SCORES and value is not None
-    }
+    return {name: read[name] for name in read if layer != INGEST and name not in _NO_SCORES and read[name] is not None}
 
 
 def _steps(layers: DocumentLayers, row: int, with_evidence: Collection[str]) -> Iterator[StepTaken]:
