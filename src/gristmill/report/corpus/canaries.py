@@ -58,7 +58,7 @@ def _article(one: Canary) -> str:
     ]
     for version, outcome in (("", one.now), (", other version", one.old)):
         for side, text in () if outcome is None else (("Before", outcome.before), ("After", outcome.after)):
-            if text is not None:
+            if text is not None and (outcome is one.now or text not in (one.now.before, one.now.after)):
                 kind = "markup" if text.is_markup else "text"
                 label = f"{side} the step{version}: {kind}, {counted(text.characters, 'character')}"
                 more = " …" if text.characters > len(text.text) else ""
