@@ -1,4 +1,8 @@
-"""Formats numbers for people: `1 document`, `1,234 documents`, `12.5%`."""
+"""Formats numbers and values for people: `1 document`, `1,234 documents`, `12.5%`."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
 
 MOST_DIGITS = 12
 
@@ -24,3 +28,22 @@ def size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:.1f} TB"
+
+
+def value_text(value: Any) -> str:
+    """A short text for a value of a column or a setting: bytes are hexadecimal, a list is its items."""
+    if value is None:
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, datetime):
+        return value.isoformat(sep=" ", timespec="seconds")
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {value_text(inner)}" for name, inner in value.items())
+    if isinstance(value, list | tuple):
+        return ", ".join(map(value_text, value)) or "none"
+    return str(value)

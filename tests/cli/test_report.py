@@ -102,6 +102,7 @@ def test_another_version_is_shown_for_comparison(everything):
     assert {row[-1] for row in sections["Removals"][1:]} == {"+0"}
     assert "(+0.0%)" in text
     assert "dashed line" in text
+    assert "0 of " in text[text.index("<h2>Canaries</h2>") :]
 
 
 def test_nothing_in_a_name_can_run(project, in_this_process):

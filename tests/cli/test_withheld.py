@@ -67,6 +67,8 @@ COMMANDS = [
     ("status", "--json"),
     *(("sql", f'select * from "{view}"') for view in ("documents", "ingest", "verdicts", "safety_hashes", "clusters")),
     ("sql", "--json", "select * from near_dedup"),
+    ("canaries",),
+    ("canaries", "--json", "--against", "hidden"),
     ("removed",),
     ("bias", "--step", "near_dedup", "--edge", "9"),
     ("bias", "--step", "near_dedup", "--edge", "9", "--json"),

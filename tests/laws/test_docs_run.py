@@ -27,6 +27,11 @@ COMMAND = re.compile(
     r"^(?:\t|    +)@?(?:echo \" +)?(?:\.venv/bin/|\$\(BIN\)/)?((?:gristmill|python -m (?:gristmill[.\w]*|demo)) .*)$",
     re.M,
 )
+GOLDEN_RECIPE = """
+recipe: pages
+sources: {pages: {kind: web, read: {format: html, paths: [page.html]}}}
+steps: [{extract: {golden: golden}}]
+"""
 SCALE = 0.08
 """The scale of the demo inputs: enough for every planted defect."""
 FINDS_NOTHING = ("shards find",)
@@ -134,5 +139,8 @@ def write_what_examples_name(folder):
     language_model.fit((), words, folder / "models" / "clean.ngrams")
     write_gold(folder / "gold")
     (folder / "page.html").write_text(gold_page(text_of(0)))
+    (folder / "golden").mkdir()
+    (folder / "golden" / "mill.html").write_text(gold_page(text_of(1)))
+    (folder / "pages.yaml").write_text(GOLDEN_RECIPE)
     write_files(folder)
     write_profile(folder)

@@ -154,6 +154,14 @@ def compared(corpus):
     imported("gristmill.query.versions.shifts").find_shifts(corpus.other, corpus.view)
 
 
+def canaries(corpus):
+    """Takes all documents as canaries."""
+    found = imported("gristmill.query.canaries").find(corpus.view, corpus.other, number=corpus.count)
+    assert len(found) > corpus.count
+    for one in found:
+        assert one.words is not None
+
+
 def funnel(corpus):
     module = imported("gristmill.query.removal.funnel")
     list(module.funnel_lines(module.funnels(corpus.view)))
@@ -330,6 +338,7 @@ QUERIES = {
     "published": shards_read,
     "clusters": clusters,
     "diff": compared,
+    "canaries": canaries,
     "funnel": funnel,
     "audit": audited,
     "bias": biased,
@@ -350,7 +359,7 @@ PARTS = {
     "shifts": "diff", "changes": "whatif", "whatif_clusters": "whatif", "whatif_mix": "whatif",
     "columns": "export", "croissant": "export", "dataset_card": "export", "sql_views": "sql",
     "joined_files": "sql", "disk": "plan", "mixture": "plan", "pinning": "plan",
-    "measured": "plan", "sizing": "plan", "limits": "plan",
+    "measured": "plan", "word_changes": "canaries", "sizing": "plan", "limits": "plan",
 }  # fmt: skip
 """Modules without their own worst case -> the query that uses them."""
 PLUGINS = {

@@ -22,6 +22,8 @@ READ_MORE = frozenset(
         "page",
         "whatif",
         "diff",
+        "canaries",
+        "golden",
         "sql",
         "takedown",
         "suite",

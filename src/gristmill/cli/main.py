@@ -26,6 +26,7 @@ from gristmill.stopping import Interrupted
 COMMANDS = {
     "init": "Write a starter recipe with a comment on every field.",
     "steps": "List the steps of a recipe, or show one with its settings.",
+    "golden": "Compare golden pages with what extraction gives for them now.",
     "plan": "Show what a run would do, and why.",
     "run": "Run what is not cached, then show what was read and kept.",
     "status": "Show what each stage has done, and what it cost.",
@@ -35,6 +36,7 @@ COMMANDS = {
     "removed": "Show how many documents each rule removed.",
     "audit": "Draw a sample of what steps matched, for a person to read.",
     "bias": "Show which groups a step keeps and removes.",
+    "canaries": "Show a fixed sample of documents, before and after each step.",
     "report": "Write a report of a finished corpus, as HTML (extra `report`).",
     "page": "Write a report page about a finished corpus, as HTML.",
     "whatif": "Show what another setting of a step would keep and drop.",
@@ -59,8 +61,8 @@ COMMANDS = {
 """Each command's line in the help, which is shown without importing the commands."""
 
 FOLDERS = {
-    "run": "init steps plan run status ablate mix budget",
-    "look": "funnel inspect lineage removed audit report page whatif diff sql sample",
+    "run": "init steps golden plan run status ablate mix budget",
+    "look": "funnel inspect lineage removed audit canaries report page whatif diff sql sample",
     "corpus": "versions takedown suite quality export index verify gc",
     "tokenizer": "tokenizer",
     "shards": "shards",

@@ -135,6 +135,7 @@ class Mill:
             before = self.known_before()
             earlier.paces = {node_id: node.get("pace", {}) for node_id, node in before.items()}
             fetch(self.store, self.graph.modules)
+            self_checks = self._check_stages()
             while True:
                 executor = self.executor(workers, listener.note)  # first, because there may be no cluster
                 self._refuse_unmet(executor)
@@ -154,6 +155,7 @@ class Mill:
                     earlier=earlier,
                     previews=True,
                 )
+                run.self_checks = self_checks
                 try:
                     wait_for(run.go(), executor)
                     datasets = {node.id: run.stages.write_datasets(node) for node in self.graph.nodes.values()}
@@ -199,6 +201,20 @@ class Mill:
                     f"machine that has it, or on a cluster ({option('executor', 'ray')} or slurm), or remove the "
                     "step."
                 )
+
+    def _check_stages(self) -> list[str]:
+        """The warnings of stages that check themselves. With `strict`, they are an error before any work."""
+        found = []
+        for node in self.graph.nodes.values():
+            check = stage_of(node.module).self_check
+            try:
+                found += [f"{node.id}: {warning}" for warning in (() if check is None else check(node.config))]
+            except UserError as error:
+                raise UserError(f"{node.where}: {with_recipe(str(error), self.recipe.path)}") from None
+        if found and self.recipe.strict:
+            warnings = with_recipe("; ".join(found), self.recipe.path)
+            raise UserError(f"{self.recipe.path}: strict is true, so nothing was run: {warnings}")
+        return found
 
     def _refuse_twin(self) -> None:
         """Refuse a recipe whose name differs from another's only in case: some disks would merge their folders."""
@@ -308,7 +324,7 @@ def find_warnings(run: Run, typed: str | None = None) -> list[str]:
         if source in run.inputs
         for message in run.inputs[source].warnings(run.states[f"{source}/{INGEST}"].metrics)
     ]
-    found += [*(run.previews.formats if run.previews else ()), *read_twice(run.inputs)]
+    found += [*run.self_checks, *(run.previews.formats if run.previews else ()), *read_twice(run.inputs)]
     for node in run.graph.nodes.values():
         warn = stage_of(node.module).warnings
         metrics = run.states[node.id].metrics
@@ -316,7 +332,12 @@ def find_warnings(run: Run, typed: str | None = None) -> list[str]:
             some = 0 < len(node.sources) < len(run.chains) and node.id.partition("/")[0] not in node.sources
             label = f"{node.id} (of {listed(node.sources, 5)})" if some else node.id
             found += [f"{label}: {message}" for message in warn(metrics, node.config)]
-    return [re.sub(r"(gristmill [a-z ]+ )RECIPE\b", lambda at: f"{at[1]}{typed or run.label}", line) for line in found]
+    return [with_recipe(line, typed or run.label) for line in found]
+
+
+def with_recipe(message: str, typed: str) -> str:
+    """A message of a stage with the recipe in the commands that it names."""
+    return re.sub(r"(gristmill [a-z ]+ )RECIPE\b", lambda at: f"{at[1]}{typed}", message)
 
 
 def wait_for(work: Any, executor: Executor) -> None:

@@ -1,7 +1,5 @@
 """Prints clusters: their sizes, what each source lost, and the largest ones side by side."""
 
-import re
-from difflib import SequenceMatcher
 from typing import Any
 
 from rich.table import Table
@@ -15,14 +13,9 @@ from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.query.documents.clusters import ClusterRows, cluster_steps, largest
 from gristmill.query.documents.documents import Row
+from gristmill.query.documents.word_changes import ADDED, NOTE, REMOVED, word_changes
 from gristmill.query.takedown.withheld import withheld_note
 
-MOST_WORDS = 3000
-"""Words of a text that are compared: the time of a diff grows with the square."""
-CONTEXT_WORDS = 12
-"""Equal words shown before and after a difference."""
-MOST_SHOWN = 8
-"""Differences shown per pair; --full shows all."""
 MEMBERS = 2
 """Documents shown next to the keeper of a cluster: the least similar ones."""
 
@@ -106,37 +99,10 @@ def _location(row: Row) -> str:
 
 def side_by_side(one: str, other: str, full: bool) -> tuple[Text, Text]:
     """Two texts with differences coloured; long equal stretches are shortened."""
-    these, others = (re.findall(r"\s*\S+", text)[:MOST_WORDS] for text in (one, other))
     left, right = words(), words()
-    bare, other_bare = [word.strip() for word in these], [word.strip() for word in others]
-    blocks = SequenceMatcher(None, bare, other_bare, autojunk=False).get_opcodes()
-    shown = 0
-    for number, (kind, start, stop, begin, end) in enumerate(blocks):
-        if kind == "equal":
-            for side, here in ((left, these[start:stop]), (right, others[begin:end])):
-                side.append_text(_equal(here, number > 0, number < len(blocks) - 1, full))
-            continue
-        shown += 1
-        if shown > MOST_SHOWN and not full:
-            rest = sum(opcode[0] != "equal" for opcode in blocks) - MOST_SHOWN
-            for side in (left, right):
-                side.append_text(words((f" … {counted(rest, 'more difference')} (--full)", "dim")))
-            break
-        left.append_text(passage("".join(these[start:stop]), "red"))
-        right.append_text(passage("".join(others[begin:end]), "green"))
-    if len(these) == MOST_WORDS or len(others) == MOST_WORDS:
-        for side in (left, right):
-            side.append_text(words((f" … only the first {MOST_WORDS:,} words are compared here", "dim")))
+    for kind, text in word_changes(one, other, full):
+        if kind != ADDED:
+            left.append_text(passage(text, {REMOVED: "red", NOTE: "dim"}.get(kind, "")))
+        if kind != REMOVED:
+            right.append_text(passage(text, {ADDED: "green", NOTE: "dim"}.get(kind, "")))
     return left, right
-
-
-def _equal(some: list[str], after: bool, before: bool, full: bool) -> Text:
-    """Equal words, shortened to the context `after` and `before` a difference."""
-    head = CONTEXT_WORDS if after else 0
-    tail = CONTEXT_WORDS if before else 0
-    if not after and not before:
-        head = 2 * CONTEXT_WORDS
-    if full or len(some) <= head + tail + 5:
-        return passage("".join(some))
-    hidden = (f" … {counted(len(some) - head - tail, 'equal word')} … ", "dim")
-    return words(passage("".join(some[:head])), hidden, passage("".join(some[len(some) - tail :])))

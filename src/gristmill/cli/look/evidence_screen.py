@@ -1,6 +1,5 @@
 """Prints evidence: a passage of a document next to the suite item that it matches."""
 
-import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
@@ -9,6 +8,7 @@ from rich.text import Text
 
 from gristmill.cli.shared.screen import Screen, passage, words
 from gristmill.counted import counted
+from gristmill.query.documents.word_changes import WORD
 from gristmill.query.lineage.evidence import Flag, text_of
 from gristmill.stages.decontaminate.suite.form import Item
 
@@ -20,9 +20,6 @@ MOST_WORDS = 120
 """Words shown per text; --full shows all."""
 MOST_COMPARED = 3000
 """Words compared with --full; otherwise twice those shown. The time of a diff grows with the square."""
-_UNSPACED = "\u0e01-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uf900-\ufaff"
-"""Scripts without spaces: a character is a word."""
-_WORD = re.compile(rf"\s*(?:[{_UNSPACED}]|[^\s{_UNSPACED}]+)")
 
 
 def flag_text(flag: Flag) -> str:
@@ -70,7 +67,7 @@ def agreeing(one: str, other: str, colours: bool, full: bool) -> tuple[Text, Tex
 def _words(text: str) -> list[str]:
     """Words with the white space before them; a token without letters is joined to the word before it."""
     found: list[str] = []
-    for word in _WORD.findall(text):
+    for word in WORD.findall(text):
         if found and not _letters(word):
             found[-1] += word
         else:

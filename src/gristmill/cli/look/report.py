@@ -36,12 +36,12 @@ def command(
     write(out, corpus.report(against=against, core_hour=core_hour, tokens=tokens))
 
 
-def write(out: Path, text: str) -> None:
-    """Write the report and say so. A file that is not a page is never overwritten."""
+def write(out: Path, text: str, what: str = "report") -> None:
+    """Write a page and say so. A file that is not a page is never overwritten."""
     if out.is_file() and not out.read_bytes()[:9].lower().startswith(b"<!doctype"):
-        raise UserError(f"{out} exists and is not a report, so it was left as it is. Name another file.")
+        raise UserError(f"{out} exists and is not a page, so it was left as it is. Name another file.")
     try:
         out.write_text(text, encoding="utf-8")
     except OSError as error:
         raise UserError(f"{out} cannot be written ({error.strerror}). Name another file.") from None
-    console().print(words(f"{out}: the report, {size(len(text.encode()))}."))
+    console().print(words(f"{out}: the {what}, {size(len(text.encode()))}."))

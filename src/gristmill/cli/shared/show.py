@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
@@ -14,6 +13,7 @@ from gristmill.cli.shared.fitted_table import FittedTable
 from gristmill.cli.shared.screen import HANDLER, Screen, log, log_shown, words
 from gristmill.counted import counted
 from gristmill.counted import size as size
+from gristmill.counted import value_text as value_text
 from gristmill.log import INFO, Log
 from gristmill.printable import one_line
 from gristmill.recipe.checks.mistakes import listed
@@ -40,25 +40,6 @@ SILENCE_S = 30.0
 def console(stderr: bool = False) -> Screen:
     """The console for a command's answer, or for its remarks (`stderr`)."""
     return Screen(stderr)
-
-
-def value_text(value: Any) -> str:
-    """A short text for a value of a column or a setting: bytes are hexadecimal, a list is its items."""
-    if value is None:
-        return "none"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, datetime):
-        return value.isoformat(sep=" ", timespec="seconds")
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, Mapping):
-        return ", ".join(f"{name}: {value_text(inner)}" for name, inner in value.items())
-    if isinstance(value, list | tuple):
-        return ", ".join(map(value_text, value)) or "none"
-    return str(value)
 
 
 def listed_steps(ids: Iterable[str], sources: Collection[str]) -> str:

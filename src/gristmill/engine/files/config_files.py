@@ -103,8 +103,10 @@ def _copy(place: FileLocation, part: Part, store: Store) -> None:
 
 
 def with_copies(config: StageConfig, copies: Mapping[str, str]) -> StageConfig:
-    """The config with the paths of the copies instead of those that the user wrote."""
-    return placed_in(config, lambda path: copies[path])
+    """The config with the paths of the copies instead of those that the user wrote. A file that is in no task key
+    (`ReportMark`) has no copy: the stage does not read it in a task.
+    """
+    return placed_in(config, lambda path: copies.get(path, path))
 
 
 def in_users_words(error: UserError, copies: Mapping[str, str]) -> UserError:

@@ -69,6 +69,8 @@ class Run(RunContext):
         """The record of the run, once it has ended."""
         self.cost: dict[str, int] = {}
         """Requests of the coordinator itself to an object store; those of tasks are in the tasks' cost."""
+        self.self_checks: Sequence[str] = ()
+        """Warnings of stages that checked themselves before the run."""
         self.shards: str | None = None
         """Where its shards are published, if the recipe has any."""
         self.stages = StageRecords(graph, store, self.tasks, self.documents)

@@ -158,30 +158,42 @@ def _named(layers: DocumentLayers, name: str) -> str | None:
     return next((layer for layer in layers if layer.rpartition("/")[2] == name), None)
 
 
-def _steps(layers: DocumentLayers, row: int, with_evidence: Collection[str]) -> Iterator[StepTaken]:
-    """The steps from the reader to the one that dropped the document, or to the last."""
-    before: bytes | None = None
+def walk(layers: DocumentLayers, row: int) -> Iterator[tuple[str, dict[str, Any], str | None, str | None]]:
+    """The layers from the reader to the one that dropped a row, or to the last: the id, the values, and the text, or
+    the markup, before and after it. The text after a layer is None if it writes none.
+    """
+    before: str | None = None
     for layer in layers:
         if layer.rpartition("/")[2] == CORPUS:
             continue
         read = layers.row(layer, row)
+        after = next((str(read[name]) for name in ("text", "html") if read.get(name) is not None), None)
+        yield layer, read, before, after
+        if read["drop"] is not None:
+            return
+        before = after or before
+
+
+def scores_of(layer: str, read: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of a layer that are scores; a reader has none."""
+    return {name: read[name] for name in read if layer != INGEST and name not in _NO_SCORES and read[name] is not None}
+
+
+def _steps(layers: DocumentLayers, row: int, with_evidence: Collection[str]) -> Iterator[StepTaken]:
+    """The steps from the reader to the one that dropped the document, or to the last."""
+    for layer, read, text_before, text_after in walk(layers, row):
         found = read.pop(evidence.COLUMN) if layer in with_evidence else None
-        written = next((read[name] for name in ("text", "html") if read.get(name) is not None), None)
-        after = None if written is None else str(written).encode()
-        scores = {name: value for name, value in read.items() if name not in _NO_SCORES and value is not None}
+        before, after = (None if text is None else text.encode() for text in (text_before, text_after))
         yield StepTaken(
             layer,
             read["drop"],
             read["detail"],
-            {} if layer == INGEST else scores,
+            scores_of(layer, read),
             None if after is None or before is None else len(before),
             None if after is None else len(after),
             tuple(_cuts(before, read.get("cut_spans"))),
             evidence.flags_of(layer, found, before or b""),
         )
-        if read["drop"] is not None:
-            return
-        before = after or before
 
 
 def _cuts(before: bytes | None, spans: list[int] | None) -> Iterator[Cut]:

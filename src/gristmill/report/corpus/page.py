@@ -13,6 +13,7 @@ from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.printable import one_line
 from gristmill.query.opening import check_finished
+from gristmill.report.corpus.canaries import canary_sections
 from gristmill.report.corpus.sections import ReportPrices, Section, sections, totals
 
 STYLE = Path(__file__).parent.with_name("page.css")
@@ -39,7 +40,7 @@ def make_report(view: CorpusView, against: CorpusView | None, prices: ReportPric
             check_finished(one)
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True)
     environment.filters["one_line"] = one_line
-    found = sections(view, against, prices)
+    found = [*sections(view, against, prices), *canary_sections(view, against)]
     text: str = environment.from_string(TEMPLATE.read_text("utf-8")).render(
         title=f"{view.name}: report",
         about=describe(view) if view.record is not None else view.label,

@@ -18,8 +18,9 @@ from gristmill.errors import UserError, WrongSetting
 from gristmill.kernels.html.bounds import as_words
 from gristmill.kernels.html.page import MAX_BLOCKS
 from gristmill.kernels.text.edges import take_spans, trim
-from gristmill.stages.contract import AsCount, Bytes, Count, File, Map, StageConfig
+from gristmill.stages.contract import AsCount, Bytes, Count, File, Map, ReportMark, StageConfig
 from gristmill.stages.extract.facts import facts, language_tag
+from gristmill.stages.extract.golden import GoldenPage, golden_pages, golden_warnings
 from gristmill.stages.extract.main_text import Extractor, TooManyBlocks, cached_model, default_model
 from gristmill.stages.extract.normalise import normalise_rows
 from gristmill.stages.extract.other_tools import ExtractFault, bounded_pages, by_resiliparse, by_trafilatura
@@ -44,6 +45,8 @@ class Config(StageConfig):
     """A model from `gristmill extractor train`, instead of the built-in one (only with tool: gristmill)."""
     trim_edges: bool = True
     """Cut short lines before the first and after the last line of prose or code (only with tool: resiliparse)."""
+    golden: Annotated[File | None, ReportMark()] = None
+    """A folder of your own pages (NAME.html) with the text to expect (NAME.txt); every run compares the texts."""
     max_blank_lines: Annotated[int, AsCount] = Field(1, ge=0)
     """Consecutive blank lines that are kept; further ones are removed."""
     max_html_bytes: Bytes = Field(10_000_000, gt=0)
@@ -124,6 +127,15 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     return markup_warnings(found, "plain text", "plain texts", "text is only extracted from pages.")
+
+
+def pages_of(config: Config) -> Iterator[GoldenPage]:
+    """The golden pages, as this config extracts them."""
+    return golden_pages(config.golden, lambda batch: apply(batch, config)) if config.golden is not None else iter(())
+
+
+def self_check(config: Config) -> Sequence[str]:
+    return golden_warnings(pages_of(config))
 
 
 def _language(metadata: str | None, hint: str | None, is_page: bool) -> str | None:
@@ -213,5 +225,6 @@ STAGE = Map(
     apply=apply,
     metrics=metrics,
     check=check,
+    self_check=self_check,
     warnings=warnings,
 )

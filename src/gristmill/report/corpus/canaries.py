@@ -1,0 +1,67 @@
+"""Canaries (query/canaries.py) as a page without scripts, and as a section of the report."""
+
+from collections.abc import Sequence
+
+from gristmill.counted import counted
+from gristmill.engine.schedule.corpus_view import CorpusView
+from gristmill.query.canaries import Canary, find
+from gristmill.query.documents.word_changes import ADDED, NOTE, REMOVED, SAME
+from gristmill.report import markup
+from gristmill.report.corpus.sections import Section
+from gristmill.report.markup import escaped
+
+TAGS = {SAME: "span", NOTE: "i", REMOVED: "del", ADDED: "ins"}
+
+
+def canary_sections(view: CorpusView, against: CorpusView | None) -> list[Section]:
+    """The canaries that changed since another version, without texts; no section without another version."""
+    if against is None:
+        return []
+    found = find(view, against)
+    rows = [
+        (one.step, one.doc_id, one.old.verdict, one.now.verdict, ", ".join(one.changes), _cause(one))
+        for one in found
+        if one.changes and one.old is not None
+    ]
+    text = (
+        f"{len(rows):,} of {counted(len(found), 'canary', 'canaries')} changed. Canaries are a fixed sample of "
+        "documents for each decision of each step, chosen by the hash of their ids."
+    )
+    head = ("step", "document", "verdict before", "verdict now", "changed", "cause")
+    return [Section("Canaries", text, head, rows, word_columns=len(head))]
+
+
+def _cause(one: Canary) -> str:
+    return "an earlier step" if one.inherited else "this step"
+
+
+def page(name: str, against: str | None, found: Sequence[Canary]) -> str:
+    """A page with all canaries; changed ones come first."""
+    total = counted(len(found), "canary", "canaries")
+    intro = f"{total}, chosen by the hash of their ids for each decision of each step."
+    if against is not None:
+        intro = f"{sum(bool(one.changes) for one in found):,} of {total} changed since {against}."
+    parts = [f"<h1>Canaries of {escaped(name)}</h1>", f"<p>{escaped(intro)}</p>"]
+    for title in dict.fromkeys(one.title for one in found):
+        parts.append(f"<h2>{escaped(title)}</h2>")
+        parts += [_article(one) for one in found if one.title == title]
+    return markup.page(f"Canaries of {name}", parts)
+
+
+def _article(one: Canary) -> str:
+    pieces = "".join(f"<{TAGS[kind]}>{escaped(text)}</{TAGS[kind]}>" for kind, text in one.words)
+    parts = [
+        f"<article><p>{escaped(one.verdict)}</p>",
+        f'<p class="soft">{escaped(" · ".join((one.doc_id, one.source, one.origin)))}</p>',
+        *(f"<code>{escaped(score)}</code>" for score in one.scores),
+        f"<blockquote>{pieces}</blockquote>" if pieces else "",
+    ]
+    for version, outcome in (("", one.now), (", other version", one.old)):
+        for side, text in () if outcome is None else (("Before", outcome.before), ("After", outcome.after)):
+            if text is not None and (outcome is one.now or text not in (one.now.before, one.now.after)):
+                kind = "markup" if text.is_markup else "text"
+                label = f"{side} the step{version}: {kind}, {counted(text.characters, 'character')}"
+                more = " …" if text.characters > len(text.text) else ""
+                body = f"<blockquote>{escaped(text.text)}{more}</blockquote>"
+                parts.append(f"<details><summary>{label}</summary>{body}</details>")
+    return "\n".join([*filter(None, parts), "</article>"])
