@@ -1,6 +1,6 @@
 """How fast proxy models train on a GPU, as a share of the rate of a plain bfloat16 matrix product.
 
-    python bench/_proxy_speed.py FOLDER    FOLDER is made by `python -m bench._mixture prepare`; needs numpy and torch
+    python -m bench._proxy_speed FOLDER    FOLDER is made by `python -m bench._mixture prepare`; needs numpy and torch
 
 Operations are counted as 6 for each parameter and token, plus causal attention over the whole sequence (half of the
 pairs), although document masks leave out some of them. The time is that of `train` as `ablate` calls it, from a pool
