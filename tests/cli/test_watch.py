@@ -96,6 +96,7 @@ def test_the_same_documents_raise_no_alarm(watched):
         assert {name: [*some] for name, some in then.counts.items()} == {n: [*some] for n, some in now.counts.items()}
 
 
+@pytest.mark.slow
 def test_another_sample_raises_no_alarm(watched, tmp_path):
     """Other halves of the same documents differ, and only by chance."""
     for seed in (1, 2):
@@ -218,3 +219,37 @@ def test_a_mistake_in_watch_is_reported_with_its_line(written, telling, recipe):
     """Before any work, like every other mistake in a recipe."""
     with pytest.raises(UserError, match=re.escape(telling)):
         recipe(top=written).mill()
+
+
+def edited(view, name, **metrics):
+    """Change the metrics of the first step of this name."""
+    node = next(one for one in view.nodes.values() if one.name == name)
+    view.states[node.id].metrics = {**view.states[node.id].metrics, **metrics}
+
+
+def test_shares_of_the_whole_are_compared(watched):
+    """Cluster sizes, languages, tokens per group; a slower step is a note. The name that changed most is named."""
+    view, other = (open_against(watched.run.store, "v1") for _ in range(2))
+    edited(view, "near_dedup", clusters_by_size={"2": 9, "3-4": 1})
+    edited(other, "near_dedup", clusters_by_size={"2": 1, "3-4": 3})
+    edited(other, "corpus", languages={"en": {"read": 50, "kept": 10}, "de": {"read": 200, "kept": 200}})
+    edited(other, "shard_groups", groups={"pages": {"pages": {"tokens": 1, "documents": 1}}})
+    other.states["all/signals"].cost = {"cpu_s": 10.0}
+    view.states["all/signals"].cost = {"cpu_s": 100.0}
+    found = compare(view, other)
+    messages = {alarm.what: alarm.message for alarm in found.alarms}
+    assert [*messages] == ["language", "clusters", "tokens"]
+    assert (
+        "of the clusters of all/near_dedup have the size 3-4, in v1 75.0%; 65.0% of the whole moved"
+        in messages["clusters"]
+    )
+    assert "of the kept documents are in de, in v1" in next(one.message for one in found.alarms)
+    assert "of the available tokens are of pages, in v1 100.0%" in messages["tokens"]
+    assert re.fullmatch(r"watch: all/signals processes [\d.e-]+ MB/s of CPU time, in v1 [\d.e-]+ MB/s\.", *found.notes)
+
+
+def test_a_missing_step_is_an_alarm(watched, recipe):
+    """Even a step that removes few documents; a new step is not one."""
+    run = recipe(("    - heuristics: {rules: [gopher_quality, gopher_repetition]}\n", "    - scrub\n")).run()
+    alarm = compare(run, open_against(run.store, "v1")).alarms[0]
+    assert alarm.message == "watch: all/heuristics is missing on the route of pages; v1 has it. Check the steps."
