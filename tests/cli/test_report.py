@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import gristmill
+from gristmill.query.documents import histograms
 from gristmill.query.documents.columns import ColumnReader
+from gristmill.query.documents.histograms import KEPT, REMOVED, Measure
 from gristmill.query.removal.funnel import funnels
-from gristmill.report.corpus import histograms, page
-from gristmill.report.corpus.histograms import KEPT, REMOVED, Measure
+from gristmill.report.corpus import page
 
 OWN_STEP = """
 import pyarrow as pa

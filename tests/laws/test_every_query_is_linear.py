@@ -152,6 +152,7 @@ def clusters(corpus):
 def compared(corpus):
     imported("gristmill.query.versions.diff").compare_documents(corpus.other, corpus.view, corpus.count)
     imported("gristmill.query.versions.shifts").find_shifts(corpus.other, corpus.view)
+    imported("gristmill.query.watch").compare(corpus.view, corpus.other)
 
 
 def canaries(corpus):
@@ -356,7 +357,8 @@ QUERIES = {
 }
 PARTS = {
     "candidates": "lookup", "withheld": "takedown", "layers": "documents", "evidence": "documents", "origin": "prove",
-    "shifts": "diff", "changes": "whatif", "whatif_clusters": "whatif", "whatif_mix": "whatif",
+    "shifts": "diff", "watch": "diff", "comparisons": "diff", "distances": "diff", "histograms": "diff",
+    "changes": "whatif", "whatif_clusters": "whatif", "whatif_mix": "whatif",
     "columns": "export", "croissant": "export", "dataset_card": "export", "sql_views": "sql",
     "joined_files": "sql", "disk": "plan", "mixture": "plan", "pinning": "plan",
     "measured": "plan", "word_changes": "canaries", "sizing": "plan", "limits": "plan",

@@ -38,6 +38,7 @@ COMMANDS = {
     "bias": "Show which groups a step keeps and removes.",
     "canaries": "Show a fixed sample of documents, before and after each step.",
     "report": "Write a report of a finished corpus, as HTML (extra `report`).",
+    "watch": "Compare a corpus with another version, and list what changed for the worse.",
     "page": "Write a report page about a finished corpus, as HTML.",
     "whatif": "Show what another setting of a step would keep and drop.",
     "diff": "Show what changed from version A to version B.",
@@ -62,7 +63,7 @@ COMMANDS = {
 
 FOLDERS = {
     "run": "init steps golden plan run status ablate mix budget",
-    "look": "funnel inspect lineage removed audit canaries report page whatif diff sql sample",
+    "look": "funnel inspect lineage removed audit canaries report watch page whatif diff sql sample",
     "corpus": "versions takedown suite quality export index verify gc",
     "tokenizer": "tokenizer",
     "shards": "shards",

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from gristmill.report.corpus.histograms import KEPT, REMOVED, Histogram
+from gristmill.query.documents.histograms import KEPT, REMOVED, Histogram
 
 Spec = dict[str, Any]
 

@@ -11,9 +11,9 @@ from gristmill.counted import counted, percent, size
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.hints import option
+from gristmill.query.documents.histograms import KEPT, REMOVED, DrawnValues, Histogram, count, draw, find_measures
 from gristmill.query.removal.funnel import funnels
 from gristmill.report.corpus import charts
-from gristmill.report.corpus.histograms import KEPT, REMOVED, DrawnValues, Histogram, count, draw, find_measures
 from gristmill.stages import CORPUS, INGEST
 from gristmill.stages.config_types import parse_count
 

@@ -60,6 +60,7 @@ class DrawnValues:
     """By title; NaN where a document has none."""
     is_kept: npt.NDArray[np.bool_]
     source: list[str]
+    snapshot: list[str]
     language: list[str]
     every: int
     """One document of so many was read."""
@@ -136,13 +137,14 @@ def draw(view: CorpusView, measures: Sequence[Measure], most: int = MOST_DOCUMEN
     """Read the values of the documents, or of every k-th one."""
     known = set(columns_of(view))
     names = list(dict.fromkeys(name for one in measures for name in formula(one.value).columns))
-    extra = [name for name in ("kept", "reason", "source", "language", "text_bytes") if name in known]
+    extra = [name for name in ("kept", "reason", "source", "snapshot", "language", "text_bytes") if name in known]
     columns = ColumnReader(view, list(dict.fromkeys([*extra, *names])), kept=None)
     documents = sum(document.part.rows for document in columns.parts)
     every = max(1, -(-documents // most))
     values: dict[str, list[Values]] = {one.title: [] for one in measures}
     kept: list[npt.NDArray[np.bool_]] = []
     source: list[str] = []
+    snapshot: list[str | None] = []
     language: list[str | None] = []
     for document in columns.parts:
         at = int(document.part.hash[:8], 16) % every
@@ -156,12 +158,14 @@ def draw(view: CorpusView, measures: Sequence[Measure], most: int = MOST_DOCUMEN
                 values[one.title].append(_numbers(formula(one.value).run(vectorised), batch.num_rows))
             kept.append(batch.column("kept").to_numpy(zero_copy_only=False))
             source += batch.column("source").to_pylist()
+            snapshot += batch.column("snapshot").to_pylist()
             language += batch.column("language").to_pylist() if "language" in known else [None] * batch.num_rows
     empty: list[Values] = [np.zeros(0)]
     return DrawnValues(
         {title: np.concatenate(empty + some) for title, some in values.items()},
         np.concatenate([np.zeros(0, bool), *kept]),
         source,
+        [one or "" for one in snapshot],
         [one or "(none)" for one in language],
         every,
     )
@@ -172,20 +176,26 @@ def _numbers(vector: vectors.Vector, rows: int) -> Values:
     return numbers if vector.valid is None else np.where(vector.valid, numbers, np.nan)
 
 
-def count(measure: Measure, drawn: DrawnValues) -> Histogram | None:
-    """The histogram of a measure; None if no document has a value. A hundredth at either end may be outside."""
+def count(measure: Measure, drawn: DrawnValues, edges: Values | None = None) -> Histogram | None:
+    """The histogram of a measure; None if no document has a value. Without `edges`, half a percent at either end may be
+    outside.
+    """
     values = drawn.values[measure.title]
     has_value = np.isfinite(values) & (values > 0 if measure.is_log else True)
     if not has_value.any():
         return None
-    limits = list(measure.thresholds)
-    low, high = np.quantile(values[has_value], (0.005, 0.995))
-    low, high = min([low, *limits]), max([high, *limits])
-    if measure.is_log:
-        edges = np.geomspace(max(low, 1e-9), max(high, low * 1.01, 1e-8), BINS + 1)
-    else:
-        edges = np.linspace(low, high if high > low else low + 1, BINS + 1)
+    if edges is None:
+        edges = _edges(measure, values[has_value])
     sides = {KEPT: has_value & drawn.is_kept, REMOVED: has_value & ~drawn.is_kept}
     counts = {name: np.histogram(values[rows], edges)[0] for name, rows in sides.items()}
     inside = sum(int(one.sum()) for one in counts.values())
     return Histogram(measure, edges, counts, int(has_value.sum()) - inside)
+
+
+def _edges(measure: Measure, values: Values) -> Values:
+    limits = list(measure.thresholds)
+    low, high = np.quantile(values, (0.005, 0.995))
+    low, high = min([low, *limits]), max([high, *limits])
+    if measure.is_log:
+        return np.geomspace(max(low, 1e-9), max(high, low * 1.01, 1e-8), BINS + 1)
+    return np.linspace(low, high if high > low else low + 1, BINS + 1)
