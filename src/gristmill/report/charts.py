@@ -39,7 +39,7 @@ CONFIG: Spec = {
     "legend": {"labelColor": LABEL, "titleColor": LABEL, "orient": "top", "columns": 4},
     "title": {"color": LABEL, "anchor": "start", "fontSize": 12, "fontWeight": "bold"},
     "text": {"color": LABEL},
-    "range": {"category": list(PALETTE)},
+    "bar": {"color": PALETTE[0]},
 }
 
 
@@ -54,10 +54,9 @@ def bars(
     value: str,
     colour: str | None = None,
     *,
-    is_grouped: bool = False,
     is_upright: bool = False,
 ) -> Spec:
-    """Bars in the order of the rows: horizontal, below their labels, or upright; stacked or grouped by colour."""
+    """Bars in the order of the rows: horizontal, below their labels, and stacked by colour; or upright, and grouped."""
     order = list(dict.fromkeys(row[label] for row in rows))
     names, values = ("x", "y") if is_upright else ("y", "x")
     places: Spec = {"field": label, "type": "nominal", "sort": order, "title": None, "axis": {"labelAngle": 0}}
@@ -77,8 +76,8 @@ def bars(
             largest = {name for name, _ in sums.most_common(len(PALETTE) - 1)}
             rows = [row if row[colour] in largest else {**row, colour: OTHER} for row in rows]
         encoding["color"] = _coloured(colour, list(dict.fromkeys(row[colour] for row in rows)))
-        if is_grouped:
-            encoding[f"{names}Offset"] = {"field": colour, "sort": None}
+        if is_upright:
+            encoding["xOffset"] = {"field": colour, "sort": None}
     sizes: Spec = {"width": WIDTH, "height": 200} if is_upright else {"width": NARROW, "height": {"step": 30}}
     return spec(rows, **sizes, mark="bar", encoding=encoding)
 
@@ -112,7 +111,7 @@ def intervals(
     """
     step = max(Counter(row["group"] for row in rows).values(), default=1)
     x = {"type": "quantitative", "scale": {"domain": list(reach), "nice": False}, "title": title}
-    x["axis"] = {"format": "+.3~%" if reach[0] < 0 else ".3~%"}
+    x["axis"] = {"format": "+.3~%" if reach[0] < 0 else ".3~%", "tickCount": 6}
     y = {"field": "group", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 300, "grid": True}}
     both: Spec = {
         "y": y,
@@ -128,7 +127,10 @@ def intervals(
     arrows = [
         {**row, "end": end, "to": sign}
         for row in rows
-        for end, sign, is_cut in ((reach[0], "left", row["low"] < reach[0]), (reach[1], "right", row["high"] > reach[1]))
+        for end, sign, is_cut in (
+            (reach[0], "left", row["low"] < reach[0]),
+            (reach[1], "right", row["high"] > reach[1]),
+        )
         if is_cut
     ]
     layers: list[Spec] = [
@@ -156,7 +158,8 @@ def intervals(
             for to in ("left", "right")
         ),
     ]
-    return spec([], width=WIDTH - 180, height={"step": 22 if step == 1 else 13}, layer=layers)
+    room = {"left": 24, "top": 5, "right": 30, "bottom": 5}  # fonts are wider than the library believes
+    return spec([], padding=room, width=WIDTH - 180, height={"step": 22 if step == 1 else 13}, layer=layers)
 
 
 def histograms(found: Sequence[Histogram], other: Mapping[str, Histogram]) -> Spec:

@@ -1,7 +1,7 @@
 """Pages as one HTML file, from Jinja templates and charts: no script, no network, every text escaped.
 
-A template extends `base.html` and draws a specification of `charts.py` with `chart(spec)`. Text from data cannot reorder
-or hide the page around it, whatever the template does.
+A template extends `base.html` and draws a specification of `charts.py` with `chart(spec)`. Text from data cannot
+reorder or hide the page around it, whatever the template does.
 """
 
 import importlib.util
@@ -20,6 +20,8 @@ from gristmill.printable import one_line, printable
 from gristmill.report.charts import CELL, Spec
 
 FOLDER = Path(__file__).parent
+TABLE_PAGE = FOLDER / "table.html"
+"""A page with one table, which is markup."""
 SVG = "http://www.w3.org/2000/svg"
 NOT_IN_SVG = re.compile("[\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 
@@ -28,7 +30,8 @@ def check_charts(what: str) -> None:
     """Raise UserError if the library that draws charts is not installed; `what` needs it."""
     if importlib.util.find_spec("vl_convert") is None:
         raise UserError(
-            f"{what} needs vl-convert, which is not installed, so nothing was done. Run: pip install 'gristmill[report]'"
+            f"{what} needs vl-convert, which is not installed, so nothing was done. "
+            "Run: pip install 'gristmill[report]'"
         )
 
 
@@ -52,7 +55,7 @@ def _drawing() -> Callable[[Spec], Markup]:
 
     def chart(spec: Spec) -> Markup:
         """The chart; its ids are made distinct, since all charts share one page."""
-        return Markup(re.sub(r'(id="|url\(#|href="#)', rf"\1c{next(numbers)}-", draw(spec)))
+        return _inline(re.sub(r'(id="|url\(#|href="#)', rf"\1c{next(numbers)}-", draw(spec)))
 
     return chart
 
@@ -76,8 +79,13 @@ def cells(spec: Spec) -> list[Markup]:
         facet.attrib.pop("transform", None)
         image = ElementTree.Element(f"{{{SVG}}}svg", {"viewBox": box, "fill": "none"})
         image.append(facet)
-        found.append(Markup(ElementTree.tostring(image, encoding="unicode")))
+        found.append(_inline(ElementTree.tostring(image, encoding="unicode")))
     return found
+
+
+def _inline(svg: str) -> Markup:
+    """An image within a page needs no namespaces."""
+    return Markup(re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg))
 
 
 def _printable(found: Any) -> Any:

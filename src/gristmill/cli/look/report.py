@@ -42,7 +42,7 @@ def command(
 
 
 def check_out(out: Path) -> None:
-    """Raise UserError, before any work, if the report cannot be written. A file that is not a page is never overwritten."""
+    """Raise UserError, before any work, if the report cannot be written or the file is something else."""
     if out.is_dir() or not os.access(out if out.exists() else out.absolute().parent, os.W_OK):
         raise UserError(f"{out} cannot be written, so nothing was done. Name a file in a folder that exists.")
     if out.is_file() and not out.read_bytes()[:9].lower().startswith(b"<!doctype"):

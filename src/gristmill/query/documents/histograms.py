@@ -20,7 +20,7 @@ from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.select.heuristics import SETS
 from gristmill.stages.shared import vectors
 from gristmill.stages.shared.expressions import parse_rule
-from gristmill.stages.shared.rule import formula
+from gristmill.stages.shared.rule import EXCEPTIONS, formula
 
 MOST_DOCUMENTS = 1 << 17
 """Documents to read, about: a share is then known to half a percent."""
@@ -90,7 +90,7 @@ def find_measures(view: CorpusView) -> list[Measure]:
     for one in found:
         if known.issuperset(formula(one.value).columns):
             before = merged.get(one.value, one)
-            merged[one.value] = replace(before, thresholds={**before.thresholds, **one.thresholds})
+            merged[one.value] = replace(before, thresholds={**one.thresholds, **before.thresholds})
     return list(merged.values())
 
 
@@ -122,12 +122,15 @@ def _cutoffs(config: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[floa
 def _rule_measures(config: Mapping[str, Any]) -> Iterator[Measure]:
     for name in config["rules"]:
         for rule in SETS[name].rules(_Settings(config[name])) if name in SETS else ():
-            limit = config[name].get(rule.threshold)
-            if limit is not None and not isinstance(limit, bool):
-                yield _measure(rule.value, float(limit), f"{name}.{rule.threshold}")
-    for rule in map(parse_rule, config["own"]):
-        for value, limit in rule.condition.limits:
-            yield _measure(value, limit, rule.reason)
+            exceptions = (one for by in EXCEPTIONS for one in config[name].get(by, {}).items())
+            for label, settings in (("", config[name]), *exceptions):
+                limit = settings.get(rule.threshold)
+                if limit is not None and not isinstance(limit, bool):
+                    setting = ".".join(filter(None, (name, label, rule.threshold)))
+                    yield _measure(rule.value, float(limit), setting)
+    for own in map(parse_rule, config["own"]):
+        for value, limit in own.condition.limits:
+            yield _measure(value, limit, own.reason)
 
 
 def _measure(value: str, limit: float, name: str) -> Measure:
@@ -212,7 +215,9 @@ def count(measure: Measure, drawn: DrawnValues, *others: DrawnValues) -> Histogr
     low, high = min([ends[0], *measure.thresholds]), max([ends[1], *measure.thresholds])
     high = high if high > low else low + 1
     is_log = bool(low >= 0 and high > MOST_LINEAR)
-    edges = np.expm1(np.linspace(np.log1p(low), np.log1p(high), BINS + 1)) if is_log else np.linspace(low, high, BINS + 1)
+    edges = (
+        np.expm1(np.linspace(np.log1p(low), np.log1p(high), BINS + 1)) if is_log else np.linspace(low, high, BINS + 1)
+    )
     edges[[0, -1]] = low, high  # rounding must not leave out the ends
     has_value = np.isfinite(values)
     sides = {KEPT: drawn.is_kept, REMOVED: ~drawn.is_kept}

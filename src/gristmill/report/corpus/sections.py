@@ -4,7 +4,7 @@ Every section is made from one version. Beside another version, its table has th
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -139,7 +139,7 @@ def _beside(now: Section | None, before: Section | None) -> Section | None:
     return replace(now, head=(*now.head, *(f"{name} before" for name in now.head[keys:])), rows=rows)
 
 
-def _first_bars(rows: Sequence[Any]) -> str:
+def _first_bars(rows: Collection[Any]) -> str:
     return f" The chart shows the first {MOST_BARS} of {len(rows):,}." if len(rows) > MOST_BARS else ""
 
 
@@ -224,9 +224,7 @@ def _languages(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | No
     table = [(one, f"{read[one]:,}", f"{kept[one]:,}", percent(kept[one], read[one])) for one in order]
     text = "Documents by measured language. (none): documents whose language was not measured."
     chart = charts.bars(bars, "language", "documents", "part")
-    return Section(
-        "Languages", text + _first_bars(order), ("language", "read", "kept", "share kept"), table, chart
-    )
+    return Section("Languages", text + _first_bars(order), ("language", "read", "kept", "share kept"), table, chart)
 
 
 LENGTHS = ("text_bytes", "signals.words", "count_tokens.tokens")
@@ -253,8 +251,8 @@ def _histograms(
     if not found:
         return None
     other: dict[str, Histogram] = {}
-    for one in found if before is not None else ():
-        if (counted_before := count(one.measure, before.drawn, drawn)) is not None:
+    for one, old in ((one, old) for old in others for one in found):
+        if (counted_before := count(one.measure, old, drawn)) is not None:
             other[one.measure.value] = counted_before
     table = []
     for one in found:
@@ -294,7 +292,10 @@ def _quality(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None
                 small += 0 < len(chosen) < LEAST_OF_A_GROUP
                 if len(chosen) >= LEAST_OF_A_GROUP:
                     found = np.quantile(chosen, np.array(PERCENTILES) / 100).tolist()
-                    row = {"group": f"{measure.value.removeprefix('quality.')}: {kind} {group}", "documents": len(chosen)}
+                    row = {
+                        "group": f"{measure.value.removeprefix('quality.')}: {kind} {group}",
+                        "documents": len(chosen),
+                    }
                     rows.append(row | {f"p{share}": value for share, value in zip(PERCENTILES, found, strict=True)})
     if not rows and not small:
         return None
@@ -376,7 +377,10 @@ def _mixture(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None
                     share = percent(taken["tokens"], facts["tokens"])
                     epochs = f"{taken['samples'] / samples[group]:.2f}"
                     table.append((phase, domain, group, f"{taken['tokens']:,}", share, epochs, ""))
-        drawn = {group: facts["drawn_samples"] * facts["tokens"] // samples[group] for group, facts in metrics["groups"].items()}
+        drawn = {
+            group: facts["drawn_samples"] * facts["tokens"] // samples[group]
+            for group, facts in metrics["groups"].items()
+        }
         for group, facts in metrics["groups"].items():
             again = max(0, facts["drawn_samples"] - facts["samples"]) * facts["tokens"] // samples[group]
             epochs = f"{facts['drawn_samples'] / samples[group]:.2f}"
@@ -384,7 +388,9 @@ def _mixture(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None
             table.append(("all phases", "", group, f"{drawn[group]:,}", share, epochs, f"{again:,}"))
     if not table:
         return None
-    text = "Tokens of each domain in each phase. One epoch is every sample of a group once; tokens after it are repeated."
+    text = (
+        "Tokens of each domain in each phase. One epoch is every sample of a group once; tokens after it are repeated."
+    )
     head = ("phase", "domain", "group", "tokens", "share", "epochs", "repeated tokens")
     return Section("Mixture", text, head, table, charts.bars(bars, "phase", "tokens", "domain"), (), 3)
 
