@@ -19,6 +19,11 @@ HINTS = {
         "gristmill inspect {recipe} --source {source} --reason {reason}",
         "corpus.documents(reasons=['{reason}'], sources=['{source}'])",
     ),
+    "report_against": (
+        "gristmill report {recipe} --against {version} --out report.html",
+        "corpus.report(against='{version}')",
+    ),
+    "watch": ("gristmill watch {recipe}", "corpus.watch()"),
     "unread": ("gristmill inspect {recipe} --stage ingest --reason {reason}", "corpus.documents(reasons=['{reason}'])"),
     "repaired": ("gristmill inspect {recipe} --stage ingest --json", "corpus.documents(columns=['meta'])"),
     "find_words": ("gristmill inspect {recipe} --grep", "corpus.lineage('\"WORDS\"')"),

@@ -38,6 +38,7 @@ from gristmill.query.export.export import FILE_BYTES, export
 from gristmill.query.lineage.lives import lives_of
 from gristmill.query.removal.funnel import funnel_lines, funnels
 from gristmill.query.sizing.plan import make_plan
+from gristmill.query.watch import Comparison, make_watch, open_against, watch_now
 from gristmill.report.corpus.report import make_report
 from gristmill.report.corpus.sections import CORE_HOUR, TOKENS, make_prices
 from gristmill.report.markup import escaped
@@ -122,6 +123,7 @@ class Corpus:
             mill = self._open(until, executor, address, profile)
             if tag is not None:
                 mill.check_tag(tag)
+            mill.watch = make_watch(mill)
             listener = ProgressListener(progress)
             run = mill.run(workers, listener, retry_crashed, tag)
             warnings = find_warnings(run)
@@ -214,8 +216,14 @@ class Corpus:
         `core_hour` is the price of an hour of a core; the cost is projected to a corpus of so many `tokens`.
         """
         with as_python(self._label):
-            other = None if against is None else see(Store(self.store), against)
+            other = None if against is None else open_against(Store(self.store), against)
             return make_report(self._view_now(), other, make_prices(core_hour, tokens))
+
+    def watch(self, against: str | None = None) -> Comparison:
+        """Compare with another version; by default the one that the recipe watches (docs/watch.md)."""
+        with as_python(self._label):
+            settings = None if self._view is not None else self._open().recipe.watch
+            return watch_now(self._view_now(), against, settings)
 
     def _view_now(self) -> CorpusView:
         return self._view if self._view is not None else opening.dry_run(self._open())

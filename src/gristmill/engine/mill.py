@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from gristmill.counted import counted
 from gristmill.engine.executors import registry
 from gristmill.engine.executors.executor import Executor, InlineExecutor
 from gristmill.engine.executors.shared_kernels import fetch, keep
@@ -28,7 +29,7 @@ from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.task_cache import LOG, Earlier, Item, Listener
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
-from gristmill.hints import option
+from gristmill.hints import hint, option
 from gristmill.log import INFO, WARNING, Note
 from gristmill.objects import requests
 from gristmill.objects.patience import HURRIED, POLL_S, report_waits
@@ -41,6 +42,9 @@ from gristmill.stages.own_code import Code
 from gristmill.stopping import Interrupted, heeded
 from gristmill.store.leases import Lease, await_collection, hold
 from gristmill.store.store import CorruptPart, Store
+
+MOST_ALARMS = 8
+"""Alarms that a run shows: later ones are often caused by the first."""
 
 
 @dataclass
@@ -85,6 +89,8 @@ class Mill:
         self.graph = graph or build(recipe, self.contents, until)
         self.until = until if self.graph.beyond else None
         """The step that the run ends after, if the recipe has steps after it."""
+        self.watch: Callable[[Run], Mapping[str, Any]] | None = None
+        """Compares a finished run with another version (query/watch.py): alarms, and notes."""
 
     def executor(self, workers: int | None, note: Note = lambda *_: None) -> Executor:
         return make_executor(
@@ -157,6 +163,7 @@ class Mill:
                 try:
                     wait_for(run.go(), executor)
                     datasets = {node.id: run.stages.write_datasets(node) for node in self.graph.nodes.values()}
+                    self._compare(run)
                     run.shards = publish(run)
                 except CorruptPart as corrupt:
                     self._remove_damaged(corrupt, earlier)
@@ -181,6 +188,24 @@ class Mill:
                     check = f"To check all records: gristmill verify {self.recipe.path}"
                     listener.note(f"{fact}. It was not used. {check}", WARNING)
                 return run
+
+    def _compare(self, run: Run) -> None:
+        """Compare a whole run with the version that its recipe watches. With `strict`, an alarm stops the run before
+        anything is published, so that the version before it stays the newest.
+        """
+        if self.watch is None or self.until is not None:
+            return
+        run.listener.doing("comparing with the watched version")
+        run.watched = self.watch(run)
+        for note in run.watched["notes"]:
+            run.listener.note(note)
+        alarms = [_with_recipe(line, run.label) for line in _alarm_lines(run)]
+        if alarms and self.recipe.strict:
+            raise UserError(
+                f"{self.recipe.path}: strict is true and watch raised {counted(len(run.watched['alarms']), 'alarm')}, "
+                f"so nothing was published: {' '.join(alarms)} All work is stored, and the newest version is the one "
+                "before this run. Fix the cause, or name what is meant to change under ignore of watch, and run again."
+            )
 
     def _refuse_unmet(self, executor: Executor) -> None:
         """Refuse a step that has work to do and needs more than any machine here has."""
@@ -316,7 +341,20 @@ def find_warnings(run: Run, typed: str | None = None) -> list[str]:
             some = 0 < len(node.sources) < len(run.chains) and node.id.partition("/")[0] not in node.sources
             label = f"{node.id} (of {listed(node.sources, 5)})" if some else node.id
             found += [f"{label}: {message}" for message in warn(metrics, node.config)]
-    return [re.sub(r"(gristmill [a-z ]+ )RECIPE\b", lambda at: f"{at[1]}{typed or run.label}", line) for line in found]
+    found += _alarm_lines(run)
+    return [_with_recipe(line, typed or run.label) for line in found]
+
+
+def _with_recipe(line: str, recipe: str) -> str:
+    return re.sub(r"(gristmill [a-z ]+ )RECIPE\b", lambda at: f"{at[1]}{recipe}", line)
+
+
+def _alarm_lines(run: Run) -> list[str]:
+    """The first alarms of a run that was compared with another version, and how many more there are."""
+    alarms = run.watched.get("alarms", ())
+    more = len(alarms) - MOST_ALARMS
+    rest = [f"watch: {counted(more, 'more alarm')}. To see all: {hint('watch')}"] if more > 0 else []
+    return [*(alarm["message"] for alarm in alarms[:MOST_ALARMS]), *rest]
 
 
 def wait_for(work: Any, executor: Executor) -> None:

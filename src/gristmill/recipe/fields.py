@@ -140,6 +140,8 @@ class RecipeFields(StageConfig):
     """whether lookups by id, URL and text (lineage) get an index; by default if the recipe has shards"""
     cluster: dict[str, Any] | None = None
     """Slurm jobs for runs with the executor slurm: how many, sbatch options, setup; does not change results or keys"""
+    watch: str | dict[str, Any] | None = None
+    """the version that a finished run is compared with, or against with other settings; see docs/watch.md"""
     sample: Sample | None = None
     """share of every source's records to read, such as 1%, to try a recipe; the run gets its own name"""
 

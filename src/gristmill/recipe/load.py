@@ -41,6 +41,7 @@ from gristmill.recipe.sections.sources import check_markup, load_source, source_
 from gristmill.recipe.sections.steps import Lists, check_keys, load_steps, route_of
 from gristmill.recipe.sections.takedowns import load_takedowns
 from gristmill.recipe.sections.tokenizer import load_tokenizer
+from gristmill.recipe.sections.watch import load_watch
 from gristmill.recipe.yaml.lines import parse, read_text
 
 MOST_STEPS = 1000
@@ -93,6 +94,7 @@ def load(
     sharded = (step for same in zip(*shards.values(), strict=True) for step in same)
     last = {step.id: step for step in (*tokenizer, *takedowns, *sharded, *mix)}
     cluster = load_cluster(draft, raw.get("cluster"))
+    watch = load_watch(draft, raw.get("watch"))
     check_routes(draft, routes, GROUPS)
     check_groups(draft, sources.values(), routes)
     check_names(draft, routes, sources)
@@ -113,6 +115,7 @@ def load(
         index=bool(shards) if fields.index is None else fields.index,
         sample=share,
         cluster=cluster if profile is None else load_profile(profile),
+        watch=watch,
         file_name=fields.recipe,
     )
 

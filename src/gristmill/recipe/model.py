@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from gristmill.recipe.sections.cluster import ClusterFields
 from gristmill.recipe.sections.snapshot import is_regex, search
+from gristmill.recipe.sections.watch import WatchFields
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.own_code import Code
 
@@ -105,6 +106,8 @@ class Recipe:
     """The share of every source's records to read."""
     cluster: ClusterFields = field(default_factory=ClusterFields, compare=False)
     """How to request Slurm jobs; enters no key."""
+    watch: WatchFields | None = field(default=None, compare=False)
+    """The version to compare a finished run with; enters no key."""
     file_name: str = ""
     """The name in the file; `name` also says so if the run is a sample."""
 

@@ -23,6 +23,7 @@ from gristmill.recipe.sections.cluster import ClusterFields
 from gristmill.recipe.sections.mix import MixFields
 from gristmill.recipe.sections.shards import ShardsFields
 from gristmill.recipe.sections.tokenizer import TrainFields
+from gristmill.recipe.sections.watch import WatchFields
 from gristmill.recipe.stage_module import Unfit, find_stage, known_formats
 from gristmill.stages import READERS, STEPS
 from gristmill.stages.config_types import FileMark, parse_bytes, parse_count
@@ -48,6 +49,7 @@ SECTIONS: dict[str, tuple[str, type[BaseModel]]] = {
         "Under `cluster`, or in a file (the `profile` of a run); only used by the executor slurm.",
         ClusterFields,
     ),
+    "watch": ("Under `watch`; `watch: NAME` is short for `watch: {against: NAME}` (watch.md).", WatchFields),
 }
 _NAMES = {bool: "true or false", int: "whole number", float: "number", str: "text", Any: "anything"}
 _NEEDED = "required"

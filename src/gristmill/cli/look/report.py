@@ -12,6 +12,7 @@ from gristmill.cli.shared.show import console
 from gristmill.counted import size
 from gristmill.engine.publish.run_record import see
 from gristmill.errors import UserError
+from gristmill.query.opening import is_run, open_run
 from gristmill.report.corpus.report import NEEDED_BY, make_report
 from gristmill.report.corpus.sections import CORE_HOUR, TOKENS, make_prices
 from gristmill.report.page import check_charts
@@ -38,7 +39,8 @@ def command(
     check_out(out)
     prices = make_prices(core_hour, tokens)
     view = open_view(recipe, store, only_records=True)
-    write(out, make_report(view, None if against is None else see(view.store, against), prices))
+    other = None if against is None else open_run(against) if is_run(against) else see(view.store, against)
+    write(out, make_report(view, other, prices))
 
 
 def check_out(out: Path) -> None:

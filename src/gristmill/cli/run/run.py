@@ -22,6 +22,7 @@ from gristmill.engine.run_options import check_executor, refuse_warnings
 from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
 from gristmill.query.removal.funnel import funnels, unread_files
+from gristmill.query.watch import make_watch
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.model import Recipe
@@ -83,6 +84,7 @@ def command(
             raise UserError(
                 "--report shows a finished run, and --until stops before its end, so nothing was run. Leave one out."
             )
+    mill.watch = make_watch(mill)
     with Bars(quiet=json) as bars:
         for idle in filter(None, (idle_settings(mill.recipe), unused_models(mill.recipe))):
             bars.note(idle)

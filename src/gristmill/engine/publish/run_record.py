@@ -77,6 +77,7 @@ def make_record(
         "chains": run.chains,
         "domains": run.domains,
         "cost": run.cost,
+        "watch": run.watched,
         "nodes": {node_id: _record_node(run, node_id, datasets) for node_id in run.nodes},
     }
 

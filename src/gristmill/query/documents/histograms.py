@@ -54,8 +54,11 @@ class Histogram:
     """For kept and for removed documents."""
     outside: int
     """Documents outside of the edges."""
-    is_log: bool
-    """Whether the edges are spaced as logarithms of 1 + the value."""
+
+    @property
+    def is_log(self) -> bool:
+        """Whether the edges are spaced as logarithms of 1 + the value."""
+        return _is_log(self.edges[0], self.edges[-1])
 
 
 @dataclass
@@ -66,13 +69,14 @@ class DrawnValues:
     """By title; NaN where a document has none."""
     is_kept: npt.NDArray[np.bool_]
     source: list[str]
+    snapshot: list[str]
     language: list[str]
     every: int
     """One document of so many was read."""
 
 
-def find_measures(view: CorpusView) -> list[Measure]:
-    """Sizes, the values of rules and scores with their thresholds, and every other number that a step measures."""
+def find_measures(view: CorpusView, every_number: bool = False) -> list[Measure]:
+    """Sizes, and the values of rules and scores with their thresholds; with `every_number`, all that steps measure."""
     known = set(columns_of(view))
     found = [Measure("Bytes of text", "text_bytes")]
     for node in view.nodes.values():
@@ -85,7 +89,8 @@ def find_measures(view: CorpusView) -> list[Measure]:
         if node.name == "heuristics":
             found += _rule_measures(config)
     used = {name for one in found for name in formula(one.value).columns}
-    found += [Measure(_title(name), name) for name in _numbers_measured(view) if name not in used]
+    rest = (name for name in _numbers_measured(view) if name not in used)
+    found += [Measure(_title(name), name) for name in rest if every_number or "signals." not in name]
     merged: dict[str, Measure] = {}
     for one in found:
         if known.issuperset(formula(one.value).columns):
@@ -165,13 +170,14 @@ def draw(view: CorpusView, measures: Sequence[Measure], most: int = MOST_DOCUMEN
     """Read the values of the documents, or of every k-th one."""
     known = set(columns_of(view))
     names = list(dict.fromkeys(name for one in measures for name in formula(one.value).columns))
-    extra = [name for name in ("kept", "reason", "source", "language", "text_bytes") if name in known]
+    extra = [name for name in ("kept", "reason", "source", "snapshot", "language", "text_bytes") if name in known]
     columns = ColumnReader(view, list(dict.fromkeys([*extra, *names])), kept=None)
     documents = sum(document.part.rows for document in columns.parts)
     every = max(1, -(-documents // most))
     values: dict[str, list[Values]] = {one.title: [] for one in measures}
     kept: list[npt.NDArray[np.bool_]] = []
     source: list[str] = []
+    snapshot: list[str | None] = []
     language: list[str | None] = []
     for document in columns.parts:
         at = int(document.part.hash[:8], 16) % every
@@ -185,12 +191,14 @@ def draw(view: CorpusView, measures: Sequence[Measure], most: int = MOST_DOCUMEN
                 values[one.title].append(_numbers(formula(one.value).run(vectorised), batch.num_rows))
             kept.append(batch.column("kept").to_numpy(zero_copy_only=False))
             source += batch.column("source").to_pylist()
+            snapshot += batch.column("snapshot").to_pylist()
             language += batch.column("language").to_pylist() if "language" in known else [None] * batch.num_rows
     empty: list[Values] = [np.zeros(0)]
     return DrawnValues(
         {title: np.concatenate(empty + some) for title, some in values.items()},
         np.concatenate([np.zeros(0, bool), *kept]),
         source,
+        [one or "" for one in snapshot],
         [one or "(none)" for one in language],
         every,
     )
@@ -201,26 +209,31 @@ def _numbers(vector: vectors.Vector, rows: int) -> Values:
     return numbers if vector.valid is None else np.where(vector.valid, numbers, np.nan)
 
 
-def count(measure: Measure, drawn: DrawnValues, *others: DrawnValues) -> Histogram | None:
-    """The histogram of a measure; None if no document has a value. A hundredth at either end may be outside.
-
-    The edges depend on the values of `others` too, so that histograms of two versions can be compared.
-    """
+def count(measure: Measure, drawn: DrawnValues, edges: Values | None = None) -> Histogram | None:
+    """The histogram of a measure; None if no document has a value. Values may be outside of the edges (`edges_of`)."""
     values = drawn.values.get(measure.title, np.zeros(0))
-    values_of_all = np.concatenate([values, *(one.values.get(measure.title, values[:0]) for one in others)])
-    values_of_all = values_of_all[np.isfinite(values_of_all)]
-    if not len(values_of_all):
-        return None
-    ends = np.quantile(values_of_all, (0.005, 0.995))
-    low, high = min([ends[0], *measure.thresholds]), max([ends[1], *measure.thresholds])
-    high = high if high > low else low + 1
-    is_log = bool(low >= 0 and high > MOST_LINEAR)
-    edges = (
-        np.expm1(np.linspace(np.log1p(low), np.log1p(high), BINS + 1)) if is_log else np.linspace(low, high, BINS + 1)
-    )
-    edges[[0, -1]] = low, high  # rounding must not leave out the ends
     has_value = np.isfinite(values)
+    if not has_value.any():
+        return None
+    edges = edges_of(measure, drawn) if edges is None else edges
     sides = {KEPT: drawn.is_kept, REMOVED: ~drawn.is_kept}
     counts = {name: np.histogram(values[has_value & rows], edges)[0] for name, rows in sides.items()}
     inside = sum(int(one.sum()) for one in counts.values())
-    return Histogram(measure, edges, counts, int(has_value.sum()) - inside, is_log)
+    return Histogram(measure, edges, counts, int(has_value.sum()) - inside)
+
+
+def edges_of(measure: Measure, *versions: DrawnValues) -> Values:
+    """Edges for all versions. They include all thresholds, and all values but half a percent at either end."""
+    values = np.concatenate([one.values.get(measure.title, np.zeros(0)) for one in versions])
+    ends = np.quantile(values[np.isfinite(values)], (0.005, 0.995))
+    low, high = min([ends[0], *measure.thresholds]), max([ends[1], *measure.thresholds])
+    high = high if high > low else low + 1
+    if not _is_log(low, high):
+        return np.linspace(low, high, BINS + 1)
+    edges = np.expm1(np.linspace(np.log1p(low), np.log1p(high), BINS + 1))
+    edges[[0, -1]] = low, high  # rounding must not leave out the ends
+    return edges
+
+
+def _is_log(low: float, high: float) -> bool:
+    return bool(low >= 0 and high > MOST_LINEAR)

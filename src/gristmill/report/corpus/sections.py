@@ -22,6 +22,7 @@ from gristmill.query.documents.histograms import (
     Measure,
     count,
     draw,
+    edges_of,
     find_measures,
 )
 from gristmill.query.removal.funnel import funnels
@@ -79,7 +80,7 @@ class ReportedCorpus:
     def __init__(self, view: CorpusView, prices: ReportPrices) -> None:
         self.view, self.prices = view, prices
         self.funnels = funnels(view)
-        self.measures = find_measures(view)
+        self.measures = find_measures(view, every_number=True)
         self.drawn = draw(view, self.measures)
 
     def metrics(self, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -112,13 +113,24 @@ class ReportedCorpus:
 def sections(now: ReportedCorpus, before: ReportedCorpus | None) -> list[Section]:
     """All sections that this corpus or the other version has."""
     makers = (
-        *(_flow, _removals, _removals_by_language, _languages, _lengths, _signals, _quality, _clusters, _contamination),
+        *(
+            _alarms,
+            _flow,
+            _removals,
+            _removals_by_language,
+            _languages,
+            _lengths,
+            _signals,
+            _quality,
+            _clusters,
+            _contamination,
+        ),
         *(_personal_data, _tokenizer, _mixture, _packing, _cost),
     )
     found = []
     for make in makers:
         section = make(now, before)
-        if before is not None:
+        if before is not None and make is not _alarms:
             section = _beside(section, make(before, None))
         if section is not None:
             found.append(section)
@@ -141,6 +153,28 @@ def _beside(now: Section | None, before: Section | None) -> Section | None:
 
 def _first_bars(rows: Collection[Any]) -> str:
     return f" The chart shows the first {MOST_BARS} of {len(rows):,}." if len(rows) > MOST_BARS else ""
+
+
+def _alarms(corpus: ReportedCorpus, before: ReportedCorpus | None) -> Section | None:
+    """The alarms of `watch`: of the comparison with the other version, or else of the run."""
+    found = corpus.view.watched
+    if before is not None:
+        from gristmill.query.watch import compare  # needs the code of the engine
+
+        found = compare(corpus.view, before.view).as_record()
+    if not found:
+        return None
+    rows = [
+        (
+            *(one["what"], one["where"], one["message"].removeprefix("watch: ").replace("RECIPE", corpus.view.label)),
+            *(charts.short_number(one[name]) for name in ("before", "after", "distance", "limit")),
+        )
+        for one in found["alarms"]
+    ]
+    text = f"{counted(len(rows), 'change is', 'changes are')} larger than chance and than the limits of watch, against "
+    text += " ".join([f"{found['against']}.", *found["notes"]])
+    head = ("kind", "where", "change", "before", "after", "distance", "limit")
+    return Section("Alarms", text, head, rows, word_columns=3)
 
 
 def _removed(corpus: ReportedCorpus) -> dict[tuple[str, str, str], int]:
@@ -246,14 +280,14 @@ def _histograms(
     title: str, text: str, measures: Sequence[Measure], corpus: ReportedCorpus, before: ReportedCorpus | None
 ) -> Section | None:
     drawn = corpus.drawn
-    others: list[DrawnValues] = [] if before is None else [before.drawn]
-    found = [one for measure in measures if (one := count(measure, drawn, *others)) is not None]
+    versions = [drawn] if before is None else [drawn, before.drawn]
+    found = [one for measure in measures if (one := _counted(measure, drawn, versions)) is not None]
     if not found:
         return None
     other: dict[str, Histogram] = {}
-    for one, old in ((one, old) for old in others for one in found):
-        if (counted_before := count(one.measure, old, drawn)) is not None:
-            other[one.measure.value] = counted_before
+    for old in versions[1:]:
+        same_edges = ((one.measure.value, count(one.measure, old, one.edges)) for one in found)
+        other = {value: one for value, one in same_edges if one is not None}
     table = []
     for one in found:
         values = drawn.values[one.measure.title]
@@ -274,6 +308,11 @@ def _histograms(
     head = ("measure", "thresholds", "kept", "quartiles", "removed", "quartiles")
     captions = [": ".join(filter(None, (one.measure.title, _limits(one.measure)))) for one in found]
     return Section(title, text, head, table, charts.histograms(found, other), captions, 2, 1)
+
+
+def _counted(measure: Measure, drawn: DrawnValues, versions: Sequence[DrawnValues]) -> Histogram | None:
+    has_value = np.isfinite(drawn.values[measure.title]).any()
+    return count(measure, drawn, edges_of(measure, *versions)) if has_value else None
 
 
 def _limits(measure: Measure) -> str:

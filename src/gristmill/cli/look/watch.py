@@ -1,0 +1,40 @@
+"""gristmill watch: the alarms that a corpus raises next to another version."""
+
+from typing import Annotated
+
+import typer
+
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, is_run, open_mill, open_view, print_json
+from gristmill.cli.shared.screen import print_paragraph, warn
+from gristmill.counted import counted
+from gristmill.query.watch import watch_now
+
+EXAMPLE = "Example: gristmill watch recipes/demo.yaml --against v1"
+
+
+def command(
+    recipe: RecipeOrRun,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="VERSION", help="Compare with this version. Default: the recipe's `watch`."),
+    ] = None,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Compare a corpus with another version, and list what changed for the worse.
+
+    It compares documents per source and snapshot, survival per step, source and language, distributions of signals and
+    scores, clusters, tokens per byte and tokens per group. The exit code is 1 if there is an alarm.
+    """
+    settings = None if is_run(recipe) else open_mill(recipe, store).recipe.watch
+    found = watch_now(open_view(recipe, store), against, settings)
+    if json:
+        print_json(found.as_record())
+    else:
+        for note in found.notes:
+            print_paragraph(note)
+        for alarm in found.alarms:
+            warn(alarm.message.replace("RECIPE", recipe))
+        print_paragraph(f"{counted(len(found.alarms), 'alarm')} against {found.against}.")
+    if found.alarms:
+        raise typer.Exit(1)

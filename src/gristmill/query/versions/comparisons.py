@@ -1,0 +1,408 @@
+"""What `watch` compares in two versions of a corpus. Each function yields the alarms of one kind."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gristmill.counted import counted, percent
+from gristmill.engine.schedule.corpus_view import CorpusView
+from gristmill.engine.schedule.run import Run
+from gristmill.errors import UserError
+from gristmill.hints import hint
+from gristmill.query.documents.columns import columns_of
+from gristmill.query.documents.histograms import DrawnValues, Histogram, Measure, count, draw, find_measures
+from gristmill.query.opening import damage_message
+from gristmill.query.removal.funnel import funnels
+from gristmill.query.versions.distances import ERRORS, changes_of_shares, ks_limit, moved_limit, rate_limit
+from gristmill.query.versions.shifts import distance
+from gristmill.recipe.sections.mix import MIX
+from gristmill.recipe.sections.watch import WatchFields
+from gristmill.stages import CORPUS, GROUPS, STEPS
+from gristmill.store.store import CorruptPart
+
+KINDS = ("documents", "steps", "survival", "language", "distribution", "clusters", "tokens_per_byte", "tokens")
+"""What is compared, in the order of the pipeline."""
+ALL = "all"
+GROWN = 2.0
+"""Documents of a source or snapshot may grow up to this factor: new files are expected, files read twice are not."""
+SLOWER = 2.0
+LEAST_CPU_S = 5.0
+"""A step that takes less has no meaningful rate."""
+_TOKENS, _BYTES = Measure("tokens", "tokens.tokens"), Measure("bytes", "text_bytes")
+
+Pair = tuple[tuple[int, int], tuple[int, int]]
+"""(some, all) documents in the other version, and in this run."""
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """A change that is larger than its limit."""
+
+    what: str
+    """One of KINDS."""
+    where: str
+    """A source, a step, a language, a measure, or `all`."""
+    before: float
+    after: float
+    distance: float
+    limit: float
+    message: str
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The other version and this run, and the values of their documents."""
+
+    views: tuple[CorpusView, CorpusView]
+    drawn: tuple[DrawnValues, DrawnValues]
+    measures: Sequence[Measure]
+    """Those that both versions have."""
+    settings: WatchFields
+
+    @property
+    def label(self) -> str:
+        """The name of the other version."""
+        return self.settings.against.rpartition("@")[2]
+
+    @property
+    def samples(self) -> tuple[float | None, ...]:
+        """The share of records that each run read."""
+        return tuple(
+            one.graph.recipe.sample if isinstance(one, Run) else (one.record or {}).get("sample") for one in self.views
+        )
+
+    @property
+    def same_share(self) -> bool:
+        return self.samples[0] == self.samples[1]
+
+    def by_chance(self, limit: float, source: str = ALL) -> float:
+        """The change that may be chance: none if both runs read the very same documents of a source, or of all."""
+        sources = {*self.views[0].chains, *self.views[1].chains} if source == ALL else {source}
+        parts = [[[one.part.hash for one in view.documents.get(name, ())] for name in sources] for view in self.views]
+        return 0.0 if parts[0] == parts[1] else limit
+
+    @property
+    def look(self) -> str:
+        """How to look at both versions."""
+        return f"To look: {hint('report_against', version=self.settings.against)}"
+
+    def alarm(
+        self, what: str, where: str, values: tuple[float, float], change: tuple[float, float], fact: str
+    ) -> Alarm:
+        """An alarm; `change` is the distance and its limit."""
+        return Alarm(what, where, *values, *change, f"watch: {fact}")
+
+
+def read_sides(other: CorpusView, view: CorpusView, settings: WatchFields) -> Sides:
+    """Read the values of both versions; in a large corpus, of a sample of the documents."""
+    then, now = ({one.title: one for one in (*_pages(side), *find_measures(side))} for side in (other, view))
+    measures = [one for title, one in now.items() if title in then]
+    has_tokens = all(_TOKENS.value in columns_of(side) for side in (other, view))
+    more = [_BYTES, *([_TOKENS] if has_tokens else [])]
+    drawn = draw(view, [*measures, *more])  # first, because a damaged part of this run can be made again
+    try:
+        before = draw(other, [*(then[one.title] for one in measures), *more])
+        return Sides((other, view), (before, drawn), measures, settings)
+    except CorruptPart as corrupt:
+        raise UserError(f"watch: {damage_message(corrupt, other.label)}") from None
+
+
+def _pages(view: CorpusView) -> list[Measure]:
+    """How much text the step that extracts most pages keeps of each page."""
+    pages: Counter[str] = Counter()
+    for funnel in funnels(view).values():
+        pages.update({view.nodes[step].name: one["raw_bytes"] for step, one in funnel["extracted"].items()})
+    return [
+        Measure("Text for each byte of a page", f"{name}.text_bytes / ingest.html_bytes")
+        for name, _ in pages.most_common(1)
+    ]
+
+
+def _worst(alarms: Iterable[Alarm]) -> list[Alarm]:
+    """The alarm that exceeds its limit most."""
+    return sorted(alarms, key=lambda one: -one.distance / one.limit)[:1]
+
+
+# Documents
+
+
+def documents(sides: Sides) -> Iterator[Alarm]:
+    """Documents read, by source and snapshot. A new snapshot is not an alarm."""
+    then, now = (Counter(zip(drawn.source, drawn.snapshot, strict=True)) for drawn in sides.drawn)
+    for (source, snapshot), drawn in then.items():
+        rows = drawn, now[source, snapshot]
+        before, after = (one * side.every for one, side in zip(rows, sides.drawn, strict=True))
+        limit = sides.settings.documents if after < before else GROWN - 1
+        limit = max(limit, ERRORS * float(np.sqrt(1 / rows[0] + rows[1] / rows[0] ** 2)))
+        if abs(after / before - 1) > limit:
+            name = f"snapshot {snapshot} of {source}" if snapshot else f"source {source}"
+            has = "is missing" if not after else f"has {_about(after, sides.drawn[1])}"
+            fact = f"{name} {has}; {sides.label} has {_about(before, sides.drawn[0])}. Check its paths and input files."
+            yield sides.alarm("documents", source, (before, after), (abs(after / before - 1), limit), fact)
+
+
+def _about(number: int, drawn: DrawnValues) -> str:
+    return f"{'about ' if drawn.every > 1 else ''}{counted(number, 'document')}"
+
+
+def survival(sides: Sides) -> Iterator[Alarm]:
+    """Shares of documents that are kept, in all and of each source, and that each step removes."""
+    then, now = map(funnels, sides.views)
+    both = [source for source in now if source in then]
+    kept: dict[str, Pair] = {source: (_kept(then[source]), _kept(now[source])) for source in both}
+    (before, read), (after, came) = (_sum(pair[side] for pair in kept.values()) for side in (0, 1))
+    yield from _rate(sides, ALL, ((before, read), (after, came)), "of all documents are kept")
+    for source, pair in kept.items() if len(kept) > 1 else ():
+        yield from _rate(sides, source, pair, f"of the documents of {source} are kept", source)
+    for step in dict.fromkeys(step for one in (now, then) for source in both for step in one[source]["steps"]):
+        yield from _worst(alarm for source in both for alarm in _step(sides, step, source, then[source], now[source]))
+
+
+def _kept(funnel: Mapping[str, Any]) -> tuple[int, int]:
+    return funnel["kept"]["rows"], funnel["read"]["rows"]
+
+
+def _sum(pairs: Iterable[tuple[int, int]]) -> tuple[int, int]:
+    some, whole = zip((0, 0), *pairs, strict=True)
+    return sum(some), sum(whole)
+
+
+def _step(sides: Sides, step: str, source: str, then: Mapping[str, Any], now: Mapping[str, Any]) -> Iterator[Alarm]:
+    """The share of the documents reaching a step that it removes."""
+    removed = [
+        Counter({why: int(some["rows"]) for why, some in one["first"].get(step, {}).items()}) for one in (then, now)
+    ]
+    reached = []
+    for one in (then, now):
+        earlier = one["steps"][: one["steps"].index(step)] if step in one["steps"] else one["steps"]
+        gone = sum(some["rows"] for name in earlier for some in one["first"].get(name, {}).values())
+        reached.append(one["read"]["rows"] - gone)
+    if all(reached):
+        pair = (removed[0].total(), reached[0]), (removed[1].total(), reached[1])
+        grown = {why: removed[1][why] / reached[1] - removed[0][why] / reached[0] for why in removed[1]}
+        reason = max(grown, key=lambda why: (grown[why], why), default="")
+        yield from _rate(
+            sides, step, pair, f"of the documents of {source} that reach {step} are removed", source, reason
+        )
+
+
+def _rate(
+    sides: Sides, where: str, pair: Pair, fact: str, source: str = ALL, reason: str = "", what: str = "survival"
+) -> Iterator[Alarm]:
+    """An alarm if a share of documents changed. `reason` is what to look at if the share grew."""
+    if not all(whole for _, whole in pair):
+        return
+    before, after = (some / whole for some, whole in pair)
+    limit = max(sides.settings.survival, sides.by_chance(rate_limit(*pair), source))
+    if abs(after - before) > limit:
+        look = f"To look: {hint('dropped', reason=reason)}" if reason and after > before else sides.look
+        fact = f"{percent(*pair[1])} {fact}, in {sides.label} {percent(*pair[0])}. {look}"
+        yield sides.alarm(what, where, (before, after), (abs(after - before), limit), fact)
+
+
+# Steps
+
+
+def steps(sides: Sides) -> Iterator[Alarm]:
+    """Steps that a route lost, and steps that it has more often. Other new steps are judged by what they remove."""
+    found: dict[str, Alarm] = {}
+    for source in sides.views[1].chains:
+        then, now = (_steps_of(view, source) for view in sides.views)
+        for name, ids in then.items():
+            more = len(now.get(name, ())) - len(ids)
+            if more < 0:
+                fact = f"{ids[more]} is missing on the route of {source}; {sides.label} has it. Check the steps."
+                found[ids[more]] = sides.alarm("steps", ids[more], (len(ids), len(ids) + more), (-more, 0), fact)
+            elif more > 0:
+                last = now[name][-1]
+                fact = (
+                    f"{last} applies {name} again on the route of {source}; {sides.label} does not. Remove one of them."
+                )
+                found[last] = sides.alarm("steps", last, (len(ids), len(ids) + more), (more, 0), fact)
+    yield from found.values()
+
+
+def _steps_of(view: CorpusView, source: str) -> dict[str, list[str]]:
+    """The steps that a user wrote for a source: their ids by name."""
+    found: dict[str, list[str]] = {}
+    for node in (view.nodes[step] for step in view.chains.get(source, ())):
+        if node.name in STEPS or "code" in node.identity:
+            found.setdefault(node.name, []).append(node.id)
+    return found
+
+
+def slower_steps(sides: Sides) -> Iterator[str]:
+    """Notes on steps that need much more CPU time for a byte. Machines differ, so this is not an alarm."""
+    then, now = sides.views
+    for node in (one for one in now.nodes if one in then.nodes):
+        rates = []
+        for state in (view.states[node] for view in sides.views):
+            seconds = float(state.cost.get("cpu_s", 0)) - float(state.cost.get("compile_s", 0))
+            size = float(state.metrics.get("bytes_in", 0))
+            rates += [size / seconds / 1e6] if size and seconds >= LEAST_CPU_S else []
+        if len(rates) == 2 and rates[0] > SLOWER * rates[1]:
+            yield f"watch: {node} processes {rates[1]:.3g} MB/s of CPU time, in {sides.label} {rates[0]:.3g} MB/s."
+
+
+# Distributions
+
+
+def distributions(sides: Sides) -> Iterator[Alarm]:
+    """Every measure by source, of kept documents and of all; for each measure, only the source that moved most."""
+    sources = [np.array(drawn.source, object) for drawn in sides.drawn]
+    for measure in sides.measures:
+        alarms: list[Alarm] = []
+        for source in sides.views[1].chains:
+            rows = [of == source for of in sources]
+            kept = [one & drawn.is_kept for one, drawn in zip(rows, sides.drawn, strict=True)]
+            alarms += _moved_values(sides, measure, source, "documents", rows)
+            alarms += _moved_values(sides, measure, source, "kept documents", kept)
+        yield from _worst(alarms)
+
+
+def _moved_values(sides: Sides, measure: Measure, source: str, some: str, rows: Sequence[Any]) -> Iterator[Alarm]:
+    then, now = (drawn.values[measure.title][of] for drawn, of in zip(sides.drawn, rows, strict=True))
+    then, now = (np.sort(one[np.isfinite(one)]) for one in (then, now))
+    if not len(then) or not len(now):
+        return
+    moved = distance(then, now)
+    limit = max(sides.settings.distance, sides.by_chance(ks_limit(len(then), len(now)), source))
+    if moved > limit:
+        before, after = float(np.median(then)), float(np.median(now))
+        fact = (
+            f"{measure.title}: the median of the {some} of {source} is {after:.4g}, in {sides.label} {before:.4g}; the "
+            f"distributions are {moved:.2f} apart, more than {limit:.2f}. {sides.look}"
+        )
+        yield sides.alarm("distribution", measure.value, (before, after), (moved, limit), fact)
+
+
+def curves(sides: Sides) -> Iterator[tuple[Histogram, Histogram]]:
+    """Every measure in both versions, with the same edges."""
+    for measure in sides.measures:
+        now = count(measure, sides.drawn[1])
+        then = None if now is None else count(measure, sides.drawn[0], now.edges)
+        if now is not None and then is not None:
+            yield then, now
+
+
+def tokens_per_byte(sides: Sides) -> Iterator[Alarm]:
+    """Tokens for each byte of the kept texts: a ratio of sums, and its standard error."""
+    ratios, errors = [], []
+    for drawn in sides.drawn:
+        tokens, size = (drawn.values.get(one.title, np.zeros(0)) for one in (_TOKENS, _BYTES))
+        if not len(tokens):
+            return
+        rows = drawn.is_kept & np.isfinite(tokens) & (size > 0)
+        tokens, size = tokens[rows], size[rows]
+        if not len(size):
+            return
+        ratios.append(ratio := float(tokens.sum() / size.sum()))
+        errors.append(float(np.sqrt(((tokens - ratio * size) ** 2).sum()) / size.sum()))
+    before, after = ratios
+    change = abs(after / before - 1)
+    limit = max(sides.settings.tokens_per_byte, sides.by_chance(ERRORS * math.hypot(*errors) / before))
+    if change > limit:
+        fact = (
+            f"a byte of text has {after:.3f} tokens, in {sides.label} {before:.3f}. Check the tokenizer: a model "
+            "cannot read the tokens of another one."
+        )
+        yield sides.alarm("tokens_per_byte", ALL, (before, after), (change, limit), fact)
+
+
+# Shares of a whole
+
+
+def languages(sides: Sides) -> Iterator[Alarm]:
+    """The languages of kept documents, and the share of each language that is kept."""
+    then, now = map(language_counts, sides.views)
+    kept = [{name: float(some) for name, (some, _) in one.items()} for one in (then, now)]
+    sizes = sum(kept[0].values()), sum(kept[1].values())
+    yield from _moved_shares(sides, "language", ALL, kept[0], kept[1], sizes, "the kept documents are in")
+    yield from _worst(
+        alarm
+        for name in now
+        if name in then and sides.same_share
+        for alarm in _rate(
+            sides, name, (then[name], now[name]), f"of the documents in {name} are kept", what="language"
+        )
+    )
+
+
+def language_counts(view: CorpusView) -> dict[str, tuple[int, int]]:
+    """Per language: documents kept and read."""
+    found: dict[str, tuple[int, int]] = {}
+    for node in view.nodes.values():
+        measured = view.states[node.id].metrics.get("languages", {}) if node.name == CORPUS else {}
+        for language, one in measured.items():
+            found[language] = _sum([found.get(language, (0, 0)), (int(one["kept"]), int(one["read"]))])
+    return found
+
+
+def clusters(sides: Sides) -> Iterator[Alarm]:
+    """The sizes of clusters of near duplicates."""
+    for node in sides.views[1].nodes:
+        then, now = (
+            view.states[node].metrics.get("clusters_by_size", {}) if node in view.nodes else {} for view in sides.views
+        )
+        sizes = sum(then.values()), sum(now.values())
+        yield from _moved_shares(sides, "clusters", node, then, now, sizes, f"the clusters of {node} have the size")
+
+
+def tokens(sides: Sides) -> Iterator[Alarm]:
+    """The tokens of each group of the mixture: available ones, and drawn ones."""
+    sizes = _equal_documents(sides.drawn[0]), _equal_documents(sides.drawn[1])
+    for title, counts in (("the available tokens are of", _available), ("the drawn tokens are of", _drawn)):
+        then, now = map(counts, sides.views)
+        yield from _moved_shares(sides, "tokens", ALL, then, now, sizes, title)
+
+
+def _equal_documents(drawn: DrawnValues) -> float:
+    """The number of documents of equal length whose shares of tokens would be as accurate (Kish 1965)."""
+    found = drawn.values.get(_TOKENS.title, np.zeros(0))
+    found = found[drawn.is_kept & np.isfinite(found)] if len(found) else found
+    return float(found.sum() ** 2 / (found**2).sum()) if found.any() else 0.0
+
+
+def _available(view: CorpusView) -> dict[str, float]:
+    nodes = [view.states[node.id].metrics.get("groups", {}) for node in view.nodes.values() if node.name == GROUPS]
+    return {name: one["tokens"] for node in nodes for groups in node.values() for name, one in groups.items()}
+
+
+def _drawn(view: CorpusView) -> dict[str, float]:
+    found: Counter[str] = Counter()
+    for node in view.nodes.values():
+        for phase in view.states[node.id].metrics.get("phases", {}).values() if node.name == MIX else ():
+            for domain in phase["domains"].values():
+                found.update({name: group["tokens"] for name, group in domain["groups"].items()})
+    return dict(found)
+
+
+def _moved_shares(
+    sides: Sides,
+    what: str,
+    where: str,
+    then: Mapping[str, float],
+    now: Mapping[str, float],
+    sizes: tuple[float, float],
+    title: str,
+) -> Iterator[Alarm]:
+    """An alarm if a part of the whole moved, with the name whose share changed most. `sizes` are independent
+    observations.
+    """
+    if not all(sizes) or not any(then.values()) or not any(now.values()):
+        return
+    changes = changes_of_shares(then, now)
+    moved = sum(map(abs, changes.values())) / 2
+    limit = max(sides.settings.shares, sides.by_chance(moved_limit(then, now, sizes)))
+    if moved > limit:
+        name = max(changes, key=lambda one: (abs(changes[one]), one))
+        before, after = (float(one.get(name, 0)) / sum(one.values()) for one in (then, now))
+        fact = (
+            f"{percent(after, 1)} of {title} {name}, in {sides.label} {percent(before, 1)}; {percent(moved, 1)} of the "
+            f"whole moved, more than {percent(limit, 1)}. {sides.look}"
+        )
+        yield sides.alarm(what, where, (before, after), (moved, limit), fact)
