@@ -226,9 +226,13 @@ def test_nothing_in_a_name_can_run(project, in_this_process):
 def test_a_missing_extra_is_named(everything, say, monkeypatch, tmp_path):
     """The check comes before any work."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    recipe = everything.project.recipe
     for arguments in (
-        ["report", everything.project.recipe, "--out", tmp_path / "a.html"],
-        ["run", everything.project.recipe, "--report", tmp_path / "a.html"],
+        ["report", recipe, "--out", tmp_path / "a.html"],
+        ["run", recipe, "--report", tmp_path / "a.html"],
+        ["tokenizer", "audit", recipe, "--out", tmp_path / "audit"],
+        ["bias", recipe, "--step", "heuristics", "--html", tmp_path / "a.html"],
+        ["ablate", recipe, recipe, "--suite", tmp_path, "--picture", tmp_path / "a.svg"],
     ):
         output = say(*arguments)
         assert output.code == 2
