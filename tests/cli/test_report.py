@@ -198,7 +198,8 @@ def test_another_version_is_shown_for_comparison(everything):
     """Compared with itself nothing changes: every table has each number twice, and histograms have further curves."""
     text = gristmill.open(everything.project.recipe).report(against="v1")
     sections = tables(text)
-    assert sections.pop("Alarms") == [["kind", "where", "change", "before", "after", "distance", "limit"]]
+    assert sections.pop("Alarms") == []
+    assert "0 changes are larger than chance" in text
     for title, (head, *rows) in sections.items():
         before = [name for name in head if name.endswith(" before")]
         assert before, title

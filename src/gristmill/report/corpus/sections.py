@@ -316,7 +316,7 @@ def _counted(measure: Measure, drawn: DrawnValues, versions: Sequence[DrawnValue
 
 
 def _limits(measure: Measure) -> str:
-    return ", ".join(f"{name} {limit:g}" for limit, name in measure.thresholds.items())
+    return ", ".join(f"{name} {limit:g}" for limit, name in sorted(measure.thresholds.items()))
 
 
 def _quality(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
