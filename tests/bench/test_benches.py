@@ -80,6 +80,7 @@ SMALL = {
     "terms": {"LIMIT_BYTES": 200_000, "PEER_BYTES": 20_000, "ROUNDS": 1},
     "tokenize_shards": {"LIMIT_BYTES": 200_000, "PEER_BYTES": 100_000},
     "train_bpe": {"MEGABYTES": 0.2, "MERGES": 300},
+    "watch": {"RERUNS": 1, "LIMIT_BYTES": 100_000, "SEEDED": {}},
     "whatif": {"DOCUMENTS": 500},
 }
 """By bench: the constants that set its size."""

@@ -9,6 +9,7 @@ from gristmill.engine.mill import Silent, find_warnings
 from gristmill.errors import UserError
 from gristmill.query.sizing.plan import make_plan
 from gristmill.stages.dedup import exact_dedup
+from gristmill.store.parquet import PartReader
 
 pytestmark = pytest.mark.usefixtures("forgotten")
 
@@ -397,3 +398,33 @@ def test_a_format_is_suggested_from_readers_only(own):
     assert re.search(r"Did you mean jsonl\? Formats: .*, code, reader\.", formats)
     assert re.search(r"Did you mean words\? Steps: .*, words\.", steps)
     assert "reader" not in steps
+
+
+RANGED = """
+import pyarrow as pa
+import pyarrow.compute as pc
+from gristmill.stages.contract import StageConfig
+READS, SCHEMA, RANGES, VERSION, ONLY_KEPT = ("text",), pa.schema([("share", pa.float64())]), {"share": (0, 1)}, 1, True
+class Config(StageConfig): pass
+def apply(batch, config):
+    letters = pc.utf8_length(batch["text"]).cast("float64")
+    return pa.RecordBatch.from_arrays([pc.divide(letters, 20)], schema=SCHEMA)
+"""
+
+
+def test_a_value_outside_of_its_range_stops_the_run_and_names_the_document(own):
+    """A share above 1: the message has the step, the column, the value, and an id that finds the document."""
+    project = own("  - shares\n", shares=RANGED)
+    message = said(project)
+    assert message.startswith("all/shares, notes part 0.0: ")
+    found = re.search(
+        r"wrote ([\d.]+) in the column share of document ([0-9a-f]{32}) \(row (\d+)\), but its RANGES", message
+    )
+    assert found is not None
+    project.write_recipe("  - stagebox.length\n")
+    text = {
+        row["doc_id"].hex(): row["text"]
+        for one in project.run().documents["notes"]
+        for row in PartReader(project.mill().store, one.part).read(["doc_id", "text"]).to_pylist()
+    }[found[2]]
+    assert float(found[1]) == len(text) / 20 > 1

@@ -13,8 +13,8 @@ means the column of every earlier step that writes one; the stage receives them 
 (query/takedown/withheld.py).
 
 A stage must treat each row separately: the engine may call it with any slice of a part. The engine checks the result:
-exactly the declared columns, of the declared types; it casts nothing. A stage that breaks this contract or raises an
-exception stops the run.
+exactly the declared columns, of the declared types, with values in the declared ranges; it casts nothing. A stage that
+breaks this contract or raises an exception stops the run.
 
 Three config fields are special: `seed` and `source_domains` are filled in from the recipe, and a field of type `File`
 is a path whose content is in the task key. A field with a `ReportMark` is in no key.
@@ -247,6 +247,11 @@ class LayerStage(DocumentStage[C]):
 
     schema: Given[pa.Schema, C]
     """The columns that it writes. Columns that documents also have (`text`, `url`, `drop`) keep their type."""
+    ranges: Given[Mapping[str, tuple[float, float]], C] = field(default_factory=dict)
+    """The least and the largest value of columns of numbers, or of lists of numbers: {"score": (0, 1)}. A value outside
+    or a NaN stops the run; null is allowed."""
+    spans: tuple[str, ...] = ()
+    """Columns with lists of spans: start, stop, start, stop, ascending, in bytes of the `text` that the stage reads."""
     judges: bool = True
     """Whether its `drop` removes documents from the corpus."""
     setup: SetupCall[C] | None = None
@@ -268,6 +273,9 @@ class LayerStage(DocumentStage[C]):
 
     def schema_of(self, config: C) -> pa.Schema:
         return value_for(self.schema, config)
+
+    def ranges_of(self, config: C) -> Mapping[str, tuple[float, float]]:
+        return value_for(self.ranges, config)
 
 
 @dataclass(frozen=True, kw_only=True)

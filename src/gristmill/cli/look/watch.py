@@ -9,7 +9,7 @@ from gristmill.cli.shared.screen import print_paragraph, warn
 from gristmill.counted import counted
 from gristmill.query.watch import watch_now
 
-EXAMPLE = "Example: gristmill watch recipes/demo.yaml --against v1"
+EXAMPLE = "Example: gristmill watch recipes/demo.yaml --against before"
 
 
 def command(

@@ -29,7 +29,7 @@ _RECORD_TYPES |= {"position": int, "timestamp_us": int, "fields": int}
 
 def check_answers(answers: Any, rows: int, module: str, promised: pa.Schema) -> pa.RecordBatch:
     """Check what `apply` returned: one row for each row, with the columns of SCHEMA."""
-    where = _where(module, "apply")
+    where = label_of(module, "apply")
     found = _checked(answers, promised, where, "SCHEMA", pa.RecordBatch)
     if found.num_rows != rows:
         raise BrokenPromise(
@@ -41,7 +41,7 @@ def check_answers(answers: Any, rows: int, module: str, promised: pa.Schema) -> 
 
 def check_emitted(records: Any, rows: int, module: str, keyed: pa.Schema) -> pa.RecordBatch:
     """Check what `emit` of an exchange returned: RECORD_SCHEMA, a key and a row of the batch."""
-    where = _where(module, "emit")
+    where = label_of(module, "emit")
     row = records.schema.field("row") if _has(records, "row") else pa.field("row", pa.int64())
     if not pa.types.is_integer(row.type):
         row = pa.field("row", pa.int64())
@@ -55,7 +55,7 @@ def check_sent(records: Any, entries: int, module: str, keyed: pa.Schema, rows: 
     """Check what `emit` of a sink returned: RECORD_SCHEMA, and the number of an entry of the layout; if records carry
     rows, also a row of the batch, which has `rows` rows.
     """
-    where = _where(module, "emit")
+    where = label_of(module, "emit")
     if rows is None:
         found = _checked(records, pa.schema([KEY, *keyed]), where, "RECORD_SCHEMA (with key)", pa.RecordBatch)
         _whole(found, ("key",), where)
@@ -73,7 +73,7 @@ def check_sent(records: Any, entries: int, module: str, keyed: pa.Schema, rows: 
 
 def check_round(found: Any, module: str, verb: str, promised: pa.Schema | None) -> tuple[pa.Table, dict[str, Any]]:
     """Check what a round of an exchange returned, and its counts; in the last round, `promised` is SCHEMA."""
-    where = _where(module, verb)
+    where = label_of(module, verb)
     records, counts = found if isinstance(found, tuple) and len(found) == 2 else (found, {})
     if promised is None:
         if not _has(records, "key") or not isinstance(records, pa.Table):
@@ -89,7 +89,7 @@ def check_round(found: Any, module: str, verb: str, promised: pa.Schema | None) 
 
 def check_places(at: Any, rows: int, module: str) -> None:
     """Check which rows the answers of an exchange belong to: at most one answer per row."""
-    where = _where(module, "reduce")
+    where = label_of(module, "reduce")
     _below(pa.array(at), rows, where, "row", f"the rows of the part are 0 to {rows - 1}")
     if len(np.unique(at)) != len(at):
         raise BrokenPromise(f"{where} returned two answers for a row. Return at most one for each part and row.")
@@ -113,7 +113,7 @@ def _refuse_fractions(counts: Mapping[str, Any], module: str) -> None:
             _refuse_fractions(value, module)
         elif isinstance(value, float):
             raise BrokenPromise(
-                f"{_where(module, 'tally')} gave {value} as {name!r}. Sums of fractions depend on the order in which "
+                f"{label_of(module, 'tally')} gave {value} as {name!r}. Sums of fractions depend on the order in which "
                 "tasks end. Count in whole numbers."
             )
 
@@ -122,11 +122,11 @@ def check_counts(counts: Any, module: str, verb: str, depth: int = 0) -> dict[st
     """Counts that a stage returned, as plain numbers."""
     if depth > DEEPEST:
         raise BrokenPromise(
-            f"{_where(module, verb)} returned counts that are nested more than {DEEPEST} deep. Return them flatter."
+            f"{label_of(module, verb)} returned counts that are nested more than {DEEPEST} deep. Return them flatter."
         )
     if not isinstance(counts, Mapping):
         raise BrokenPromise(
-            f"{_where(module, verb)} returned {_kind_of(counts)} as its counts, but counts are names with numbers. "
+            f"{label_of(module, verb)} returned {_kind_of(counts)} as its counts, but counts are names with numbers. "
             "Return a dict."
         )
     plain: dict[str, Any] = {}
@@ -139,21 +139,23 @@ def check_counts(counts: Any, module: str, verb: str, depth: int = 0) -> dict[st
             plain[_name(name, module, verb)] = float(value)
         else:
             raise BrokenPromise(
-                f"{_where(module, verb)} returned {_kind_of(value)} as its count {name!r}, but a count is a number of "
-                "up to 64 bits. Return numbers, or dicts of numbers."
+                f"{label_of(module, verb)} returned {_kind_of(value)} as its count {name!r}, but a count is a number "
+                "of up to 64 bits. Return numbers, or dicts of numbers."
             )
     return plain
 
 
 def _name(name: Any, module: str, verb: str) -> str:
     if not _is_text(str(name)):
-        raise BrokenPromise(f"{_where(module, verb)} returned a count with an invalid name ({str(name)!r}). Rename it.")
+        raise BrokenPromise(
+            f"{label_of(module, verb)} returned a count with an invalid name ({str(name)!r}). Rename it."
+        )
     return str(name)
 
 
 def check_facts(facts: Any, module: str) -> dict[str, Any]:
     """Check the facts that a sink returned about all its files: a JSON object."""
-    where = _where(module, "facts")
+    where = label_of(module, "facts")
     if not isinstance(facts, Mapping):
         raise BrokenPromise(f"{where} returned {_kind_of(facts)}, but facts are names with values. Return a dict.")
     plain: dict[str, Any] = _json(dict(facts), where)
@@ -162,7 +164,7 @@ def check_facts(facts: Any, module: str) -> dict[str, Any]:
 
 def check_totals(totals: Any, module: str) -> dict[str, Any]:
     """Check what the rounds of an exchange get about all documents: a JSON object."""
-    where = _where(module, "totals")
+    where = label_of(module, "totals")
     if not isinstance(totals, Mapping):
         raise BrokenPromise(f"{where} returned {_kind_of(totals)}, but totals are names with values. Return a dict.")
     if _has_none_finite(totals):
@@ -181,7 +183,7 @@ def _has_none_finite(value: Any) -> bool:
 
 def check_layout(layout: Any, module: str) -> dict[str, list[dict[str, Any]]]:
     """Check the sets of files that a sink wants to write."""
-    where = _where(module, "layout")
+    where = label_of(module, "layout")
     if not isinstance(layout, Mapping) or not all(
         isinstance(entries, list | tuple) and all(isinstance(entry, Mapping) for entry in entries)
         for entries in layout.values()
@@ -198,14 +200,14 @@ def check_files(folder: Path, names: Sequence[str], module: str, verb: str) -> N
     missing = [name for name in names if not (folder / name).is_file()]
     if missing:
         raise BrokenPromise(
-            f"{_where(module, verb)} did not write {', '.join(missing)}. Write it to the path in its arguments."
+            f"{label_of(module, verb)} did not write {', '.join(missing)}. Write it to the path in its arguments."
         )
 
 
 def check_records(records: Any, module: str, piece: Piece) -> Iterator[Record]:
     """Check the records of a user's own reader."""
     if not isinstance(records, Iterable):
-        raise BrokenPromise(f"{_where(module, 'read')} returned {_kind_of(records)}. Yield a Record for each record.")
+        raise BrokenPromise(f"{label_of(module, 'read')} returned {_kind_of(records)}. Yield a Record for each record.")
     last = piece.start - 1
     for record in records:
         yield _checked_record(record, module, last, piece.stop)
@@ -214,7 +216,7 @@ def check_records(records: Any, module: str, piece: Piece) -> Iterator[Record]:
 
 def _checked_record(record: Any, module: str, after: int, stop: int | None) -> Record:
     """Check that the fields of a record have their types, and that its position comes after the last one's."""
-    where = _where(module, "read")
+    where = label_of(module, "read")
     if not isinstance(record, Record):
         raise BrokenPromise(f"{where} yielded {_kind_of(record)}. Yield Record(position, ...) of gristmill.schema.")
     for name, kind in _RECORD_TYPES.items():
@@ -319,7 +321,7 @@ def _kind_of(value: Any) -> str:
     return "nothing (None)" if value is None else f"a {type(value).__module__}.{type(value).__qualname__}"
 
 
-def _where(module: str, verb: str) -> str:
+def label_of(module: str, verb: str) -> str:
     """A stage's function as its author knows it; a step that is a function has only one name."""
     return module.replace(OF, ".") if OF in module else f"{module}.{verb}"
 

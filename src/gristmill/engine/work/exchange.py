@@ -19,6 +19,7 @@ from gristmill.engine.work.rows import RowBatch, count_reasons, mark_crashed, mo
 from gristmill.engine.work.setup import with_loaded
 from gristmill.engine.work.shuffle import HotKey, Outgoing, blocks_of, cut, read_all
 from gristmill.engine.work.task import Collect, Emit, Reduce, Result, add_counts, sent
+from gristmill.engine.work.values import check_values, document_of
 from gristmill.schema import layer_schema
 from gristmill.stages.contract import Exchange
 from gristmill.stages.declarations import stage_of
@@ -90,7 +91,8 @@ def perform_reduce(work: Reduce, store: Store) -> Result:
 
 
 def perform_collect(work: Collect, store: Store) -> Result:
-    schema = layer_schema(stage_of(work.module).schema_of(work.config))
+    stage = stage_of(work.module, Exchange)
+    schema = layer_schema(stage.schema_of(work.config))
     documents = PartReader(store, work.documents)
     rows = sum(documents.groups)
     answers = read_all(work.segments, store)
@@ -98,6 +100,8 @@ def perform_collect(work: Collect, store: Store) -> Result:
     if answers is not None:
         at = answers.column("row").to_numpy()
         check_places(at, rows, work.module)
+        named = lambda row: document_of((work.documents,), int(at[row]), store)  # noqa: E731
+        check_values(answers, stage, work.config, work.module, None, named)
         index[at] = np.arange(len(at))
     writer = PartWriter(schema)
     metrics: dict[str, object] = {"rows": rows, "dropped": {}}

@@ -3,9 +3,11 @@
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,6 +20,7 @@ from gristmill.engine.work.needs import bytes_read, pieces_read
 from gristmill.engine.work.preview import perform_preview
 from gristmill.engine.work.read import perform_read
 from gristmill.engine.work.rows import (
+    RowBatch,
     count_reasons,
     mark_crashed,
     model_paths,
@@ -46,6 +49,7 @@ from gristmill.engine.work.task import (
     Work,
     add_counts,
 )
+from gristmill.engine.work.values import check_values, document_of
 from gristmill.errors import BrokenPromise, UserError
 from gristmill.kernels import compiling
 from gristmill.objects import requests
@@ -164,6 +168,8 @@ def _map(work: MapWork, store: Store, probe: bool) -> Result:
         if probe:
             processed += batch.columns.num_rows
             continue
+        text = batch.columns.column("text") if "text" in batch.columns.schema.names else None
+        check_values(answers, stage, work.config, work.module, text, partial(_named_row, batch, work, store))
         if stage.metrics is not None:
             counts = stage.metrics(batch.columns, answers, work.config)
             add_counts(metrics, check_counts(counts, work.module, "metrics"))
@@ -182,6 +188,11 @@ def _map(work: MapWork, store: Store, probe: bool) -> Result:
         return Result(values=[processed])
     part = writer.close(store, rows_hash)
     return Result([part], rows_hashes=[rows_hash], metrics=metrics)
+
+
+def _named_row(batch: RowBatch, work: MapWork, store: Store, row: int) -> str:
+    """The document of a row that a stage sees."""
+    return document_of(work.layers, int(np.flatnonzero(batch.visible)[row]) + batch.first_row, store)
 
 
 def _fit(work: FitWork, store: Store) -> Result:

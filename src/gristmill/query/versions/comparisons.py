@@ -216,13 +216,14 @@ def steps(sides: Sides) -> Iterator[Alarm]:
             more = len(now.get(name, ())) - len(ids)
             if more < 0:
                 fact = f"{ids[more]} is missing on the route of {source}; {sides.label} has it. Check the steps."
-                found[ids[more]] = sides.alarm("steps", ids[more], (len(ids), len(ids) + more), (-more, 0), fact)
+                counts = (len(ids), len(ids) + more)
+                found.setdefault(ids[more], sides.alarm("steps", ids[more], counts, (-more, 0), fact))
             elif more > 0:
                 last = now[name][-1]
                 fact = (
                     f"{last} applies {name} again on the route of {source}; {sides.label} does not. Remove one of them."
                 )
-                found[last] = sides.alarm("steps", last, (len(ids), len(ids) + more), (more, 0), fact)
+                found.setdefault(last, sides.alarm("steps", last, (len(ids), len(ids) + more), (more, 0), fact))
     yield from found.values()
 
 

@@ -96,6 +96,7 @@ STAGE = Map(
     reads=("text",),
     only_kept=True,
     schema=SCHEMA,
+    ranges={"similarity": (0, 1)},
     apply=apply,
     check=check,
     warnings=warnings,

@@ -230,6 +230,7 @@ STAGE = Map(
     only_kept=True,
     prerequisites=("gristmill.stages.dedup.line_counts",),
     schema=SCHEMA,
+    spans=("cut_spans",),
     apply=apply,
     metrics=metrics,
     check=check,

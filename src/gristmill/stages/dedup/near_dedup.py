@@ -8,6 +8,7 @@ unverified bands joined 51,000 unrelated books.) The comparisons per document an
 The keeper is the best member by `keep`. Documents too short for a shingle are compared by their words.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
@@ -134,6 +135,7 @@ STAGE = Exchange(
     prerequisites=("gristmill.stages.dedup.near_candidates",),
     record_schema=RECORD_SCHEMA,
     schema=clusters.SCHEMA,
+    ranges={"similarity": (0, 1), "cluster_size": (2, math.inf)},
     emit=emit,
     rounds={"verify": verify, "roots": roots, "merge": merge, "resolve": resolve},
     reduce=reduce,

@@ -9,6 +9,7 @@ Only fingerprints are compared, not texts. Unlike near_dedup, this may link docu
 short ones. Documents with fewer than `min_shingles` shingles are linked only if all of their shingles are the same.
 """
 
+import math
 from collections.abc import Sequence
 from itertools import combinations
 from math import comb
@@ -137,6 +138,7 @@ STAGE = Exchange(
     only_kept=True,
     record_schema=RECORD_SCHEMA,
     schema=clusters.SCHEMA,
+    ranges={"similarity": (0, 1), "cluster_size": (2, math.inf)},
     emit=emit,
     rounds={"compare": compare, "roots": roots, "merge": merge, "resolve": resolve},
     reduce=reduce,

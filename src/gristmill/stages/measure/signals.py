@@ -12,6 +12,7 @@ dropped are not measured.
 """
 
 import io
+import math
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
@@ -171,5 +172,6 @@ STAGE = Map(
     may_read=may_read,
     only_kept=True,
     schema=SCHEMA,
+    ranges={**dict.fromkeys(COUNTS, (0, math.inf)), "byte_entropy_bits": (0, 8)},
     apply=apply,
 )

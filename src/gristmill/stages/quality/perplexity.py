@@ -12,6 +12,7 @@ words the model hesitates. It is null if there is no model for the language of a
 means similar to the training text, and nothing else: docs/perplexity.md. The step drops nothing.
 """
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -76,6 +77,10 @@ def schema(config: Config) -> pa.Schema:
     return pa.schema(
         [field for name in config.models for field in ((name, pa.float32()), (f"{name}_band", pa.string()))]
     )
+
+
+def ranges(config: Config) -> dict[str, tuple[float, float]]:
+    return dict.fromkeys(config.models, (0, math.inf))
 
 
 def check(config: Config) -> None:
@@ -189,6 +194,7 @@ STAGE = Map(
     uses=uses,
     trained="language_models",
     schema=schema,
+    ranges=ranges,
     apply=apply,
     metrics=metrics,
     check=check,

@@ -81,6 +81,11 @@ def schema(config: Config) -> pa.Schema:
     return pa.schema([(name, pa.float32()) for name in config.models])
 
 
+def ranges(config: Config) -> dict[str, tuple[float, float]]:
+    """The probability of a label, or a mean of labels that are numbers of up to three digits."""
+    return dict.fromkeys(config.models, (0, 1000))
+
+
 def check(config: Config) -> None:
     """Checks that the files are models and have the label."""
     for name, given in config.models.items():
@@ -160,6 +165,7 @@ STAGE = Map(
     uses=uses,
     trained="classifiers",
     schema=schema,
+    ranges=ranges,
     apply=apply,
     metrics=metrics,
     check=check,

@@ -166,6 +166,7 @@ STAGE = Map(
     may_read=may_read,
     only_kept=True,
     schema=SCHEMA,
+    ranges={"toxicity": fasttext_model.PROBABILITY},
     apply=apply,
     metrics=metrics,
     check=check,

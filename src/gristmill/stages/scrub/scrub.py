@@ -323,6 +323,7 @@ STAGE = Map(
     may_read=(LABEL,),
     only_kept=True,
     schema=SCHEMA,
+    spans=("replaced_spans",),
     apply=apply,
     metrics=metrics,
     matched=("replaced_types",),

@@ -4,6 +4,7 @@
 one end-of-document token. The string of a special token in a text is encoded as plain text.
 """
 
+import math
 import warnings as python_warnings
 from collections.abc import Mapping
 from functools import lru_cache
@@ -93,6 +94,7 @@ STAGE = Map(
     only_kept=True,
     uses=("tokenizer",),
     schema=SCHEMA,
+    ranges={"tokens": (0, math.inf)},
     apply=apply,
     metrics=metrics,
 )

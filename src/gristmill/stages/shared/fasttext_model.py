@@ -32,6 +32,8 @@ _LABEL = "__label__"
 _LONGEST = 255  # n-gram in characters or words; trained models have at most 6
 _DECODED_BYTES = 64 << 20  # a larger decoded table misses the caches anyway
 _UNPACKED = 64  # bytes of a decoded matrix for each byte of the file; fastText's default is 8
+PROBABILITY = (0.0, 1.0001)
+"""The range of probabilities. fastText adds 0.00001 to each."""
 _LARGEST = 1e15  # a weight: sums of products of two stay within float32; trained models are below 1e3
 
 

@@ -1,0 +1,126 @@
+"""`watch` on reruns and on seeded regressions: alarms that should not be raised, and alarms that should.
+
+A base run reads a random half of all pages and texts. RERUNS other runs read other random halves: none may raise an
+alarm. Then the base run is repeated with one regression each: every one must raise an alarm that names its cause.
+"""
+
+import json
+import os
+import random
+import shutil
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+from bench.inputs import measurement, scratch, texts, web_pages
+from gristmill.engine.mill import Mill, Silent
+from gristmill.query.watch import Comparison, compare
+from gristmill.recipe.load import load
+
+RERUNS = int(os.environ.get("BENCH_RERUNS", "20"))
+LIMIT_BYTES = 60_000_000
+"""Bytes of text."""
+EXTRACTOR = '''"""An extractor that keeps everything outside of tags: navigation, menus, footers."""
+import pyarrow as pa
+import pyarrow.compute as pc
+from gristmill.stages.contract import Map, StageConfig
+
+SCHEMA = pa.schema([("text", pa.string())])
+
+
+class Config(StageConfig):
+    pass
+
+
+def apply(batch, config):
+    text = pc.replace_substring_regex(batch.column("html"), r"(?is)<(script|style)\\b.*?</(script|style)>|<[^>]*>", " ")
+    return pa.RecordBatch.from_arrays([pc.coalesce(text, batch.column("text"))], schema=SCHEMA)
+
+
+STAGE = Map(version=1, config=Config, reads=("html", "text"), schema=SCHEMA, apply=apply)
+'''
+RECIPE = """
+recipe: watched
+store: ./store
+sources:
+  pages:
+    kind: web
+    domain: pages
+    read: {format: jsonl, paths: [pages-*.jsonl], snapshot: "pages-(.*).jsonl", fields: {text: null, html: html}}
+  notes: {kind: text, domain: notes, read: {format: jsonl, paths: [notes.jsonl]}}
+steps:
+  web:
+    - extract
+    - language
+    - keep_language: {min_probability: 0.5}
+  text:
+    - language
+  all:
+    - signals
+    - heuristics: {rules: [gopher_quality, gopher_repetition]}
+    - near_dedup: {scope: source_and_snapshot}
+tokenizer:
+  train: {vocab: 1000, sample_bytes: {pages: 1MB, notes: 2MB}}
+shards: {seq_len_tokens: 512, shard_tokens: 1M}
+"""
+SEEDED = {
+    "navigation": ("- extract", "- keeps_all", "distribution", "Text for each byte of a page"),
+    "language": ("min_probability: 0.5", "min_probability: 0.99", "survival", "web/keep_language"),
+    "rules_twice": (
+        "    - near_dedup",
+        "    - heuristics: {rules: [gopher_quality]}\n    - near_dedup",
+        "steps",
+        "heuristics_2",
+    ),
+    "snapshot": ("pages-*.jsonl]", "pages-a.jsonl]", "documents", "snapshot b"),
+    "tokenizer": ("vocab: 1000", "vocab: 512", "tokens_per_byte", "tokenizer"),
+    "dedup_scope": ("scope: source_and_snapshot", "scope: global", "survival", "near_dedup"),
+}
+"""What a recipe has, what replaces it, and the kind and a word of the alarm."""
+
+
+def run(data: Path | None) -> Iterable[dict]:
+    with scratch() as folder:
+        pages = [str(page.html) for page in web_pages(data, folder)]
+        notes = texts(data, LIMIT_BYTES)
+        base = write(folder / "base", pages, notes, seed=0)
+        then = Mill(load(base)).run(None, Silent())
+        yield measurement("watch.documents", len(pages) + len(notes), "documents, of which a run reads half")
+        alarms, seconds = 0, []
+        for seed in range(1, RERUNS + 1):
+            recipe = write(folder / "again", pages, notes, seed)
+            now = Mill(load(recipe)).run(None, Silent())
+            begun = time.perf_counter()
+            found = compare(now, then)
+            seconds.append(time.perf_counter() - begun)
+            alarms += len(found.alarms)
+            for alarm in found.alarms:
+                print(f"rerun {seed}: {alarm}")
+            shutil.rmtree(folder / "again")
+        yield measurement("watch.alarms_of_reruns", alarms, f"alarms in {RERUNS} reruns (goal: 0)")
+        yield measurement("watch.compare", sorted(seconds)[len(seconds) // 2], "s for a comparison, median")
+        for name, (before, after, what, where) in SEEDED.items():
+            text = base.read_text()
+            assert before in text
+            (folder / "base" / "keeps_all.py").write_text(EXTRACTOR)
+            (folder / "base" / f"{name}.yaml").write_text(text.replace(before, after))
+            found = compare(Mill(load(folder / "base" / f"{name}.yaml")).run(None, Silent()), then)
+            yield measurement(f"watch.{name}", caught(found, what, where), "1: its cause is named (goal: 1)")
+            yield measurement(f"watch.{name}.alarms", len(found.alarms), "alarms")
+
+
+def caught(found: Comparison, what: str, where: str) -> int:
+    return int(any(alarm.what == what and where in alarm.message for alarm in found.alarms))
+
+
+def write(folder: Path, pages: list[str], notes: list[str], seed: int) -> Path:
+    """Write a random half of the documents, and the recipe. Every page is in one of two snapshots."""
+    draw = random.Random(seed)
+    folder.mkdir(exist_ok=True)
+    for snapshot in "ab":
+        chosen = [page for number, page in enumerate(pages) if "ab"[number % 2] == snapshot and draw.random() < 0.5]
+        (folder / f"pages-{snapshot}.jsonl").write_text("".join(json.dumps({"html": page}) + "\n" for page in chosen))
+    lines = (json.dumps({"text": note}) + "\n" for note in notes if draw.random() < 0.5)
+    (folder / "notes.jsonl").write_text("".join(lines))
+    (folder / "recipe.yaml").write_text(RECIPE)
+    return folder / "recipe.yaml"

@@ -1,0 +1,255 @@
+"""gristmill watch: a seeded regression raises the alarm that names it, and another sample raises none."""
+
+import json
+import random
+import re
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from bench.watch import EXTRACTOR, SEEDED, caught, write
+from tests.conftest import Project
+
+from gristmill.engine.executors.executor import InlineExecutor
+from gristmill.engine.mill import Silent, find_warnings
+from gristmill.errors import UserError
+from gristmill.query.versions.distances import changes_of_shares, ks_limit, moved_limit, rate_limit
+from gristmill.query.versions.shifts import distance
+from gristmill.query.watch import compare, make_watch, open_against
+
+NOUNS = ("miller", "river", "village", "harvest", "flour", "baker", "market", "barn", "meadow", "carpenter", "wheel")
+VERBS = ("carried", "repaired", "watched", "painted", "followed", "visited", "opened", "described", "measured")
+PLACES = ("near the old town", "in the early morning", "before the rain came", "after a long walk", "on the hill")
+MENU = "<ul>" + "".join(f"<li><a href='/{noun}'>{noun}</a></li>" for noun in NOUNS) + "</ul>"
+
+
+def article(draw):
+    """About 100 words of English, in lines of one sentence."""
+    sentences = []
+    for _ in range(9):
+        who, whom = draw.sample(NOUNS, 2)
+        sentences.append(
+            f"The {who} {draw.choice(VERBS)} the {whom} and that {draw.choice(NOUNS)} {draw.choice(PLACES)}."
+        )
+    return sentences
+
+
+def documents(number):
+    """Pages with menus, and notes. A page at an odd place, of the second snapshot, often repeats the one before it."""
+    draw = random.Random(3)
+    pages = []
+    for place in range(number):
+        repeats = place % 2 == 1 and draw.random() < 0.3
+        lines = lines if repeats else article(draw)  # noqa: F821
+        body = "".join(f"<p>{line}</p>" for line in lines)
+        pages.append(f"<html><body><nav>{MENU}</nav><article>{body}</article><footer>{MENU}</footer></body></html>")
+    return pages, ["\n".join(article(draw)) for _ in range(number // 2)]
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory):
+    """A project whose store holds a run, tagged v1."""
+    project = Project(tmp_path_factory.mktemp("watched"))
+    write(project.folder, *documents(160), seed=0)
+    (project.folder / "keeps_all.py").write_text(EXTRACTOR)
+    run = project.run()
+    project.mill().store.write_json("versions/v1.json", project.mill().newest_whole())
+    return SimpleNamespace(project=project, run=run, text=project.recipe.read_text())
+
+
+@pytest.fixture
+def recipe(watched):
+    """Write the recipe with changes; it is restored afterwards."""
+
+    def change(*replaced, top="", shards=False):
+        text = watched.text if shards else watched.text.partition("tokenizer:")[0]
+        for before, after in replaced:
+            assert before in text
+            text = text.replace(before, after)
+        watched.project.recipe.write_text(f"{text}\n{top}\n")
+        return watched.project
+
+    yield change
+    watched.project.recipe.write_text(watched.text)
+
+
+@pytest.mark.parametrize("name", SEEDED)
+def test_a_seeded_regression_is_named(name, watched, recipe):
+    """With default settings, an alarm of the right kind names the cause."""
+    before, after, what, where = SEEDED[name]
+    run = recipe((before, after), shards=name == "tokenizer").run()
+    found = compare(run, open_against(run.store, "v1"))
+    assert caught(found, what, where), [alarm.message for alarm in found.alarms]
+    assert all(alarm.distance > alarm.limit for alarm in found.alarms)
+
+
+def test_the_same_documents_raise_no_alarm(watched):
+    """Compared with itself, nothing changed; every measure has two curves with the same edges."""
+    found = compare(watched.run, open_against(watched.run.store, "v1"))
+    assert found.alarms == []
+    assert found.notes == []
+    titles = [now.measure.title for _, now in found.histograms]
+    assert {"Text for each byte of a page", "Bytes of text", "Probability of the language"} <= {*titles}
+    for then, now in found.histograms:
+        assert (then.edges == now.edges).all()
+        assert {name: [*some] for name, some in then.counts.items()} == {n: [*some] for n, some in now.counts.items()}
+
+
+@pytest.mark.slow
+def test_another_sample_raises_no_alarm(watched, tmp_path):
+    """Other halves of the same documents differ, and only by chance."""
+    for seed in (1, 2):
+        other = Project(tmp_path / str(seed))
+        write(other.folder, *documents(160), seed=seed)
+        other.recipe.write_text(watched.text.partition("tokenizer:")[0])
+        assert compare(other.run(), watched.run).alarms == []
+
+
+POPULATION = np.random.default_rng(5).lognormal(6, 2, 20_000).round()
+
+
+@pytest.mark.parametrize("rows", [40, 400, 10_000])
+def test_limits_hold_for_samples_of_the_same_documents(rows):
+    """Twenty samples: distributions, rates and shares of a whole are within the limits of chance, and a real change
+    is beyond them as soon as there are enough documents.
+    """
+    draw = np.random.default_rng(rows)
+    first = draw.choice(POPULATION, rows, replace=False)
+    for _ in range(20):
+        other = draw.choice(POPULATION, rows, replace=False)
+        assert distance(np.sort(first), np.sort(other)) <= ks_limit(rows, rows)
+        kept = [(int((one > 400).sum()), rows) for one in (first, other)]
+        assert abs(kept[0][0] - kept[1][0]) / rows <= rate_limit(*kept)
+        shares = [Counter((np.log2(one + 1) // 2).tolist()) for one in (first, other)]
+        moved = sum(map(abs, changes_of_shares(*shares).values())) / 2
+        assert moved <= moved_limit(*shares, (rows, rows))
+    worse = draw.choice(POPULATION, rows, replace=False) * 4
+    is_beyond = distance(np.sort(first), np.sort(worse)) > ks_limit(rows, rows)
+    assert is_beyond == (rows >= 400)
+
+
+def watch(project):
+    """Run as the command does: the version to compare with is opened before any work."""
+    mill = project.mill()
+    mill.executor = lambda *_: InlineExecutor(mill.store)
+    mill.watch = make_watch(mill)
+    return mill.run(None, Silent())
+
+
+LANGUAGE = ("min_probability: 0.5", "min_probability: 0.99")
+
+
+def test_an_alarm_is_a_warning_and_stays_with_the_run(watched, recipe):
+    """It changes no byte of the corpus; the warning names the recipe, and the record of the run has all alarms."""
+    project = recipe(LANGUAGE)
+    plain = project.run().ended
+    run = watch(recipe(LANGUAGE, top="watch: v1"))
+    assert run.ended["version"] == plain["version"]
+    assert plain["watch"] == {}
+    assert run.ended["watch"]["against"] == "v1"
+    alarms = run.ended["watch"]["alarms"]
+    assert {"what", "where", "before", "after", "distance", "limit", "message"} == {*alarms[0]}
+    warned = [line for line in find_warnings(run, "my.yaml") if line.startswith("watch: ")]
+    assert len(warned) == 9
+    assert "of the documents of pages that reach web/keep_language are removed, in v1 0.0%" in " ".join(warned)
+    assert warned[-1] == f"watch: {len(alarms) - 8} more alarms. To see all: corpus.watch()"
+
+
+def test_a_strict_run_with_an_alarm_publishes_nothing(watched, recipe):
+    """The version before it stays the newest; work is kept, and a run that ignores the alarms ends at once."""
+    changes = (LANGUAGE, ("recipe: watched", "recipe: strictly"))
+    with pytest.raises(UserError) as raised:
+        watch(recipe(*changes, top="strict: true\nwatch: v1"))
+    assert "strict is true and watch raised" in str(raised.value)
+    assert "so nothing was published: watch: " in str(raised.value)
+    assert watched.project.mill().newest_whole() is None
+    assert watched.project.mill().last_run()["status"] == "stopped: UserError"
+    kinds = "[survival, language, distribution, clusters, web/keep_language]"
+    run = watch(recipe(*changes, top=f"strict: true\nwatch: {{against: v1, ignore: {kinds}}}"))
+    assert run.ended["watch"]["alarms"] == []
+    assert not any(state.executed for state in run.states.values())
+    assert watched.project.mill().newest_whole()["version"] == run.ended["version"]
+
+
+def test_a_version_that_does_not_exist_is_an_error_before_any_work(watched, recipe):
+    """The known ones are listed. The recipe's own name is its last run; before there is one, nothing is compared."""
+    with pytest.raises(UserError, match=r"store@v2: .* has no finished run of that name\. Versions: v1\."):
+        watch(recipe(top="watch: v2"))
+    project = recipe(("recipe: watched", "recipe: fresh"), top="watch: fresh")
+    assert watch(project).watched["notes"] == ["watch: fresh has no finished run yet, so this run is not compared."]
+    assert watch(project).watched == {"against": "fresh", "alarms": [], "notes": []}
+
+
+def test_a_sample_is_compared_by_its_distributions_only(watched, recipe):
+    """The share of duplicates depends on the size of a sample; the run says so. An unknown name to ignore as well."""
+    run = watch(recipe(top="sample: 50%\nwatch: {against: v1, ignore: [no_such]}"))
+    assert run.watched["alarms"] == []
+    notes = " ".join(run.watched["notes"])
+    assert "this run read 50% of the records, and v1 100%, so documents, survival and clusters are not" in notes
+    assert "watch.ignore: no_such is not compared, so it has no effect. Known: documents, steps, " in notes
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_the_command_lists_alarms(watched, recipe, say):
+    """Exit code 1 with alarms; `--json` has the same as the record; the recipe's own version is the default."""
+    project = recipe(LANGUAGE)
+    project.run()
+    shown = say("watch", project.recipe, "--against", "v1")
+    answer = json.loads(say("watch", project.recipe, "--against", "v1", "--json").out)
+    assert shown.code == 1
+    assert f"{len(answer['alarms'])} alarms against v1." in shown.out
+    assert f"gristmill inspect {project.recipe} --reason unsure_language" in shown.err
+    assert say("watch", f"{project.store}@v1", "--against", "v1").out == "0 alarms against v1.\n"
+    lacks = say("watch", project.recipe)
+    assert lacks.code == 2
+    assert "has no watch:, so there is nothing to compare it with. Name a version with --against" in lacks.err
+
+
+@pytest.mark.parametrize(
+    ("written", "telling"),
+    [
+        ("watch: 3", "watch must be the name of a version, or a mapping with against, not 3."),
+        ("watch: {distance: 0.2}", "watch.against is missing"),
+        ("watch: {against: v1, distance: 2}", "watch.distance must be below 1.0, not 2"),
+        ("watch: {against: v1, ignroe: [survival]}", "watch.ignroe is not a field. Did you mean ignore?"),
+    ],
+)
+def test_a_mistake_in_watch_is_reported_with_its_line(written, telling, recipe):
+    """Before any work, like every other mistake in a recipe."""
+    with pytest.raises(UserError, match=re.escape(telling)):
+        recipe(top=written).mill()
+
+
+def edited(view, name, **metrics):
+    """Change the metrics of the first step of this name."""
+    node = next(one for one in view.nodes.values() if one.name == name)
+    view.states[node.id].metrics = {**view.states[node.id].metrics, **metrics}
+
+
+def test_shares_of_the_whole_are_compared(watched):
+    """Cluster sizes, languages, tokens per group; a slower step is a note. The name that changed most is named."""
+    view, other = (open_against(watched.run.store, "v1") for _ in range(2))
+    edited(view, "near_dedup", clusters_by_size={"2": 9, "3-4": 1})
+    edited(other, "near_dedup", clusters_by_size={"2": 1, "3-4": 3})
+    edited(other, "corpus", languages={"en": {"read": 50, "kept": 10}, "de": {"read": 200, "kept": 200}})
+    edited(other, "shard_groups", groups={"pages": {"pages": {"tokens": 1, "documents": 1}}})
+    other.states["all/signals"].cost = {"cpu_s": 10.0}
+    view.states["all/signals"].cost = {"cpu_s": 100.0}
+    found = compare(view, other)
+    messages = {alarm.what: alarm.message for alarm in found.alarms}
+    assert [*messages] == ["language", "clusters", "tokens"]
+    assert (
+        "of the clusters of all/near_dedup have the size 3-4, in v1 75.0%; 65.0% of the whole moved"
+        in messages["clusters"]
+    )
+    assert "of the kept documents are in de, in v1" in next(one.message for one in found.alarms)
+    assert "of the available tokens are of pages, in v1 100.0%" in messages["tokens"]
+    assert re.fullmatch(r"watch: all/signals processes [\d.e-]+ MB/s of CPU time, in v1 [\d.e-]+ MB/s\.", *found.notes)
+
+
+def test_a_missing_step_is_an_alarm(watched, recipe):
+    """Even a step that removes few documents; a new step is not one."""
+    run = recipe(("    - heuristics: {rules: [gopher_quality, gopher_repetition]}\n", "    - scrub\n")).run()
+    alarm = compare(run, open_against(run.store, "v1")).alarms[0]
+    assert alarm.message == "watch: all/heuristics is missing on the route of pages; v1 has it. Check the steps."
