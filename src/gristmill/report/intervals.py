@@ -6,7 +6,7 @@ from typing import NamedTuple
 from gristmill.report import charts
 from gristmill.report.page import draw
 
-NEEDED_BY = "--picture"
+NEEDED_BY = "The picture of an ablation"
 COLOURS = {"better": charts.PALETTE[0], "worse": charts.PALETTE[1], "no evidence": "#6b6b6b"}
 _AXIS = "\u2190 better \u00b7 difference of bits per byte, with 95% interval \u00b7 worse \u2192"
 _CORRECTED = "Verdicts are corrected for their number."
