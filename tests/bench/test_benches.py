@@ -64,6 +64,7 @@ SMALL = {
     "pack": {"DOCUMENTS": 2000, "FEW": 500},
     "quality": {"MADE_UP": 40, "SCORE_BYTES": 30_000, "BUCKETS": 1000},
     "readers": {"LIMIT_BYTES": 100_000, "SHARD_TOKENS": 1 << 14, "MERGES": (300, 66_000)},
+    "report": {"DOCUMENTS": 300},
     "reducers": {"GIGABYTES": "0.002", "FILES": 2},
     "signals": {"LIMIT_BYTES": 100_000, "PEER_BYTES": 10_000, "ROUNDS": 1},
     "scale": {"PARTS": 2},

@@ -216,7 +216,7 @@ def test_the_page_has_only_its_own_markup(bias, tmp_path):
     page = path.read_text()
     assert set(re.findall(r"</?([a-z0-9!]+)", page)) <= {
         *("!doctype", "html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "table", "tr", "th", "td"),
-        *("article", "blockquote", "svg", "g", "line", "circle", "rect", "text"),
+        *("article", "blockquote", "figure", "div", "svg", "g", "line", "path", "text"),
     }
     assert "&lt;b&gt;" in page
     assert "\x1b" not in page

@@ -2,7 +2,9 @@
 
 import html
 import importlib.util
+import json
 import re
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,7 +14,9 @@ from gristmill.query.documents import histograms
 from gristmill.query.documents.columns import ColumnReader
 from gristmill.query.documents.histograms import KEPT, REMOVED, Measure
 from gristmill.query.removal.funnel import funnels
-from gristmill.report.corpus import page
+from gristmill.report.charts import short_number
+from gristmill.report.corpus.sections import _quality
+from gristmill.stages import NO_DOCUMENT
 
 OWN_STEP = """
 import pyarrow as pa
@@ -73,6 +77,100 @@ def test_the_report_has_the_numbers_of_the_corpus(everything, report):
     assert sum(int(row[2]) for row in sections["Languages"][1:]) <= kept
 
 
+def test_the_numbers_equal_those_of_duckdb(everything, report):
+    """DuckDB reads the parts themselves: removals by source and language, languages, quartiles of a signal."""
+    duckdb = pytest.importorskip("duckdb")
+    run, database = everything.run, duckdb.connect()
+    database.execute("create table found (source text, step text, reason text, language text, words double)")
+    for source, documents in run.documents.items():
+        for document in documents:
+            at = (source, document.order)
+            layers = {
+                run.nodes[name].name: str(run.store.local_path(run.states[name].layers[at][0]))
+                for name in run.chains[source]
+                if at in run.states[name].layers
+            }
+            language = f"select label from read_parquet('{layers['language']}')" if "language" in layers else ""
+            database.execute(
+                f"""insert into found select '{source}', v.step, v."drop", {"l.label" if language else "null"}, s.words
+                from read_parquet('{layers["corpus"]}') v positional join read_parquet('{layers["signals"]}') s
+                {f"positional join ({language}) l" if language else ""}"""
+            )
+    reasons = ", ".join(f"'{reason}'" for reason in NO_DOCUMENT)
+    database.execute(f"delete from found where reason in ({reasons})")
+
+    def counted(columns, where):
+        rows = database.execute(f"select {columns}, count(*) from found where {where} group by all").fetchall()
+        return {tuple(map(str, row[:-1])): row[-1] for row in rows}
+
+    sections = tables(report)
+    removals = {tuple(row[:3]): int(row[3]) for row in sections["Removals"][1:]}
+    assert removals == counted("step, reason, source", "reason is not null")
+    by_language = {tuple(row[:3]): int(row[3]) for row in sections["Removals by language"][1:]}
+    named = "coalesce(language, '(none)')"
+    assert by_language == counted(f"step, reason, {named}", "reason is not null and source = 'crawl'")
+    kept = {(row[0],): int(row[2]) for row in sections["Languages"][1:] if int(row[2])}
+    assert kept == counted(named, "reason is null and source = 'crawl'")
+    words = next(row for row in sections["Lengths"] if row[0] == "words")
+    for at, where in ((2, "reason is null"), (4, "reason is not null")):
+        number, quartiles = database.execute(
+            f"select count(words), quantile_cont(words, [0.25, 0.5, 0.75]) from found where {where}"
+        ).fetchone()
+        assert words[at : at + 2] == [f"{number:,}", " / ".join(map(short_number, quartiles))]
+
+
+def test_every_threshold_of_a_recipe_is_shown(project, in_this_process):
+    """Own rules, cutoffs on own scores (0 counts, too), and numbers that no rule uses; small groups are named."""
+    project.write_inputs(1, 30)
+    steps = """
+  - signals
+  - stagebox.length
+  - heuristics: {own: ["signals.words > 6 and 30.5 <= length.chars / 2 -> long", 'source == "x" -> other']}
+  - keep_quality: {score: length.chars, min_score: 0}
+"""
+    project.write_recipe(steps, pattern="in/00.jsonl")
+    project.run()
+    text = gristmill.open(project.recipe).report()
+    sections = tables(text)
+    shown = {row[0]: row[1] for name in ("Lengths", "Signals and scores") for row in sections[name][1:]}
+    assert shown["words"] == "long 6"
+    assert shown["length.chars / 2"] == "long 30.5"
+    assert shown["length.chars"] == "min_score 0"
+    assert shown["digit_chars"] == ""
+
+
+def test_a_small_group_is_left_out_with_a_remark():
+    """Quartiles of a few documents mean nothing, but the page says how many groups are missing."""
+    values = np.linspace(0, 1, 41)
+    drawn = histograms.DrawnValues(
+        {"Quality score edu": values}, values >= 0, ["a"] * 30 + ["b"] * 11, [""] * 41, ["en"] * 41, 1
+    )
+    corpus = SimpleNamespace(drawn=drawn, measures=[Measure("Quality score edu", "quality.edu")])
+    section = _quality(corpus, None)
+    assert [row[:2] for row in section.rows] == [("edu: source a", "30"), ("edu: language en", "41")]
+    assert "20 documents with a score; 1 group with fewer is left out." in section.text
+
+
+def test_rates_equal_those_of_status(everything, report, say):
+    """MB/s are per second of a worker, without compilation."""
+    recipe = everything.project.recipe
+    stages = json.loads(say("status", recipe, "--json").out)["stages"]
+    rates = {one["stage"]: one["mb_per_s"] for one in stages if one["mb_per_s"] is not None}
+    shown = {row[0]: float(row[3].replace(",", "")) for row in tables(report)["Cost"][1:] if row[3]}
+    assert shown == pytest.approx(rates, abs=0.06)
+
+
+def test_one_is_singular(project, in_this_process):
+    """Counts and verbs agree."""
+    (project.folder / "in").mkdir(exist_ok=True)
+    (project.folder / "in" / "00.jsonl").write_text('{"text": "one"}')
+    project.write_recipe("\n  - stagebox.length\n", pattern="in/00.jsonl")
+    project.run()
+    text = gristmill.open(project.recipe).report()
+    assert "<b>1</b>document read<" in text
+    assert "Of 1 document, 1 (100.0%) is kept." in text
+
+
 def test_histograms_count_every_document_once(everything):
     """Every kept or removed document with a value is within the edges or counted as outside."""
     measure = Measure("words", "signals.words", {12.0: "min_words"})
@@ -97,13 +195,22 @@ def test_a_large_corpus_is_sampled_deterministically(everything):
 
 
 def test_another_version_is_shown_for_comparison(everything):
-    """Compared with itself nothing changes; the histograms have a second curve."""
+    """Compared with itself nothing changes: every table has each number twice, and histograms have further curves."""
     text = gristmill.open(everything.project.recipe).report(against="v1")
     sections = tables(text)
-    assert {row[-1] for row in sections["Removals"][1:]} == {"+0"}
+    assert sections.pop("Alarms") == []
+    assert sections.pop("Canaries") == []
+    assert "0 changes are larger than chance" in text
+    for title, (head, *rows) in sections.items():
+        before = [name for name in head if name.endswith(" before")]
+        assert before, title
+        assert [f"{name} before" for name in head[-2 * len(before) : -len(before)]] == before
+        for row in rows:
+            assert row[-len(before) :] == row[-2 * len(before) : -len(before)], title
     assert "(+0.0%)" in text
-    assert "dashed line" in text
     assert "0 of " in text[text.index("<h2>Canaries</h2>") :]
+    alone = gristmill.open(everything.project.recipe).report()
+    assert text.count("mark-line") > alone.count("mark-line") == 0
 
 
 def test_nothing_in_a_name_can_run(project, in_this_process):
@@ -122,9 +229,13 @@ def test_nothing_in_a_name_can_run(project, in_this_process):
 def test_a_missing_extra_is_named(everything, say, monkeypatch, tmp_path):
     """The check comes before any work."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    recipe = everything.project.recipe
     for arguments in (
-        ["report", everything.project.recipe, "--out", tmp_path / "a.html"],
-        ["run", everything.project.recipe, "--report", tmp_path / "a.html"],
+        ["report", recipe, "--out", tmp_path / "a.html"],
+        ["run", recipe, "--report", tmp_path / "a.html"],
+        ["tokenizer", "audit", recipe, "--out", tmp_path / "audit"],
+        ["bias", recipe, "--step", "heuristics", "--html", tmp_path / "a.html"],
+        ["ablate", recipe, recipe, "--suite", tmp_path, "--picture", tmp_path / "a.svg", "--plan"],
     ):
         output = say(*arguments)
         assert output.code == 2
@@ -138,6 +249,10 @@ def test_a_run_writes_its_report(project, say, tmp_path):
     output = say("run", project.recipe, "--report", tmp_path / "a.html")
     assert output.code == 0
     assert "Funnel" in tables((tmp_path / "a.html").read_text())
+    for wrong in (tmp_path / "no" / "b.html", project.recipe, tmp_path):
+        output = say("run", project.recipe, "--report", wrong)
+        assert output.code == 2
+        assert "so nothing was done" in output.err
     output = say("run", project.recipe, "--report", tmp_path / "b.html", "--until", "length")
     assert output.code == 2
     assert "Leave one out" in output.err
@@ -155,4 +270,3 @@ def test_ids_of_charts_are_distinct(report):
     """All charts share one page and refer to their own gradients and clips."""
     ids = re.findall(r'\bid="(.*?)"', report)
     assert len(ids) == len(set(ids))
-    assert page.LIBRARIES == ("jinja2", "vl_convert")

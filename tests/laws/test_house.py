@@ -46,7 +46,6 @@ MAY_IMPORT = {
 }
 
 OPTIONAL = {
-    "jinja2",
     "vl_convert",
     "trafilatura",
     "torch",

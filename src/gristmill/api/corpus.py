@@ -39,7 +39,7 @@ from gristmill.query.lineage.lives import lives_of
 from gristmill.query.removal.funnel import funnel_lines, funnels
 from gristmill.query.sizing.plan import make_plan
 from gristmill.query.watch import Comparison, make_watch, open_against, watch_now
-from gristmill.report.corpus.page import make_report
+from gristmill.report.corpus.report import make_report
 from gristmill.report.corpus.sections import CORE_HOUR, TOKENS, make_prices
 from gristmill.report.markup import escaped
 from gristmill.store.store import Store

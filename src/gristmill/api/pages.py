@@ -6,13 +6,15 @@ An entry point names a function that takes a finished corpus (`gristmill.open`) 
 from importlib.metadata import EntryPoint
 from typing import Protocol
 
+from markupsafe import Markup
+
 from gristmill.api.tables import Table
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.installed import PAGES, installed, load
 from gristmill.query.opening import check_finished
 from gristmill.recipe.checks.mistakes import suggest
-from gristmill.report.markup import escaped
+from gristmill.report.page import TABLE_PAGE, render
 
 
 class OpenCorpus(Protocol):
@@ -46,6 +48,4 @@ def make_page(name: str, corpus: OpenCorpus) -> str:
 
 def funnel(corpus: OpenCorpus) -> str:
     """What was read, what each step dropped and why, and what is kept."""
-    title = f"Funnel of {escaped(corpus.name)}"
-    head = f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>'
-    return f"{head}<body><h1>{title}</h1>\n{corpus.funnel()._repr_html_()}</body></html>\n"
+    return render(TABLE_PAGE, title=f"Funnel of {corpus.name}", table=Markup(corpus.funnel()._repr_html_()))

@@ -134,10 +134,12 @@ def dry_run(mill: "Mill") -> "Run":
 
 def check_finished(view: CorpusView, command: str = "") -> None:
     """Raise UserError if not all steps have processed all documents; `command` is suggested for a finished run."""
-    from gristmill.query.documents.documents import unfinished
+    has_some, open_steps = any(view.documents.values()), view.unfinished()
+    if open_steps:
+        from gristmill.query.documents.documents import unfinished  # needs the code of the engine
 
-    last = [node_id for node_id in view.unfinished() if view.nodes[node_id].name == CORPUS]
-    open_steps, has_some = unfinished(view, None) or last, any(view.documents.values())
+        last = [node_id for node_id in open_steps if view.nodes[node_id].name == CORPUS]
+        open_steps = unfinished(view, None) or last
     if open_steps or not has_some:
         waits = f" ({listed(open_steps, MOST_NAMED)})" if open_steps and has_some else ""
         raise UserError(

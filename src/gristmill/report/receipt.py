@@ -1,48 +1,34 @@
-"""The receipt of a takedown as a self-contained HTML page without scripts."""
+"""The receipt of a takedown as an HTML page."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from gristmill.counted import counted
-from gristmill.report import markup
-from gristmill.report.markup import escaped, table
+from gristmill.report.page import render
 
 
 def page(content: Mapping[str, Any]) -> str:
     """The requests, the documents found and removed, and the hashes before and after."""
-    before, after = content["before"], content["after"]
-    shards = content["shards"]
-    return markup.page(
-        f"Takedown {after['version']}",
-        [
-            "<h1>Receipt of a takedown</h1>",
-            f"<p>{counted(len(content['documents']), 'document was', 'documents were')} removed from "
-            f"{escaped(before['recipe'])}. {_named(before)} had them, {_named(after)} does not: "
-            f"{counted(len(shards['changed']), 'shard was', 'shards were')} rewritten, {shards['unchanged']} are "
-            "identical to the byte.</p>",
-            "<h2>Requests</h2>",
-            table(
-                ("request", "date", "reason", "items", "found", "removed"), map(_request, content["requests"]), left=6
-            ),
-            "<h2>Removed documents</h2>",
-            table(
-                ("document", "request", "named by", "URL or source", "sha256 of its text", "shard", "samples"),
-                map(_document, content["documents"]),
-                left=7,
-            ),
-            *_more("Named, but not in the earlier shards either", content["elsewhere"]),
-            *_more("Copies that are kept until you decide", content["listed"]),
-            *_more("Named, but still in the new version", content["left"]),
-            "<h2>Shards</h2>",
-            table(("shard", "before", "after"), map(_shard, shards["changed"]), left=3),
-            f"<p>Manifest before: <code>{escaped(before['manifest'])}</code><br>",
-            f"Manifest after: <code>{escaped(after['manifest'])}</code></p>",
-        ],
+    before, after, shards = content["before"], content["after"], content["shards"]
+    others = {
+        "Named, but not in the earlier shards either": content["elsewhere"],
+        "Copies that are kept until you decide": content["listed"],
+        "Named, but still in the new version": content["left"],
+    }
+    return render(
+        Path(__file__).with_name("receipt.html"),
+        title=f"Takedown {after['version']}",
+        before=before,
+        after=after,
+        removed=counted(len(content["documents"]), "document was", "documents were"),
+        rewritten=counted(len(shards["changed"]), "shard was", "shards were"),
+        unchanged=shards["unchanged"],
+        requests=map(_request, content["requests"]),
+        documents=map(_document, content["documents"]),
+        others=[(heading, list(map(_other, documents))) for heading, documents in others.items()],
+        shards=map(_shard, shards["changed"]),
     )
-
-
-def _named(version: Mapping[str, Any]) -> str:
-    return f"Version <code>{escaped(version['version'])}</code> ({escaped(version['run'])})"
 
 
 def _request(one: Mapping[str, Any]) -> Sequence[str]:
@@ -65,11 +51,8 @@ def _document(one: Mapping[str, Any]) -> Sequence[str]:
     )
 
 
-def _more(title: str, documents: Sequence[Mapping[str, Any]]) -> list[str]:
-    if not documents:
-        return []
-    rows = ((one["doc_id"], one["request"], one["url"] or one["source"], _by(one)) for one in documents)
-    return [f"<h2>{title}</h2>", table(("document", "request", "URL or source", "named by"), rows, left=4)]
+def _other(one: Mapping[str, Any]) -> Sequence[str]:
+    return (one["doc_id"], one["request"], one["url"] or one["source"], _by(one))
 
 
 def _by(one: Mapping[str, Any]) -> str:

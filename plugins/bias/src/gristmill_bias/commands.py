@@ -15,11 +15,12 @@ from gristmill.engine.schedule.corpus_view import DocumentPart
 from gristmill.errors import UserError
 from gristmill.query.opening import check_finished
 from gristmill.recipe.checks.mistakes import listed, suggest
+from gristmill.report.page import check_charts
 from gristmill_bias.bias import ALL, OF_TEXTS, BiasReport, Question, compare
 from gristmill_bias.edge import EdgeDocument
 from gristmill_bias.groups import BiasGroup
 from gristmill_bias.intervals import Share
-from gristmill_bias.page import page
+from gristmill_bias.page import NEEDED_BY, page
 from gristmill_bias.term_groups import TermGroups
 
 MOST_EDGE, MOST_TEXTS = 1000, 1_000_000
@@ -61,6 +62,8 @@ def command(
     Groups are by language, source, domain, length, register and snapshot. Shares have 95% intervals, in which documents
     of one host do not count as independent. You are warned about groups that lose far more than the others.
     """
+    if html is not None:
+        check_charts(NEEDED_BY)
     question = Question(step, _kinds(by), score, edge, None if terms is None else TermGroups(terms, min_terms), texts)
     view = open_view(recipe, store)
     check_finished(view, f"bias --step {step}")

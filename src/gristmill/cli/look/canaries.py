@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gristmill.cli.look.report import write
+from gristmill.cli.look.report import check_out, write
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
 from gristmill.cli.shared.screen import Screen, words
 from gristmill.cli.shared.show import console
@@ -43,6 +43,8 @@ def command(
     The sample has a few documents for each decision of each step (kept, and each reason), chosen by the hash of
     their ids. With --against, the sample of that version is followed, and documents that changed come first.
     """
+    if out is not None:
+        check_out(out)
     view = open_view(recipe, store)
     other = None if against is None else see(view.store, against)
     found = find(view, other, step=step, number=number)

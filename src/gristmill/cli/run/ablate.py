@@ -21,6 +21,8 @@ from gristmill.query.ablation.setups import FEWEST_SEEDS, HARDWARE, MOST_SEEDS, 
 from gristmill.query.ablation.sweep import make_variants, run_sweep
 from gristmill.recipe.checks.locations import locate_store
 from gristmill.recipe.load import load
+from gristmill.report.intervals import NEEDED_BY
+from gristmill.report.page import check_charts
 from gristmill.stages.config_types import parse_count
 from gristmill.store.store import Store
 
@@ -147,8 +149,10 @@ def _check_options(
         given := next((f"--{name}" for name, one in zip(CHOSEN, chosen, strict=True) if one is not None), None)
     ):
         raise UserError(f"--budget chooses {given}, so nothing was trained. Leave one of them out.")
-    if drawing is not None and drawing.suffix != ".svg":
-        raise UserError(f"--picture {drawing}: pictures are SVG, so nothing was trained. Name a file.svg.")
+    if drawing is not None:
+        check_charts(NEEDED_BY)
+        if drawing.suffix != ".svg":
+            raise UserError(f"--picture {drawing}: pictures are SVG, so nothing was trained. Name a file.svg.")
 
 
 CHOSEN = ("size", "tokens", "seeds", "device")

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.look.funnel import show_funnel
-from gristmill.cli.look.report import write
+from gristmill.cli.look.report import check_out, write
 from gristmill.cli.run.language_table import languages
 from gristmill.cli.run.mix_table import mix_table, mix_totals
 from gristmill.cli.shared.options import Json, RecipePath, StoreUri, Workers, as_typed, open_mill, print_json
@@ -29,8 +29,9 @@ from gristmill.recipe.model import Recipe
 from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.quality import unused_models
 from gristmill.recipe.sections.shards import idle_settings
-from gristmill.report.corpus.page import check_installed, make_report
+from gristmill.report.corpus.report import NEEDED_BY, make_report
 from gristmill.report.corpus.sections import make_prices
+from gristmill.report.page import check_charts
 
 EXAMPLE = "Example: gristmill run recipes/demo.yaml --workers 2 --until extract"
 
@@ -77,7 +78,8 @@ def command(
     if tag is not None:
         mill.check_tag(tag)
     if report is not None:
-        check_installed()
+        check_charts(NEEDED_BY)
+        check_out(report)
         if until is not None:
             raise UserError(
                 "--report shows a finished run, and --until stops before its end, so nothing was run. Leave one out."

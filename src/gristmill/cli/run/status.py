@@ -47,8 +47,7 @@ def command(
     documents = documents_by_step(view)
     for node_id in view.nodes:
         state = view.states[node_id]
-        seconds = state.cost.get("wall_s", 0) - state.cost.get("compile_s", 0)
-        read = state.metrics.get("bytes_in") or None
+        rate = state.bytes_per_s
         listed.append(
             {
                 "stage": node_id,
@@ -58,10 +57,10 @@ def command(
                 "rows": state.metrics.get("rows", 0),
                 "documents": documents[node_id][0],
                 "documents_dropped": documents[node_id][1],
-                "bytes": read,
+                "bytes": state.metrics.get("bytes_in") or None,
                 "stored_bytes": view.stored_bytes(node_id) if state.tasks else None,
-                "mb_per_s": round(read / seconds / 1e6, 2) if read and seconds else None,
-                "cpu_s": round(state.cost.get("cpu_s", 0), 3) if state.tasks else None,
+                "mb_per_s": None if rate is None else round(rate / 1e6, 2),
+                "cpu_s": round(state.cpu_s, 3) if state.tasks else None,
                 "peak_rss_bytes": int(state.cost.get("peak_rss_bytes", 0)) if state.tasks else None,
                 "skewed": skewed(state.pace),
                 "requests": {kind: int(state.cost[kind]) for kind in requests.KINDS if kind in state.cost},

@@ -18,9 +18,10 @@ from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.query.documents.sample import sample_by_language, tokenizer_file
 from gristmill.report.audit.audit import D_MODEL, SIZES, audit, failed
-from gristmill.report.audit.html import page
+from gristmill.report.audit.html import NEEDED_BY, page
 from gristmill.report.audit.subject import Subject, open_subject
 from gristmill.report.audit.text import Domain, built_in, from_arrays, read_domains
+from gristmill.report.page import check_charts
 from gristmill.stages.tokenizer.tokenizer_sample import HELD_OUT
 
 FOLDER = "tokenizer-audit"
@@ -61,6 +62,7 @@ def command(
     Checks special tokens, bytes, round trips, digits, the pattern and the vocabulary. A failed check fails the
     command, after the report is written.
     """
+    check_charts(NEEDED_BY)
     chosen = _sizes(sizes)
     folder = _folder(out)
     held_out: list[Domain] = []

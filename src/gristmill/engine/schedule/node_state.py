@@ -51,6 +51,18 @@ class NodeState:
         return self.known_pace or {verb: pace.as_record() for verb, pace in self.paces.items()}
 
     @property
+    def cpu_s(self) -> float:
+        """CPU seconds of its tasks."""
+        return self.cost.get("cpu_s", 0.0)
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """Document content read per second of a worker, without compilation; None if it read none."""
+        seconds = self.cost.get("wall_s", 0) - self.cost.get("compile_s", 0)
+        read = self.metrics.get("bytes_in")
+        return read / seconds if read and seconds else None
+
+    @property
     def stored_bytes(self) -> int:
         """Bytes of all files of its tasks in the store."""
         return bytes_of((self.files.sizes(), *self.layers.sizes()))

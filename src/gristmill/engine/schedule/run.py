@@ -7,7 +7,7 @@ tasks at which it stops are the plan.
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -67,8 +67,6 @@ class Run(RunContext):
         self.inputs: dict[str, SourceInputs] = {}
         self.ended: dict[str, Any] = {}
         """The record of the run, once it has ended."""
-        self.watched: Mapping[str, Any] = {}
-        """The comparison with another version: alarms, and notes; empty if the recipe has no `watch`."""
         self.cost: dict[str, int] = {}
         """Requests of the coordinator itself to an object store; those of tasks are in the tasks' cost."""
         self.self_checks: Sequence[str] = ()

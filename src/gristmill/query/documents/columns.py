@@ -12,18 +12,22 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.engine.plan.graph import CORPUS
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.errors import UserError
-from gristmill.query.documents.documents import COLUMNS, LANGUAGE, REWRITTEN
 from gristmill.query.removal.funnel import funnels
 from gristmill.query.takedown import withheld
-from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import suggest
-from gristmill.stages import NO_DOCUMENT
+from gristmill.stages import CORPUS, INGEST, LANGUAGE, NO_DOCUMENT
 from gristmill.store.parquet import PartReader, join, open_parts
 from gristmill.store.store import Part
 
+COLUMNS = (
+    *("doc_id", "source", "locator", "url", "snapshot", "timestamp", "license"),
+    *("title", "language_hint", "content_type", "charset", "meta"),
+)
+"""Columns of the reader."""
+REWRITTEN = ("title", "language_hint")
+"""Columns that a later step may overwrite."""
 USUAL = (
     *("doc_id", "text", "source", "locator", "url", "title", "language", "language_hint", "license", "timestamp"),
     *("snapshot", "meta"),

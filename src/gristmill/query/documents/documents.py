@@ -13,6 +13,8 @@ from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.engine.work.rows import read_many
 from gristmill.errors import UserError
 from gristmill.hints import option
+from gristmill.query.documents.columns import COLUMNS as COLUMNS
+from gristmill.query.documents.columns import REWRITTEN
 from gristmill.query.lineage import evidence
 from gristmill.query.lineage.evidence import Flag
 from gristmill.query.takedown import withheld
@@ -21,13 +23,6 @@ from gristmill.recipe.checks.mistakes import nearest
 from gristmill.stages import LANGUAGE as LANGUAGE
 from gristmill.stages import NO_DOCUMENT
 from gristmill.store.parquet import open_parts
-
-COLUMNS = (
-    *("doc_id", "source", "locator", "url", "snapshot", "timestamp", "license"),
-    *("title", "language_hint", "content_type", "charset", "meta"),
-)
-REWRITTEN = ("title", "language_hint")
-"""Columns that a later step may overwrite."""
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ A large corpus is read in part: every k-th row, from a place that the hash of it
 documents are drawn in every version.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,17 @@ from gristmill.query.documents.columns import ColumnReader, columns_of
 from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.select.heuristics import SETS
 from gristmill.stages.shared import vectors
-from gristmill.stages.shared.rule import as_number, formula
+from gristmill.stages.shared.expressions import parse_rule
+from gristmill.stages.shared.rule import EXCEPTIONS, formula
 
 MOST_DOCUMENTS = 1 << 17
 """Documents to read, about: a share is then known to half a percent."""
 BINS = 40
 KEPT, REMOVED = "kept", "removed"
+MEASURING = ("language", "signals", "code_signals", "quality", "perplexity", "count_tokens")
+"""Built-in steps whose numbers are all shown."""
+MOST_LINEAR = 100.0
+"""Values above this are shown on a logarithmic scale."""
 
 Values = npt.NDArray[np.float64]
 
@@ -37,8 +43,6 @@ class Measure:
     """A formula over columns."""
     thresholds: Mapping[float, str] = field(default_factory=dict)
     """Each with the setting that sets it."""
-    is_log: bool = False
-    """Whether the values are shown on a logarithmic scale."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,11 @@ class Histogram:
     """For kept and for removed documents."""
     outside: int
     """Documents outside of the edges."""
+
+    @property
+    def is_log(self) -> bool:
+        """Whether the edges are spaced as logarithms of 1 + the value."""
+        return _is_log(self.edges[0], self.edges[-1])
 
 
 @dataclass
@@ -66,64 +75,88 @@ class DrawnValues:
     """One document of so many was read."""
 
 
-def find_measures(view: CorpusView) -> list[Measure]:
-    """Sizes, scores with their cutoffs, and the values of the rules that are on."""
+def find_measures(view: CorpusView, every_number: bool = False) -> list[Measure]:
+    """Sizes, and the values of rules and scores with their thresholds; with `every_number`, all that steps measure."""
     known = set(columns_of(view))
-    found = [Measure("Bytes of text", "text_bytes", is_log=True)]
+    found = [Measure("Bytes of text", "text_bytes")]
     for node in view.nodes.values():
         config = node.identity["config"]
-        if node.name == "language":
-            keep = [one for one in view.nodes.values() if one.name == "keep_language"]
-            limits = {limit: f"{language}" for one in keep for language, limit in _limits(one.identity["config"])}
-            found.append(Measure("Probability of the language", "language.probability", limits))
-        if node.name == "quality":
-            for name in config["models"]:
-                found.append(Measure(f"Quality score {name}", f"quality.{name}", _cutoffs(view, f"quality.{name}")))
-        if node.name == "perplexity":
-            found += [
-                Measure(f"Perplexity {name}", f"perplexity.{name}", _cutoffs(view, f"perplexity.{name}"), is_log=True)
-                for name in config.get("models", ())
-            ]
+        if node.name == "keep_language":
+            found.append(Measure("Probability of the language", "language.probability", dict(_least(config))))
+        if node.name == "keep_quality":
+            score = config["score"] if isinstance(config["score"], str) else f"{node.name}.score"
+            found.append(Measure(_title(score), score, _cutoffs(config, view.states[node.id].metrics)))
         if node.name == "heuristics":
             found += _rule_measures(config)
+    used = {name for one in found for name in formula(one.value).columns}
+    rest = (name for name in _numbers_measured(view) if name not in used)
+    found += [Measure(_title(name), name) for name in rest if every_number or "signals." not in name]
     merged: dict[str, Measure] = {}
     for one in found:
-        if all(name in known for name in formula(one.value).columns):
-            before = merged.get(one.value)
-            limits = {**(before.thresholds if before else {}), **one.thresholds}
-            merged[one.value] = Measure(one.title, one.value, limits, one.is_log)
+        if known.issuperset(formula(one.value).columns):
+            before = merged.get(one.value, one)
+            merged[one.value] = replace(before, thresholds={**one.thresholds, **before.thresholds})
     return list(merged.values())
 
 
-def _limits(config: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    keep = config.get("keep")
-    if isinstance(keep, Mapping):
-        yield from ((language, float(limit)) for language, limit in keep.items() if limit is not None)
-    if config.get("min_probability") is not None:
-        yield "min_probability", float(config["min_probability"])
+def _title(value: str) -> str:
+    for prefix, words in (("quality.", "Quality score "), ("perplexity.", "Perplexity ")):
+        if value.startswith(prefix) and formula(value).columns == (value,):
+            return words + value.removeprefix(prefix)
+    return re.sub(r"\bsignals\.", "", value)
 
 
-def _cutoffs(view: CorpusView, score: str) -> dict[float, str]:
-    """Fixed cutoffs on a score; a share that is kept has none before the documents are known."""
-    found = {}
-    for node in view.nodes.values():
-        config = node.identity["config"]
-        if node.name in ("keep_quality", "keep_perplexity") and config.get("score") == score:
-            found.update({float(config[name]): name for name in ("min_score", "max_score") if config.get(name)})
+def _least(config: Mapping[str, Any]) -> Iterator[tuple[float, str]]:
+    limits = {**config["keep"], "min_probability": config["min_probability"]}
+    yield from ((float(limit), name) for name, limit in limits.items() if limit is not None)
+
+
+def _cutoffs(config: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[float, str]:
+    """The least score that is kept, and where a share is kept, the score that it came to in each group."""
+    fixed = {"min_score": config} | {
+        f"{by}.{name}.min_score": one
+        for by in ("by_language", "by_domain", "by_source")
+        for name, one in config[by].items()
+    }
+    found = {float(one["min_score"]): name for name, one in fixed.items() if one.get("min_score") is not None}
+    for group, cutoffs in metrics.get("cutoffs", {}).items():
+        found.update({score: f"best {1 - float(share):.3g} of {group}" for share, score in cutoffs.items()})
     return found
 
 
 def _rule_measures(config: Mapping[str, Any]) -> Iterator[Measure]:
     for name in config["rules"]:
-        if name not in SETS or config.get(name) is None:
-            continue
-        for rule in SETS[name].rules(_Settings(config[name])):
-            limit = config[name].get(rule.threshold)
-            number = as_number(limit)
-            if np.isnan(number) or isinstance(limit, bool):
-                continue
-            title = rule.value.replace("code_signals.", "").replace("signals.", "")
-            yield Measure(title, rule.value, {number: f"{name}.{rule.threshold}"}, is_log="/" not in rule.value)
+        for rule in SETS[name].rules(_Settings(config[name])) if name in SETS else ():
+            exceptions = (one for by in EXCEPTIONS for one in config[name].get(by, {}).items())
+            for label, settings in (("", config[name]), *exceptions):
+                limit = settings.get(rule.threshold)
+                if limit is not None and not isinstance(limit, bool):
+                    setting = ".".join(filter(None, (name, label, rule.threshold)))
+                    yield _measure(rule.value, float(limit), setting)
+    for own in map(parse_rule, config["own"]):
+        for value, limit in own.condition.limits:
+            yield _measure(value, limit, own.reason)
+
+
+def _measure(value: str, limit: float, name: str) -> Measure:
+    return Measure(_title(value), value, {limit: name})
+
+
+def _numbers_measured(view: CorpusView) -> list[str]:
+    """The columns with numbers of the steps that measure, built in or not."""
+    steps = {
+        node.name: node.columns
+        for node in view.nodes.values()
+        if node.kind == "map" and (node.name in MEASURING or "code" in node.identity)
+    }
+    names = [f"{step}.{column}" for step, columns in steps.items() for column in columns if column != "text_bytes"]
+    if not names:
+        return []
+    return [field.name for field in ColumnReader(view, names, kept=None).schema if _is_number(field.type)]
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_floating(kind) or (pa.types.is_integer(kind) and kind != pa.uint64()))
 
 
 class _Settings:
@@ -177,25 +210,30 @@ def _numbers(vector: vectors.Vector, rows: int) -> Values:
 
 
 def count(measure: Measure, drawn: DrawnValues, edges: Values | None = None) -> Histogram | None:
-    """The histogram of a measure; None if no document has a value. Without `edges`, half a percent at either end may be
-    outside.
-    """
-    values = drawn.values[measure.title]
-    has_value = np.isfinite(values) & (values > 0 if measure.is_log else True)
+    """The histogram of a measure; None if no document has a value. Values may be outside of the edges (`edges_of`)."""
+    values = drawn.values.get(measure.title, np.zeros(0))
+    has_value = np.isfinite(values)
     if not has_value.any():
         return None
-    if edges is None:
-        edges = _edges(measure, values[has_value])
-    sides = {KEPT: has_value & drawn.is_kept, REMOVED: has_value & ~drawn.is_kept}
-    counts = {name: np.histogram(values[rows], edges)[0] for name, rows in sides.items()}
+    edges = edges_of(measure, drawn) if edges is None else edges
+    sides = {KEPT: drawn.is_kept, REMOVED: ~drawn.is_kept}
+    counts = {name: np.histogram(values[has_value & rows], edges)[0] for name, rows in sides.items()}
     inside = sum(int(one.sum()) for one in counts.values())
     return Histogram(measure, edges, counts, int(has_value.sum()) - inside)
 
 
-def _edges(measure: Measure, values: Values) -> Values:
-    limits = list(measure.thresholds)
-    low, high = np.quantile(values, (0.005, 0.995))
-    low, high = min([low, *limits]), max([high, *limits])
-    if measure.is_log:
-        return np.geomspace(max(low, 1e-9), max(high, low * 1.01, 1e-8), BINS + 1)
-    return np.linspace(low, high if high > low else low + 1, BINS + 1)
+def edges_of(measure: Measure, *versions: DrawnValues) -> Values:
+    """Edges for all versions. They include all thresholds, and all values but half a percent at either end."""
+    values = np.concatenate([one.values.get(measure.title, np.zeros(0)) for one in versions])
+    ends = np.quantile(values[np.isfinite(values)], (0.005, 0.995))
+    low, high = min([ends[0], *measure.thresholds]), max([ends[1], *measure.thresholds])
+    high = high if high > low else low + 1
+    if not _is_log(low, high):
+        return np.linspace(low, high, BINS + 1)
+    edges = np.expm1(np.linspace(np.log1p(low), np.log1p(high), BINS + 1))
+    edges[[0, -1]] = low, high  # rounding must not leave out the ends
+    return edges
+
+
+def _is_log(low: float, high: float) -> bool:
+    return bool(low >= 0 and high > MOST_LINEAR)

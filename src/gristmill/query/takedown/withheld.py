@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.engine.plan.graph import Node, NodeFacts
+from gristmill.engine.plan.facts import NodeFacts
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.stages.buffers import one_chunk
 from gristmill.store.parquet import open_parts
@@ -35,7 +35,7 @@ def withholding(view: CorpusView, source: str) -> list[str]:
 
 
 def _marks_some(node: NodeFacts) -> bool:
-    is_idle = isinstance(node, Node) and getattr(node.config, "hashes", "") is None  # `safety` without a list
+    is_idle = node.identity["config"].get("hashes", "") is None  # `safety` without a list
     return node.has_layers and COLUMN in node.columns and not is_idle
 
 

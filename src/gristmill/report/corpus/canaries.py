@@ -1,14 +1,14 @@
 """Canaries (query/canaries.py) as a page without scripts, and as a section of the report."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from gristmill.counted import counted
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.query.canaries import Canary, find
 from gristmill.query.documents.word_changes import ADDED, NOTE, REMOVED, SAME
-from gristmill.report import markup
 from gristmill.report.corpus.sections import Section
-from gristmill.report.markup import escaped
+from gristmill.report.page import render
 
 TAGS = {SAME: "span", NOTE: "i", REMOVED: "del", ADDED: "ins"}
 
@@ -41,27 +41,21 @@ def page(name: str, against: str | None, found: Sequence[Canary]) -> str:
     intro = f"{total}, chosen by the hash of their ids for each decision of each step."
     if against is not None:
         intro = f"{sum(bool(one.changes) for one in found):,} of {total} changed since {against}."
-    parts = [f"<h1>Canaries of {escaped(name)}</h1>", f"<p>{escaped(intro)}</p>"]
-    for title in dict.fromkeys(one.title for one in found):
-        parts.append(f"<h2>{escaped(title)}</h2>")
-        parts += [_article(one) for one in found if one.title == title]
-    return markup.page(f"Canaries of {name}", parts)
+    return render(
+        Path(__file__).with_name("canaries.html"),
+        title=f"Canaries of {name}",
+        intro=intro,
+        groups=[(title, [one for one in found if one.title == title]) for title in {one.title: None for one in found}],
+        tags=TAGS,
+        texts=_texts,
+    )
 
 
-def _article(one: Canary) -> str:
-    pieces = "".join(f"<{TAGS[kind]}>{escaped(text)}</{TAGS[kind]}>" for kind, text in one.words)
-    parts = [
-        f"<article><p>{escaped(one.verdict)}</p>",
-        f'<p class="soft">{escaped(" · ".join((one.doc_id, one.source, one.origin)))}</p>',
-        *(f"<code>{escaped(score)}</code>" for score in one.scores),
-        f"<blockquote>{pieces}</blockquote>" if pieces else "",
-    ]
+def _texts(one: Canary) -> Iterator[tuple[str, str]]:
+    """Each text of a canary with its label; texts of the other version only if they differ."""
     for version, outcome in (("", one.now), (", other version", one.old)):
         for side, text in () if outcome is None else (("Before", outcome.before), ("After", outcome.after)):
             if text is not None and (outcome is one.now or text not in (one.now.before, one.now.after)):
                 kind = "markup" if text.is_markup else "text"
                 label = f"{side} the step{version}: {kind}, {counted(text.characters, 'character')}"
-                more = " …" if text.characters > len(text.text) else ""
-                body = f"<blockquote>{escaped(text.text)}{more}</blockquote>"
-                parts.append(f"<details><summary>{label}</summary>{body}</details>")
-    return "\n".join([*filter(None, parts), "</article>"])
+                yield label, text.text + (" …" if text.characters > len(text.text) else "")

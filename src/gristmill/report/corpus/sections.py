@@ -1,9 +1,12 @@
-"""The sections of the report, each with a chart and a table. A corpus without a step has no section for it."""
+"""The sections of the report, each with a chart and a table. A corpus without a step has no section for it.
+
+Every section is made from one version. Beside another version, its table has the numbers of both (`_beside`).
+"""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -11,22 +14,31 @@ from gristmill.counted import counted, percent, size
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.hints import option
-from gristmill.query.documents.histograms import KEPT, REMOVED, DrawnValues, Histogram, count, draw, find_measures
+from gristmill.query.documents.histograms import (
+    KEPT,
+    REMOVED,
+    DrawnValues,
+    Histogram,
+    Measure,
+    count,
+    draw,
+    edges_of,
+    find_measures,
+)
 from gristmill.query.removal.funnel import funnels
-from gristmill.report.corpus import charts
+from gristmill.report import charts
 from gristmill.stages import CORPUS, INGEST
 from gristmill.stages.config_types import parse_count
 
-MOST_BARS = 25
+MOST_BARS = 16
 """Bars of a chart; its table has all rows."""
 LEAST_OF_A_GROUP = 20
 """Documents that a group needs to be shown with quartiles."""
+PERCENTILES = (5, 25, 50, 75, 95)
 TRILLION = 10**12
 CORE_HOUR = 0.04
 """A usual price of an hour of a core of a cloud, in dollars."""
 TOKENS = "1T"
-LEAST_CPU_S = 0.05
-"""Below that a step has no rate: the clock is too coarse."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +48,12 @@ class Section:
     head: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     chart: charts.Spec | None = None
+    captions: Sequence[str] = ()
+    """One for each facet of a chart that has facets."""
     word_columns: int = 1
     """How many of the first columns hold words; the others hold numbers."""
+    key_columns: int | None = None
+    """How many of the first columns identify a row; None: those that hold words."""
 
 
 @dataclass(frozen=True)
@@ -58,147 +74,220 @@ def make_prices(core_hour: float = CORE_HOUR, tokens: int | str = TOKENS) -> Rep
         raise UserError(f"{option('tokens')}: {error}.") from None
 
 
-def sections(view: CorpusView, against: CorpusView | None, prices: ReportPrices) -> list[Section]:
-    """All sections that this corpus has."""
-    measures = find_measures(view)
-    drawn = draw(view, measures)
-    others = None if against is None else draw(against, find_measures(against))
-    makers: Sequence[Callable[[], Section | None]] = (
-        lambda: _flow(view),
-        lambda: _removals(view, against),
-        lambda: _languages(view, against),
-        lambda: _histograms(view, against, drawn, others),
-        lambda: _quality(view, drawn),
-        lambda: _clusters(view),
-        lambda: _contamination(view),
-        lambda: _personal_data(view),
-        lambda: _tokenizer(view),
-        lambda: _mixture(view),
-        lambda: _packing(view),
-        lambda: _cost(view, against, prices),
+class ReportedCorpus:
+    """A version with the values that its charts need."""
+
+    def __init__(self, view: CorpusView, prices: ReportPrices) -> None:
+        self.view, self.prices = view, prices
+        self.funnels = funnels(view)
+        self.measures = find_measures(view, every_number=True)
+        self.drawn = draw(view, self.measures)
+
+    def metrics(self, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """The metrics of every step of this name that has run."""
+        for node in self.view.nodes.values():
+            if node.name == name and (metrics := self.view.states[node.id].metrics):
+                yield node.id, metrics
+
+    @property
+    def totals(self) -> dict[tuple[str, str], int]:
+        """Documents read and kept, bytes of text kept, and tokens in the shards; each by its name, for one and many."""
+        found = self.funnels.values()
+        return {
+            ("document read", "documents read"): sum(one["read"]["rows"] for one in found),
+            ("document kept", "documents kept"): sum(one["kept"]["rows"] for one in found),
+            ("of text kept", "of text kept"): self.kept_bytes,
+            ("token", "tokens"): self.tokens,
+        }
+
+    @property
+    def kept_bytes(self) -> int:
+        return sum(one["kept"]["text_bytes"] for one in self.funnels.values())
+
+    @property
+    def tokens(self) -> int:
+        """Tokens in the shards."""
+        return sum(metrics.get("tokens", 0) for _, metrics in self.metrics("shards"))
+
+
+def sections(now: ReportedCorpus, before: ReportedCorpus | None) -> list[Section]:
+    """All sections that this corpus or the other version has."""
+    makers = (
+        *(
+            _alarms,
+            _flow,
+            _removals,
+            _removals_by_language,
+            _languages,
+            _lengths,
+            _signals,
+            _quality,
+            _clusters,
+            _contamination,
+        ),
+        *(_personal_data, _tokenizer, _mixture, _packing, _cost),
     )
-    return [section for make in makers if (section := make()) is not None]
+    found = []
+    for make in makers:
+        section = make(now, before)
+        if before is not None and make is not _alarms:
+            section = _beside(section, make(before, None))
+        if section is not None:
+            found.append(section)
+    return found
 
 
-def totals(view: CorpusView) -> dict[str, int]:
-    """Documents read and kept, bytes of text kept, and tokens in the shards."""
-    found = funnels(view).values()
-    return {
-        "documents read": sum(one["read"]["rows"] for one in found),
-        "documents kept": sum(one["kept"]["rows"] for one in found),
-        "bytes of text kept": sum(one["kept"]["text_bytes"] for one in found),
-        "tokens": sum(metrics.get("tokens", 0) for _, metrics in _metrics(view, "shards")),
-    }
+def _beside(now: Section | None, before: Section | None) -> Section | None:
+    """The section with the numbers of both versions in its table."""
+    if now is None:
+        if before is None:
+            return None
+        now = replace(before, text="Only the other version has this section.", rows=(), chart=None, captions=())
+    keys = now.word_columns if now.key_columns is None else now.key_columns
+    old = {row[:keys]: row[keys:] for row in (() if before is None else before.rows)}
+    blank = ("",) * (len(now.head) - keys)
+    rows = [(*row, *old.pop(row[:keys], blank)) for row in now.rows]
+    rows += [(*key, *blank, *numbers) for key, numbers in old.items()]
+    return replace(now, head=(*now.head, *(f"{name} before" for name in now.head[keys:])), rows=rows)
 
 
-def _metrics(view: CorpusView, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """The metrics of every step of this name that has run."""
-    for node in view.nodes.values():
-        if node.name == name and (metrics := view.states[node.id].metrics):
-            yield node.id, metrics
+def _first_bars(rows: Collection[Any]) -> str:
+    return f" The chart shows the first {MOST_BARS} of {len(rows):,}." if len(rows) > MOST_BARS else ""
 
 
-def _removed(view: CorpusView) -> dict[tuple[str, str, str], int]:
+def _alarms(corpus: ReportedCorpus, before: ReportedCorpus | None) -> Section | None:
+    """The alarms of `watch`: of the comparison with the other version, or else of the run."""
+    found = corpus.view.watched
+    if before is not None:
+        from gristmill.query.watch import compare  # needs the code of the engine
+
+        found = compare(corpus.view, before.view).as_record()
+    if not found:
+        return None
+    rows = [
+        (
+            *(one["what"], one["where"], one["message"].removeprefix("watch: ").replace("RECIPE", corpus.view.label)),
+            *(charts.short_number(one[name]) for name in ("before", "after", "distance", "limit")),
+        )
+        for one in found["alarms"]
+    ]
+    text = f"{counted(len(rows), 'change is', 'changes are')} larger than chance and than the limits of watch, against "
+    text += " ".join([f"{found['against']}.", *found["notes"]])
+    head = ("kind", "where", "change", "before", "after", "distance", "limit")
+    return Section("Alarms", text, head, rows, word_columns=3)
+
+
+def _removed(corpus: ReportedCorpus) -> dict[tuple[str, str, str], int]:
     """Documents by step, reason and source, in the order of the recipe."""
     found = {}
-    for source, funnel in funnels(view).items():
+    for source, funnel in corpus.funnels.items():
         for step in funnel["steps"]:
             for reason, taken in funnel["first"].get(step, {}).items():
                 found[step, reason, source] = int(taken["rows"])
     return found
 
 
-def _flow(view: CorpusView) -> Section | None:
-    found = funnels(view)
-    read = sum(one["read"]["rows"] for one in found.values())
+def _flow(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
+    read = sum(one["read"]["rows"] for one in corpus.funnels.values())
     if not read:
         return None
-    order = [INGEST, *view.nodes]
     taken: Counter[str] = Counter()
-    for (step, _, _), rows in _removed(view).items():
+    for (step, _reason, _source), rows in _removed(corpus).items():
         taken[step] += rows
-    steps = [(step, taken[step]) for step in order if taken[step]]
+    steps = [(step, taken[step]) for step in (INGEST, *corpus.view.nodes) if taken[step]]
     left = read
     table = [("read", "", f"{read:,}", percent(read, read))]
     for step, removed in steps:
         left -= removed
         table.append((step, f"−{removed:,}", f"{left:,}", percent(left, read)))
-    text = f"Of {counted(read, 'document')}, {left:,} ({percent(left, read)}) are kept."
+    text = f"Of {counted(read, 'document')}, {left:,} ({percent(left, read)}) {'is' if left == 1 else 'are'} kept."
     if steps:
         most = max(steps, key=lambda one: one[1])
         text += f" The step that removes most is {most[0]} ({most[1]:,})."
     return Section("Funnel", text, ("step", "removed", "left", "share left"), table, charts.flow(steps, read))
 
 
-def _removals(view: CorpusView, against: CorpusView | None) -> Section | None:
-    removed = _removed(view)
+def _removals(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
+    text = "A document counts for the first step that removes it."
+    return _by_reason("Removals", text, "source", _removed(corpus))
+
+
+def _removals_by_language(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
+    found: Counter[tuple[str, str, str]] = Counter()
+    for _id, metrics in corpus.metrics(CORPUS):
+        for language, counts in metrics.get("languages", {}).items():
+            for step, reasons in counts["first"].items():
+                found.update({(step, reason, language): int(rows) for reason, rows in reasons.items()})
+    text = "Of the sources whose language is measured. (none): documents that were removed before that."
+    return _by_reason("Removals by language", text, "language", dict(found.most_common()))
+
+
+def _by_reason(title: str, text: str, group: str, removed: Mapping[tuple[str, str, str], int]) -> Section | None:
+    """A section of documents by step, reason and group."""
     if not removed:
         return None
-    before = {} if against is None else _removed(against)
     by_reason: Counter[tuple[str, str]] = Counter()
     for (step, reason, _), rows in removed.items():
         by_reason[step, reason] += rows
-    shown = dict(by_reason.most_common(MOST_BARS))
     bars = [
-        {"reason": f"{step} {reason}", "documents": rows, "source": source}
-        for step, reason in shown
-        for (other, why, source), rows in removed.items()
-        if (other, why) == (step, reason)
+        {"reason": f"{step} {reason}", "documents": rows, group: name}
+        for wanted, _ in by_reason.most_common(MOST_BARS)
+        for (step, reason, name), rows in removed.items()
+        if (step, reason) == wanted
     ]
-    head: tuple[str, ...] = ("step", "reason", "source", "documents")
-    keys = [*removed, *(key for key in before if key not in removed)]
-    table: list[tuple[str, ...]] = [(*key, f"{removed.get(key, 0):,}") for key in keys]
-    if against is not None:
-        head = (*head, "before", "change")
-        changes = [(before.get(key, 0), removed.get(key, 0) - before.get(key, 0)) for key in keys]
-        table = [(*row, f"{was:,}", f"{change:+,}") for row, (was, change) in zip(table, changes, strict=True)]
-    text = f"A document counts for the first step that removes it. {counted(len(by_reason), 'reason')} in all."
-    return Section("Removals", text, head, table, charts.bars(bars, "reason", "documents", "source"), 3)
+    table = [(*key, f"{rows:,}") for key, rows in removed.items()]
+    text = f"{text} {counted(len(by_reason), 'reason')} in all."
+    chart = charts.bars(bars, "reason", "documents", group)
+    return Section(title, text + _first_bars(by_reason), ("step", "reason", group, "documents"), table, chart, (), 3)
 
 
-def _language_counts(view: CorpusView) -> dict[str, tuple[int, int]]:
-    """Per language: documents read and kept."""
-    found: dict[str, tuple[int, int]] = {}
-    for _, metrics in _metrics(view, CORPUS):
+def _languages(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
+    read, kept = Counter[str](), Counter[str]()
+    for _id, metrics in corpus.metrics(CORPUS):
         for language, counts in metrics.get("languages", {}).items():
-            read, kept = found.get(language, (0, 0))
-            found[language] = (read + int(counts["read"]), kept + int(counts["kept"]))
-    return dict(sorted(found.items(), key=lambda one: (-one[1][0], one[0])))
-
-
-def _languages(view: CorpusView, against: CorpusView | None) -> Section | None:
-    found = _language_counts(view)
-    if not found:
+            read[language] += int(counts["read"])
+            kept[language] += int(counts["kept"])
+    if not read:
         return None
-    before = None if against is None else _language_counts(against)
+    order = sorted(read, key=lambda one: (-read[one], one))
     bars = [
         {"language": language, "documents": rows, "part": part}
-        for language, (read, kept) in list(found.items())[:MOST_BARS]
-        for part, rows in ((KEPT, kept), (REMOVED, read - kept))
+        for language in order[:MOST_BARS]
+        for part, rows in ((KEPT, kept[language]), (REMOVED, read[language] - kept[language]))
     ]
-    head: tuple[str, ...] = ("language", "read", "kept", "share kept")
-    names = [*found, *(name for name in before or () if name not in found)]
-    table: list[tuple[str, ...]] = []
-    for language in names:
-        read, kept = found.get(language, (0, 0))
-        row = (language, f"{read:,}", f"{kept:,}", percent(kept, read))
-        table.append(row if before is None else (*row, f"{before.get(language, (0, 0))[1]:,}"))
-    head = head if before is None else (*head, "kept before")
-    text = "Languages of the documents whose language was measured. (none): those that no step measured."
-    return Section("Languages", text, head, table, charts.bars(bars, "language", "documents", "part"))
+    table = [(one, f"{read[one]:,}", f"{kept[one]:,}", percent(kept[one], read[one])) for one in order]
+    text = "Documents by measured language. (none): documents whose language was not measured."
+    chart = charts.bars(bars, "language", "documents", "part")
+    return Section("Languages", text + _first_bars(order), ("language", "read", "kept", "share kept"), table, chart)
+
+
+LENGTHS = ("text_bytes", "signals.words", "count_tokens.tokens")
+"""Measures of the section on lengths."""
+
+
+def _lengths(corpus: ReportedCorpus, before: ReportedCorpus | None) -> Section | None:
+    found = [one for one in corpus.measures if one.value in LENGTHS]
+    return _histograms("Lengths", "Sizes of documents.", found, corpus, before)
+
+
+def _signals(corpus: ReportedCorpus, before: ReportedCorpus | None) -> Section | None:
+    found = [one for one in corpus.measures if one.value not in LENGTHS]
+    text = "Every value that steps measure. Vertical lines are thresholds; those of rules are for English."
+    return _histograms("Signals and scores", text, found, corpus, before)
 
 
 def _histograms(
-    view: CorpusView, against: CorpusView | None, drawn: DrawnValues, others: DrawnValues | None
+    title: str, text: str, measures: Sequence[Measure], corpus: ReportedCorpus, before: ReportedCorpus | None
 ) -> Section | None:
-    found = [one for measure in find_measures(view) if (one := count(measure, drawn)) is not None]
+    drawn = corpus.drawn
+    versions = [drawn] if before is None else [drawn, before.drawn]
+    found = [one for measure in measures if (one := _counted(measure, drawn, versions)) is not None]
     if not found:
         return None
     other: dict[str, Histogram] = {}
-    if against is not None and others is not None:
-        for measure in find_measures(against):
-            if (counted_before := count(measure, others)) is not None:
-                other[measure.value] = counted_before
+    for old in versions[1:]:
+        same_edges = ((one.measure.value, count(one.measure, old, one.edges)) for one in found)
+        other = {value: one for value, one in same_edges if one is not None}
     table = []
     for one in found:
         values = drawn.values[one.measure.title]
@@ -206,127 +295,148 @@ def _histograms(
         cells = []
         for rows in (has_value & drawn.is_kept, has_value & ~drawn.is_kept):
             quartiles = np.quantile(values[rows], (0.25, 0.5, 0.75)) if rows.any() else ()
-            cells += [f"{int(rows.sum()):,}", " / ".join(map(_number, quartiles))]
-        limits = ", ".join(f"{name} {limit:g}" for limit, name in one.measure.thresholds.items())
-        table.append((one.measure.title, limits, *cells))
-    text = (
-        "Each chart shows the share of the kept and of the removed documents at each value; vertical lines are the "
-        "thresholds for English. The outermost 0.5% at either end may be cut off."
+            cells += [f"{int(rows.sum()):,}", " / ".join(map(charts.short_number, quartiles))]
+        table.append((one.measure.title, _limits(one.measure), *cells))
+    text += (
+        " Each chart shows the share of the kept and of the removed documents at each value. The outermost 0.5% at "
+        "either end may be cut off."
     )
     if drawn.every > 1:
         text += f" One document of {drawn.every:,} was read."
     if other:
-        text += " The dashed line is the kept documents of the other version."
+        text += " The lines are the other version."
     head = ("measure", "thresholds", "kept", "quartiles", "removed", "quartiles")
-    return Section("Signals and scores", text, head, table, charts.histograms(found, other), 2)
+    captions = [": ".join(filter(None, (one.measure.title, _limits(one.measure)))) for one in found]
+    return Section(title, text, head, table, charts.histograms(found, other), captions, 2, 1)
 
 
-def _number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+def _counted(measure: Measure, drawn: DrawnValues, versions: Sequence[DrawnValues]) -> Histogram | None:
+    has_value = np.isfinite(drawn.values[measure.title]).any()
+    return count(measure, drawn, edges_of(measure, *versions)) if has_value else None
 
 
-def _quality(view: CorpusView, drawn: DrawnValues) -> Section | None:
-    scores = [measure for measure in find_measures(view) if measure.value.startswith("quality.")]
-    if not scores:
-        return None
+def _limits(measure: Measure) -> str:
+    return ", ".join(f"{name} {limit:g}" for limit, name in sorted(measure.thresholds.items()))
+
+
+def _quality(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
     rows: list[dict[str, Any]] = []
-    for measure in scores:
-        values = drawn.values[measure.title]
-        for kind, groups in (("source", drawn.source), ("language", drawn.language)):
+    small = 0
+    for measure in corpus.measures:
+        values = corpus.drawn.values[measure.title]
+        for kind, groups in (("source", corpus.drawn.source), ("language", corpus.drawn.language)):
             names = np.array(groups, object)
-            for group, times in Counter(groups).most_common(10):
+            for group, _times in Counter(groups).most_common() if measure.value.startswith("quality.") else ():
                 chosen = values[(names == group) & np.isfinite(values)]
-                if times >= LEAST_OF_A_GROUP and len(chosen) >= LEAST_OF_A_GROUP:
-                    label = f"{measure.value.removeprefix('quality.')}: {kind} {group}"
-                    rows.append({"group": label, "documents": len(chosen), **charts.quantiles(chosen)})
-    if not rows:
+                small += 0 < len(chosen) < LEAST_OF_A_GROUP
+                if len(chosen) >= LEAST_OF_A_GROUP:
+                    found = np.quantile(chosen, np.array(PERCENTILES) / 100).tolist()
+                    row = {
+                        "group": f"{measure.value.removeprefix('quality.')}: {kind} {group}",
+                        "documents": len(chosen),
+                    }
+                    rows.append(row | {f"p{share}": value for share, value in zip(PERCENTILES, found, strict=True)})
+    if not rows and not small:
         return None
-    head = ("group", "documents", "5%", "25%", "median", "75%", "95%")
     table = [
-        (row["group"], f"{row['documents']:,}", *(_number(row[f"p{share}"]) for share in (5, 25, 50, 75, 95)))
+        (row["group"], f"{row['documents']:,}", *(charts.short_number(row[f"p{share}"]) for share in PERCENTILES))
         for row in rows
     ]
     text = "The middle half of the scores of each group is a bar, with a tick at the median and a line from 5% to 95%."
-    return Section("Quality by group", text, head, table, charts.quartile_boxes(rows))
+    if small:
+        left_out = counted(small, "group with fewer is", "groups with fewer are")
+        text += f" A group needs {LEAST_OF_A_GROUP} documents with a score; {left_out} left out."
+    head = ("group", "documents", *(f"{share}%" for share in PERCENTILES))
+    chart = charts.quartile_boxes(rows[:MOST_BARS]) if rows else None
+    return Section("Quality by group", text + _first_bars(rows), head, table, chart)
 
 
-def _clusters(view: CorpusView) -> Section | None:
+def _clusters(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
     bars, table = [], []
-    for step, metrics in _metrics(view, "near_dedup"):
+    for step, metrics in corpus.metrics("near_dedup"):
         for kind, key in (("cluster size", "clusters_by_size"), ("chain length", "chains")):
             for number, times in sorted(metrics.get(key, {}).items(), key=lambda one: int(one[0])):
                 table.append((step, kind, f"{int(number):,}", f"{int(times):,}"))
-                bars.append({"size": f"{kind} {number}", "clusters": int(times), "kind": kind})
+                bars.append({"size": f"{kind} {number}", "number": int(times), "kind": kind})
     if not table:
         return None
     text = "Near duplicates form clusters. A chain is the number of links from a document to the one that is kept."
-    chart = charts.bars(bars[:MOST_BARS], "size", "clusters", "kind")
-    return Section("Clusters of near duplicates", text, ("step", "", "size", "clusters"), table, chart, 2)
+    chart = charts.bars(bars[:MOST_BARS], "size", "number", "kind")
+    return Section(
+        "Clusters of near duplicates", text + _first_bars(bars), ("step", "", "size", "number"), table, chart, (), 3
+    )
 
 
-def _counted_by(view: CorpusView, step: str, key: str, title: str, text: str, what: str, unit: str) -> Section | None:
+def _counted_by(
+    corpus: ReportedCorpus, step: str, key: str, title: str, text: str, what: str, unit: str
+) -> Section | None:
     """A section for a metric that counts by name."""
     found: Counter[str] = Counter()
-    for _, metrics in _metrics(view, step):
+    for _, metrics in corpus.metrics(step):
         found.update({name: int(times) for name, times in metrics.get(key, {}).items()})
     if not found:
         return None
     rows = found.most_common()
     chart = charts.bars([{what: name, unit: times} for name, times in rows[:MOST_BARS]], what, unit)
-    return Section(title, text, (what, unit), [(name, f"{times:,}") for name, times in rows], chart)
+    table = [(name, f"{times:,}") for name, times in rows]
+    return Section(title, text + _first_bars(rows), (what, unit), table, chart)
 
 
-def _contamination(view: CorpusView) -> Section | None:
+def _contamination(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
     text = "Documents that held items of a benchmark, by benchmark. A document may hold items of several."
-    return _counted_by(view, "decontaminate", "benchmarks", "Contamination", text, "benchmark", "documents")
+    return _counted_by(corpus, "decontaminate", "benchmarks", "Contamination", text, "benchmark", "documents")
 
 
-def _personal_data(view: CorpusView) -> Section | None:
+def _personal_data(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
     text = "What the step scrub found, by type."
-    return _counted_by(view, "scrub", "findings", "Personal data", text, "type", "findings")
+    return _counted_by(corpus, "scrub", "findings", "Personal data", text, "type", "findings")
 
 
-def _tokenizer(view: CorpusView) -> Section | None:
+def _tokenizer(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
     rows = []
-    for _, metrics in _metrics(view, "tokenizer"):
+    for _id, metrics in corpus.metrics("tokenizer"):
         rows.append(("vocabulary", f"{metrics.get('vocab', 0):,}"))
         for domain, sides in metrics.get("domains", {}).items():
             rows += [(f"{domain}, {side.replace('_', ' ')}", size(one["bytes"])) for side, one in sides.items()]
-    kept, tokens = totals(view)["bytes of text kept"], totals(view)["tokens"]
-    if tokens:
-        rows.append(("bytes of text for each token", f"{kept / tokens:.2f}"))
+    if corpus.tokens:
+        rows.append(("bytes of text for each token", f"{corpus.kept_bytes / corpus.tokens:.2f}"))
     if not rows:
         return None
     return Section("Tokenizer", "The tokenizer, its training texts, and how far it compresses.", ("", ""), rows)
 
 
-def _mixture(view: CorpusView) -> Section | None:
+def _mixture(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
     bars, table = [], []
-    for _, metrics in _metrics(view, "mix"):
-        drawn: Counter[str] = Counter()
+    for _id, metrics in corpus.metrics("mix"):
+        samples = {group: max(1, facts["samples"]) for group, facts in metrics["groups"].items()}
         for phase, facts in metrics["phases"].items():
             for domain, part in facts["domains"].items():
                 bars.append({"phase": phase, "tokens": part["tokens"], "domain": domain})
                 for group, taken in part["groups"].items():
-                    drawn[group] += taken["samples"]
-                    table.append(
-                        (phase, domain, group, f"{taken['tokens']:,}", percent(taken["tokens"], facts["tokens"]))
-                    )
+                    share = percent(taken["tokens"], facts["tokens"])
+                    epochs = f"{taken['samples'] / samples[group]:.2f}"
+                    table.append((phase, domain, group, f"{taken['tokens']:,}", share, epochs, ""))
+        drawn = {
+            group: facts["drawn_samples"] * facts["tokens"] // samples[group]
+            for group, facts in metrics["groups"].items()
+        }
         for group, facts in metrics["groups"].items():
-            epochs = facts["drawn_samples"] / max(1, facts["samples"])
-            again = max(0, facts["drawn_samples"] - facts["samples"])
-            repeated = again * facts["tokens"] // max(1, facts["samples"])
-            table.append(("all phases", "", group, f"{epochs:.2f} epochs", f"{repeated:,} repeated tokens"))
+            again = max(0, facts["drawn_samples"] - facts["samples"]) * facts["tokens"] // samples[group]
+            epochs = f"{facts['drawn_samples'] / samples[group]:.2f}"
+            share = percent(drawn[group], sum(drawn.values()))
+            table.append(("all phases", "", group, f"{drawn[group]:,}", share, epochs, f"{again:,}"))
     if not table:
         return None
-    text = "Tokens of each domain in each phase, and how often each group is repeated."
-    head = ("phase", "domain", "group", "tokens", "share")
-    return Section("Mixture", text, head, table, charts.bars(bars, "phase", "tokens", "domain"), 3)
+    text = (
+        "Tokens of each domain in each phase. One epoch is every sample of a group once; tokens after it are repeated."
+    )
+    head = ("phase", "domain", "group", "tokens", "share", "epochs", "repeated tokens")
+    return Section("Mixture", text, head, table, charts.bars(bars, "phase", "tokens", "domain"), (), 3)
 
 
-def _packing(view: CorpusView) -> Section | None:
+def _packing(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
     table = []
-    for _, metrics in _metrics(view, "shards"):
+    for _id, metrics in corpus.metrics("shards"):
         places = metrics["tokens"] + metrics["padding"]
         table += [
             ("samples", f"{metrics['samples']:,}", ""),
@@ -341,39 +451,37 @@ def _packing(view: CorpusView) -> Section | None:
         ]
     if not table:
         return None
-    return Section("Packing", "How documents fill the samples of the shards.", ("", "", "share"), table)
+    return Section("Packing", "How documents fill the samples of the shards.", ("", "number", "share"), table)
 
 
-def _cost(view: CorpusView, against: CorpusView | None, prices: ReportPrices) -> Section | None:
-    tokens = totals(view)["tokens"]
-    before = {} if against is None else {node: _cpu(against, node) for node in against.nodes}
-    rows = [_cost_of(view, node) for node in view.nodes]
-    cpu = sum(row.cpu_s for row in rows)
+def _cost(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
+    view, prices, tokens = corpus.view, corpus.prices, corpus.tokens
+    states = sorted(view.states.items(), key=lambda one: -one[1].cpu_s)
+    cpu = sum(state.cpu_s for _, state in states)
     if not cpu:
         return None
-    rows.sort(key=lambda row: -row.cpu_s)
-    whole = _StepCost("all", cpu, 0, sum(row.written for row in rows))
-    table: list[tuple[str, ...]] = []
-    for row in (whole, *rows):
-        hours = row.cpu_s / 3600
-        money = hours * prices.core_hour
-        table.append(
-            (
-                row.step,
-                f"{hours:.4g}",
-                percent(row.cpu_s, cpu),
-                f"{row.read / row.cpu_s / 1e6:.1f}" if row.read and row.cpu_s > LEAST_CPU_S else "",
-                size(row.read) if row.read else "",
-                size(row.written),
-                f"{money:.4g}",
-                f"{money * TRILLION / tokens:,.0f}" if tokens else "",
-                *(() if against is None else (f"{before[row.step] / 3600:.4g}" if row.step in before else "",)),
-            )
+    read = {step: int(state.metrics.get("bytes_in", 0)) for step, state in states}
+    written = {step: view.stored_bytes(step) or 0 for step, _ in states}
+
+    def row(step: str, cpu_s: float, rate: float | None, read_bytes: int, written_bytes: int) -> tuple[str, ...]:
+        money = cpu_s / 3600 * prices.core_hour
+        return (
+            step,
+            f"{cpu_s / 3600:.4g}",
+            percent(cpu_s, cpu),
+            "" if rate is None else f"{rate / 1e6:,.1f}",
+            size(read_bytes) if read_bytes else "",
+            size(written_bytes),
+            f"{money:.4g}",
+            f"{money * TRILLION / tokens:,.0f}" if tokens else "",
         )
-    most = rows[0]
+
+    table = [row("all", cpu, None, sum(read.values()), sum(written.values()))]
+    table += [row(step, state.cpu_s, state.bytes_per_s, read[step], written[step]) for step, state in states]
+    most, of_most = states[0]
     text = (
-        f"At {prices.core_hour:g} for an hour of a core. The most expensive step is {most.step} "
-        f"({percent(most.cpu_s, cpu)})."
+        f"At {prices.core_hour:g} for an hour of a core. The most expensive step is {most} "
+        f"({percent(of_most.cpu_s, cpu)})."
     )
     if tokens:
         hours = cpu / 3600 * prices.tokens / tokens
@@ -381,26 +489,6 @@ def _cost(view: CorpusView, against: CorpusView | None, prices: ReportPrices) ->
             f" A corpus of {counted(prices.tokens, 'token')} would take {hours:,.0f} core-hours and cost "
             f"{hours * prices.core_hour:,.0f}, if its documents are like these and are removed as often."
         )
-    chart = charts.bars(
-        [{"step": row.step, "CPU seconds": row.cpu_s} for row in rows[:MOST_BARS]], "step", "CPU seconds"
-    )
-    head: tuple[str, ...] = ("step", "core-hours", "share", "MB/s", "read", "written", "money", "per trillion tokens")
-    head = head if against is None else (*head, "core-hours before")
-    return Section("Cost", text, head, table, chart)
-
-
-class _StepCost(NamedTuple):
-    step: str
-    cpu_s: float
-    read: int
-    """Bytes."""
-    written: int
-
-
-def _cost_of(view: CorpusView, node: str) -> _StepCost:
-    read = int(view.states[node].metrics.get("bytes_in", 0))
-    return _StepCost(node, _cpu(view, node), read, view.stored_bytes(node) or 0)
-
-
-def _cpu(view: CorpusView, node: str) -> float:
-    return float(view.states[node].cost.get("cpu_s", 0))
+    bars = [{"step": step, "CPU seconds": state.cpu_s} for step, state in states[:MOST_BARS]]
+    head = ("step", "core-hours", "share", "MB/s", "read", "written", "money", "per trillion tokens")
+    return Section("Cost", text + _first_bars(states), head, table, charts.bars(bars, "step", "CPU seconds"))

@@ -81,6 +81,8 @@ class Formula(NamedTuple):
     columns: tuple[str, ...]
     """In the order of their first use."""
     text: str
+    limits: tuple[tuple[str, float], ...] = ()
+    """The comparisons of a value with a number in it."""
 
 
 class OwnRule(NamedTuple):
@@ -124,6 +126,7 @@ class _Parser:
             raise ValueError(f"the rule has {counted(len(text), 'character')}, but the limit is {MOST_CHARS}. Split it")
         self.text = text
         self.columns: dict[str, None] = {}
+        self.limits: list[tuple[str, float]] = []
         self.nested = 0
         self.tokens = list(self._split())
         self.at = 0
@@ -172,7 +175,8 @@ class _Parser:
         cast = truth if as_condition else number
         if as_condition and term.literal is not None:
             self.fail("a comparison")
-        return Formula(lambda columns: cast(term.run(columns), term.text), tuple(self.columns), term.text)
+        run = lambda columns: cast(term.run(columns), term.text)  # noqa: E731
+        return Formula(run, tuple(self.columns), term.text, tuple(self.limits))
 
     def condition(self) -> Term:
         return self._chain("or", self._both, disjoin)
@@ -213,6 +217,9 @@ class _Parser:
             text = f"{left.text} {sign.text} {right.text}"
             if self.next.kind == "sign" and self.next.text in COMPARE:
                 self.fail("and, or, or ->; a comparison has two sides")
+            for value, limit in ((left, right.literal), (right, left.literal)):
+                if limit is not None and limit.kind == "number" and value.literal is None and not value.condition:
+                    self.limits.append((value.text, float(limit.data)))
             run = lambda columns: compare(sign.text, left.run(columns), right.run(columns), text)  # noqa: E731
             return Term(run, text, condition=True)
         if self.skip("word", "is"):
