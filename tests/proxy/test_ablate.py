@@ -86,6 +86,12 @@ def test_without_torch_the_command_names_the_extra(tmp_path):
     assert "gristmill ablate needs torch, which is not installed: pip install 'gristmill[torch]'." in ended.stderr
 
 
+def test_a_plan_with_a_wrong_suite_is_refused(tmp_path):
+    """A plan says what a run would do, and this run would stop."""
+    ended = gristmill(tmp_path, *ASKED, "--plan", code=2)
+    assert "suite: the suite cannot be read: No such file or directory" in ended.stderr
+
+
 @needs_torch
 @pytest.mark.slow
 def test_numbers_are_worse_than_words(recipes):

@@ -22,6 +22,7 @@ from gristmill.query.ablation.sweep import make_variants, run_sweep
 from gristmill.recipe.checks.locations import locate_store
 from gristmill.recipe.load import load
 from gristmill.stages.config_types import parse_count
+from gristmill.stages.decontaminate.suite.suite import read_suite
 from gristmill.store.store import Store
 
 EXAMPLE = "Example: gristmill ablate demo/store@before recipes/demo.yaml --suite demo/inputs/evals --plan"
@@ -81,18 +82,18 @@ def command(
     of held-out texts. The verdict is better, worse or no evidence, with 95% intervals over seeds and items. Trained
     models are kept in the store, so another seed or suite does not retrain them.
     """
+    _check_options(a, b, sweep, budget, (size, tokens, seeds, device), until_decided, gate, drawing)
+    setup, most = setup_of(size or "3m", device), seeds or FEWEST_SEEDS
+    setup = setup if tokens is None else replace(setup, tokens=_count(tokens))
     if find_spec("torch") is None and not plan:
         raise UserError("gristmill ablate needs torch, which is not installed: pip install 'gristmill[torch]'.")
-    _check_options(a, b, sweep, budget, (size, tokens, seeds, device), until_decided, gate, drawing)
+    read_suite(str(suite))
     variants = make_variants(load(a, store=store), sweep) if sweep else []
     old = Side(a, open_shards(a, store if sweep else None))
     new = None if b is None else Side(b, open_shards(b))
     sides, cores = max(2, 1 + len(variants)), workers or available_cores()
     if budget is not None:
         setup, most = choose(budget, min(_tokens_of(side) for side in (old, new) if side), sides, cores)
-    else:
-        setup, most = setup_of(size or "3m", device), seeds or FEWEST_SEEDS
-        setup = setup if tokens is None else replace(setup, tokens=_count(tokens))
     if plan:
         show_plan(plan_of(setup, most, sides, cores), variants, json)
         return
@@ -157,9 +158,12 @@ CHOSEN = ("size", "tokens", "seeds", "device")
 
 def _count(text: str) -> int:
     try:
-        return int(parse_count(text))
+        found = int(parse_count(text))
     except ValueError as error:
-        raise UserError(f"--tokens {error}") from None
+        raise UserError(f"--tokens: {error}, so nothing was trained.") from None
+    if not found:
+        raise UserError("--tokens 0: a model trained on no tokens shows nothing, so nothing was trained. Give more.")
+    return found
 
 
 def _tokens_of(side: Side) -> int:

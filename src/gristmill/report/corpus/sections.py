@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -51,11 +52,16 @@ class ReportPrices:
 
 
 def make_prices(core_hour: float = CORE_HOUR, tokens: int | str = TOKENS) -> ReportPrices:
-    """The prices; UserError if the tokens are not a count."""
+    """The prices; UserError if the price is not a number or the tokens are not a count above 0."""
+    if not 0 <= core_hour < inf:
+        raise UserError(f"{option('core_hour', core_hour)} is not a price, so there is no report. Give a number.")
     try:
-        return ReportPrices(core_hour, parse_count(tokens))
+        found = parse_count(tokens)
     except ValueError as error:
         raise UserError(f"{option('tokens')}: {error}.") from None
+    if found < 1:
+        raise UserError(f"{option('tokens', tokens)} is not above 0, so there is no report. Give a larger number.")
+    return ReportPrices(core_hour, found)
 
 
 def sections(view: CorpusView, against: CorpusView | None, prices: ReportPrices) -> list[Section]:
