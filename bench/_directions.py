@@ -600,6 +600,7 @@ class Summary:
         self.items, self.corpora = Items.load(folder / "items.npz"), Corpora(folder)
         rows = [json.loads(line) for path in paths for line in path.read_text().splitlines()]
         self.rows = {json.dumps(row["job"]): row for row in rows}
+        self._touched = {}
 
     def scores(self, corpus, setup, masks=True):
         """By seed."""
@@ -614,29 +615,27 @@ class Summary:
     def compare(self, a, b, setup, masks=True):
         """B against A with the seeds that both have; None with fewer than two."""
         from gristmill.proxy.items import touched
-        from gristmill.proxy.verdict import compare
-        from gristmill.query.ablation.ablation import AblationResult
+        from gristmill.query.ablation.ablation import AblationResult, compare_sides
 
         of_a, of_b = self.scores(a, setup), self.scores(b, setup, masks)
         seeds = sorted(of_a.keys() & of_b.keys())
         if len(seeds) < 2:
             return None
-        known = {name: touched(self.items, self.corpora.pool(name, setup[1])) for name in (a, b)}
-        clean = ~(known[a] | known[b])
-        sides = [of_a[seed] for seed in seeds], [of_b[seed] for seed in seeds]
-        tasks = compare(self.items, *sides, clean)
-        learnt = [] if clean.all() else compare(self.items, *sides, ~clean)
-        counts = {
-            name: tuple(int(known[side][self.items.task == number].sum()) for side in (a, b))
-            for number, name in enumerate(self.items.tasks)
-        }
+        for name in {a, b}:
+            if (name, setup) not in self._touched:
+                self._touched[name, setup] = touched(self.items, self.corpora.pool(name, setup[1]))
+        known = {"A": self._touched[a, setup], "B": self._touched[b, setup]}
+        sides = {"A": [of_a[seed] for seed in seeds], "B": [of_b[seed] for seed in seeds]}
+        tasks, counts, learnt = compare_sides(self.items, sides, known)
         return AblationResult(None, len(seeds), tasks, counts, learnt)
 
     def line(self, a, b, setup, found):
         one = found.overall
         numbers = f"{100 * one.difference:+.2f}% | {100 * one.low:+.2f} to {100 * one.high:+.2f}% | {one.verdict}"
-        most = sorted(found.tasks[:-1], key=lambda task: task.p)[:3]
-        tasks = ", ".join(f"{task.name} {100 * task.difference / task.a:+.1f}% {task.verdict}" for task in most)
+        marks = {"better": "(better)", "worse": "(worse)", "no evidence": ""}
+        tasks = ", ".join(
+            f"{task.name} {100 * task.difference / task.a:+.1f}{marks[task.verdict]}" for task in found.tasks[:-1]
+        )
         return f"| {a} | {b} | {setup[0]} {setup[1] / 1e6:.0f}M | {found.seeds} | {numbers} | {tasks} |"
 
     def deviation(self, a, b, setup, found):
@@ -661,23 +660,6 @@ def summary(folder, paths):
     from gristmill.proxy.verdict import bits_per_byte
 
     held = Summary(folder, paths)
-    print("| A | B | model | seeds | overall | 95% interval | verdict | tasks |")
-    noise = defaultdict(list)
-    for a, b, setup in COMPARISONS:
-        if found := held.compare(a, b, setup):
-            print(held.line(a, b, setup, found))
-            if abs(found.overall.difference) < 0.03:
-                noise[setup].append(held.deviation(a, b, setup, found))
-            if b == "contaminated":
-                for one in found.on_touched:
-                    print(
-                        f"touched: {one.name}, {one.items} items, {one.difference:+.4f}, {one.verdict}; {found.touched}"
-                    )
-                print(f"the gate refuses B: {found.refusal}")
-    if found := held.compare("web", "web", SMALL, masks=False):
-        print(held.line("web", "web without masks", SMALL, found))
-    for setup, seen in noise.items():
-        print(f"noise of {setup}: {np.sqrt(np.mean(np.square(seen))):.4f} from {len(seen)} comparisons")
     rates = defaultdict(list)
     for row in held.rows.values():
         rates[row["job"]["size"], row["job"]["tokens"]].append((row["train_s"], row["seconds"]))
@@ -697,6 +679,23 @@ def summary(folder, paths):
     pairs = [(i, j) for i in range(len(ORDERED)) for j in range(i)]
     right = sum((small[i] < small[j]) == (large[i] < large[j]) for i, j in pairs)
     print(f"decision accuracy: Spearman {spearman(small, large):.3f}, {right} of {len(pairs)} pairs right")
+    print("| A | B | model | seeds | overall | 95% interval | verdict | tasks |")
+    noise = defaultdict(list)
+    for a, b, setup in COMPARISONS:
+        if found := held.compare(a, b, setup):
+            print(held.line(a, b, setup, found), flush=True)
+            if abs(found.overall.difference) < 0.03:
+                noise[setup].append(held.deviation(a, b, setup, found))
+            if b == "contaminated":
+                for one in found.on_touched:
+                    print(
+                        f"touched: {one.name}, {one.items} items, {one.difference:+.4f}, {one.verdict}; {found.touched}"
+                    )
+                print(f"the gate refuses B: {found.refusal}")
+    if found := held.compare("web", "web", SMALL, masks=False):
+        print(held.line("web", "web without masks", SMALL, found))
+    for setup, seen in noise.items():
+        print(f"noise of {setup}: {np.sqrt(np.mean(np.square(seen))):.4f} from {len(seen)} comparisons")
 
 
 def main():

@@ -10,10 +10,11 @@ import typer
 
 from gristmill.cli.run.ablation_table import draw, lines_of, show, show_plan, show_sweep
 from gristmill.cli.shards.open import open_shards
-from gristmill.cli.shared.options import Json, StoreUri, Workers, print_json
+from gristmill.cli.shared.options import ExecutorName, Json, RayAddress, StoreUri, Workers, print_json
 from gristmill.cli.shared.screen import print_paragraph
 from gristmill.cli.shared.show import Bars
 from gristmill.cli.tokenizer.open import is_recipe
+from gristmill.engine.run_options import check_executor
 from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
 from gristmill.query.ablation.ablation import Ablation, Side, looks_of
@@ -74,6 +75,8 @@ def command(
     ] = None,
     store: StoreUri = None,
     workers: Workers = None,
+    executor: ExecutorName = None,
+    address: RayAddress = None,
     json: Json = False,
 ) -> None:
     """Train small models on two corpora, and show which is better.
@@ -82,6 +85,7 @@ def command(
     of held-out texts. The verdict is better, worse or no evidence, with 95% intervals over seeds and items. Trained
     models are kept in the store, so another seed or suite does not retrain them.
     """
+    check_executor(executor, address, None)
     _check_options(a, b, sweep, budget, (size, tokens, seeds, device), until_decided, gate, drawing)
     setup, most = setup_of(size or "3m", device), seeds or FEWEST_SEEDS
     setup = setup if tokens is None else replace(setup, tokens=_count(tokens))
@@ -100,10 +104,10 @@ def command(
     there = Store(locate_store(store, "--store")) if store else _store_of(new or old)
     if new is None:
         with Bars(quiet=json) as bars:
-            found = run_sweep(old, variants, str(suite), setup, there, range(most), bars, workers)
+            found = run_sweep(old, variants, str(suite), setup, there, range(most), bars, workers, (executor, address))
         show_sweep(a, found, drawing, json)
         return
-    ablation = Ablation(old, new, str(suite), setup, there)
+    ablation = Ablation(old, new, str(suite), setup, there, (executor, address))
     counts = looks_of(most, until_decided)
     if budget is not None and until_decided is not None:
         counts = looks_of(FEWEST_SEEDS, min(most, until_decided))
