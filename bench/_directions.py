@@ -1,6 +1,6 @@
 """Whether `gristmill ablate` tells the truth, and what each default of recipes/web.yaml does to a small model.
 
-    python -m bench._directions prepare DATA FOLDER                       runs about 30 recipes; needs gristmill
+    python -m bench._directions prepare DATA FOLDER                       runs 21 recipes; needs gristmill
     python -m bench._directions train FOLDER --budget 500 --out OUT       needs numpy, torch and a GPU only
     python -m bench._directions summary FOLDER OUT/results.jsonl          verdicts, as Markdown
 
