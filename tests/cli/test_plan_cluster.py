@@ -198,7 +198,7 @@ def test_a_sample_scales_to_all_inputs(corpus, say):
 
 
 def test_the_text_output_has_every_section(ran, say):
-    """It shows steps, totals with ranges, the source of the rates, and the warnings."""
+    """It shows steps, totals with ranges, the source of the rates, and the warnings; first, whether to rely on it."""
     result = say("plan", ran.recipe, "--cluster", "2000x16", "--tokens", "10B", "--node-memory", "2GB")
     assert result.code == 0, result.err
     for part in (
@@ -210,6 +210,8 @@ def test_the_text_output_has_every_section(ran, say):
     ):
         assert part in result.out
     assert "times that. Ranges only cover the sample" in " ".join(result.out.split())
+    assert result.out.startswith("WARNING: The measured run had")
+    assert result.out.count("The measured run had") == 1
 
 
 def test_settings_changed_since_the_run_give_a_warning(copied, say, edit):

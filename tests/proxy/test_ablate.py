@@ -7,11 +7,16 @@ import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from gristmill.engine.executors.executor import lacking
+from gristmill.query.ablation import ablation
+from gristmill.query.ablation.setups import setup_of
+from gristmill.stages.proxy import evaluate, train
 from gristmill.store.store import Store
 from gristmill.tokenizer.files import write_json
 from gristmill.tokenizer.model import Tokenizer
@@ -84,6 +89,12 @@ def test_without_torch_the_command_names_the_extra(tmp_path):
     """Before it opens anything."""
     ended = gristmill(tmp_path, *ASKED, code=2)
     assert "gristmill ablate needs torch, which is not installed: pip install 'gristmill[torch]'." in ended.stderr
+
+
+def test_a_plan_with_a_wrong_suite_is_refused(tmp_path):
+    """A plan says what a run would do, and this run would stop."""
+    ended = gristmill(tmp_path, *ASKED, "--plan", code=2)
+    assert "suite: the suite cannot be read: No such file or directory" in ended.stderr
 
 
 @needs_torch
@@ -224,3 +235,32 @@ def stop_after(steps, rate_at):
         return rate_at(config, step, decay_from)
 
     return rate
+
+
+def test_an_ablation_runs_where_it_is_told_to(tmp_path, monkeypatch):
+    """Trainings are tasks of the engine, so they run on a cluster as other tasks do."""
+    manifest = SimpleNamespace(hash="0" * 64, samples=10**6, seq_len=512)
+    side = ablation.Side("a", SimpleNamespace(manifest=manifest, view=None))
+    monkeypatch.setattr(ablation.Ablation, "_nodes", lambda *_: [])
+    made = ablation.Ablation(side, side, "suite", setup_of("3m"), Store(str(tmp_path)), ("ray", "head:6379"))
+    mill = made._mill([0])
+    assert (mill.executor_name, mill.address) == ("ray", "head:6379")
+
+
+@pytest.mark.parametrize("stage", [train, evaluate])
+def test_a_gpu_is_needed_unless_the_cpu_is_chosen(stage):
+    """So a machine without one refuses the task before anything runs."""
+    needs = [stage.resources(stage.Config.model_construct(size="30m", device=device), 0) for device in ("cuda", "cpu")]
+    assert lacking(needs[0], None, 0) == "1 GPU, but this machine has none"
+    assert lacking(needs[0], None, 1) is None
+    assert lacking(needs[1], None, 0) is None
+
+
+@needs_torch
+@pytest.mark.slow
+def test_trainings_on_ray_are_those_of_this_machine(recipes, ray_nodes):
+    """The same scores, bit by bit."""
+    asked = [*ASKED, "--json", "--seeds", "2", "--store"]
+    here = gristmill(recipes, *asked, "x").stdout
+    there = gristmill(recipes, *asked, "y", "--executor", "ray", "--address", ray_nodes.address).stdout
+    assert json.loads(there) == json.loads(here)

@@ -87,3 +87,9 @@ def test_every_row_of_the_table_can_be_trained():
         assert row.tokens_per_s > 0 < row.noise < 0.1
     held = json.loads(Path(setups.__file__).with_suffix(".json").read_text())
     assert all({"measured", "noise", "tokens_per_s"} <= set(row) for row in held["rows"])
+
+
+def test_an_unknown_size_lists_the_sizes():
+    """Names of sizes are numbers, so one that is spelled alike (124m for 4m) is not what was meant."""
+    with pytest.raises(UserError, match=r"There is no size 4m, so nothing was trained\. Sizes: 3m, 10m, "):
+        setup_of("4m")

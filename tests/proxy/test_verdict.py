@@ -6,7 +6,7 @@ import pytest
 from gristmill.proxy import verdict
 from gristmill.proxy.items import KINDS, Items
 from gristmill.proxy.verdict import OVERALL, Scores, compare, other_measures
-from gristmill.query.ablation.ablation import AblationResult
+from gristmill.query.ablation.ablation import AblationResult, compare_sides
 from gristmill.query.ablation.setups import setup_of
 from gristmill.student import quantile, two_sided
 
@@ -147,3 +147,21 @@ def test_items_that_do_not_count_change_nothing():
     touched = [Scores(np.where(use, one.bits, 1.0), one.greedy) for one in b]
     assert compare(items, a, b, use) == compare(items, a, touched, use)
     assert [one.name for one in compare(items, a, b, use)] == ["task0", OVERALL]
+
+
+def test_what_b_has_learnt_shows_on_items_that_only_b_has_seen():
+    """Items in both pools do not hide it, and none of them counts for the verdict."""
+    items, random = suite(), np.random.default_rng(3)
+    known = {"A": np.zeros(60, bool), "B": np.zeros(60, bool)}
+    known["A"][30:40] = known["B"][30:40] = True  # noisy, and alike for both
+    known["B"][:10] = True
+    scores = {"A": runs(random, items, 3), "B": runs(random, items, 3)}
+    for one in scores["B"]:
+        one.bits[:10] *= 0.7
+        one.bits[30:40] *= 1 + random.normal(0, 0.5, 10)
+    tasks, touched, learnt = compare_sides(items, scores, known)
+    assert touched == {"task0": (0, 10), "task1": (10, 10)}
+    assert [task.items for task in tasks] == [20, 20, 40]
+    assert [task.items for task in learnt] == [10, 10]
+    result = AblationResult(setup_of("3m"), 3, tasks, touched, learnt)
+    assert "B is better on the 10 items that are in its training data" in result.refusal

@@ -152,7 +152,11 @@ CASES = {
         7,
         ["a constant rate cannot go from 1 to 0"],
     ),
-    "a name that is no name": ("mix: {phases: [{name: a/b}]}\n", 7, ["mix.phases[0].name must match"]),
+    "a name that is no name": (
+        "mix: {phases: [{name: a/b}]}\n",
+        7,
+        ["mix.phases[0].name: 'a/b' is not allowed. Use up to 100 of A-Z a-z 0-9"],
+    ),
 }
 
 

@@ -5,13 +5,24 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 
 class StageConfig(BaseModel):
     """A frozen config that rejects unknown fields. The string below a field documents it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def matching(pattern: str, rule: str) -> AfterValidator:
+    """Text of a form. The message explains the form by its rule, in words, not by the pattern."""
+
+    def check(value: str) -> str:
+        if re.fullmatch(pattern, value) is None:
+            raise ValueError(f"{value[:100]!r} is not allowed. {rule}")
+        return value
+
+    return AfterValidator(check)
 
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*+([A-Za-z]*)")

@@ -6,6 +6,7 @@ import io
 import json
 import lzma
 import os
+import re
 import tarfile
 import zipfile
 
@@ -283,6 +284,15 @@ def test_a_mistake_is_one_message_with_its_line(tmp_path, case):
     with pytest.raises(UserError, match=message) as raised:
         read_suite(write(tmp_path, files, entry))
     assert str(raised.value).startswith(f"{tmp_path}/suite.yaml:")
+
+
+def test_a_wrong_name_is_explained_in_words(tmp_path):
+    """A pattern is not an explanation."""
+    folder = write(tmp_path, {"q.jsonl": DATA}, "{files: q.jsonl, question: q}")
+    path = tmp_path / "suite.yaml"
+    path.write_text(re.sub("^suite: .*", "suite: my suite", path.read_text(), flags=re.M))
+    with pytest.raises(UserError, match=r"suite\.yaml:\d: suite: 'my suite' is not allowed\. Use up to 100 of A-Z a-z"):
+        read_suite(folder)
 
 
 def test_broken_records_may_be_allowed_by_number(tmp_path):

@@ -297,6 +297,13 @@ def test_an_impossible_plan_is_an_error(options, expected):
         plan([group("a/A", 6400, 100)], mix_options(**options))
 
 
+def test_documents_without_a_tier_need_a_default():
+    """Where the column of the tier has no value, the group has no tier that could be added to the multipliers."""
+    expected = r"group a has no tier, but the phase main has a multiplier for each tier \(B\)\. .*default: C"
+    with pytest.raises(UserError, match=expected):
+        plan([group("a", 6400, 100)], mix_options(tiers={"B": 1}))
+
+
 def test_a_mixture_without_groups_is_an_error():
     """A corpus that lost every document has no mixture."""
     with pytest.raises(UserError, match="have no samples"):

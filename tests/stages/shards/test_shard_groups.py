@@ -70,6 +70,7 @@ def test_the_values_of_a_column_are_domains_or_tiers():
     [
         ([f"v{number}" for number in range(MOST_VALUES + 1)], "more than 100 different values, such as v0 and v1"),
         ([[1], [2]], "holds list"),
+        ([0.5, float("nan"), float("inf")], "holds double"),
         (["C", "C++"], r"has the value 'C\+\+'"),
         ([1, -1], "has the value '-1'"),
         (["a" * 51], "Use up to 50 letters"),

@@ -10,10 +10,11 @@ import typer
 
 from gristmill.cli.run.ablation_table import draw, lines_of, show, show_plan, show_sweep
 from gristmill.cli.shards.open import open_shards
-from gristmill.cli.shared.options import Json, StoreUri, Workers, print_json
+from gristmill.cli.shared.options import ExecutorName, Json, RayAddress, StoreUri, Workers, print_json
 from gristmill.cli.shared.screen import print_paragraph
 from gristmill.cli.shared.show import Bars
 from gristmill.cli.tokenizer.open import is_recipe
+from gristmill.engine.run_options import check_executor
 from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
 from gristmill.query.ablation.ablation import Ablation, Side, looks_of
@@ -24,6 +25,7 @@ from gristmill.recipe.load import load
 from gristmill.report.intervals import NEEDED_BY
 from gristmill.report.page import check_charts
 from gristmill.stages.config_types import parse_count
+from gristmill.stages.decontaminate.suite.suite import read_suite
 from gristmill.store.store import Store
 
 EXAMPLE = "Example: gristmill ablate demo/store@before recipes/demo.yaml --suite demo/inputs/evals --plan"
@@ -75,6 +77,8 @@ def command(
     ] = None,
     store: StoreUri = None,
     workers: Workers = None,
+    executor: ExecutorName = None,
+    address: RayAddress = None,
     json: Json = False,
 ) -> None:
     """Train small models on two corpora, and show which is better.
@@ -83,28 +87,29 @@ def command(
     of held-out texts. The verdict is better, worse or no evidence, with 95% intervals over seeds and items. Trained
     models are kept in the store, so another seed or suite does not retrain them.
     """
+    check_executor(executor, address, None)
+    _check_options(a, b, sweep, budget, (size, tokens, seeds, device), until_decided, gate, drawing)
+    setup, most = setup_of(size or "3m", device), seeds or FEWEST_SEEDS
+    setup = setup if tokens is None else replace(setup, tokens=_count(tokens))
     if find_spec("torch") is None and not plan:
         raise UserError("gristmill ablate needs torch, which is not installed: pip install 'gristmill[torch]'.")
-    _check_options(a, b, sweep, budget, (size, tokens, seeds, device), until_decided, gate, drawing)
+    read_suite(str(suite))
     variants = make_variants(load(a, store=store), sweep) if sweep else []
     old = Side(a, open_shards(a, store if sweep else None))
     new = None if b is None else Side(b, open_shards(b))
     sides, cores = max(2, 1 + len(variants)), workers or available_cores()
     if budget is not None:
         setup, most = choose(budget, min(_tokens_of(side) for side in (old, new) if side), sides, cores)
-    else:
-        setup, most = setup_of(size or "3m", device), seeds or FEWEST_SEEDS
-        setup = setup if tokens is None else replace(setup, tokens=_count(tokens))
     if plan:
         show_plan(plan_of(setup, most, sides, cores), variants, json)
         return
     there = Store(locate_store(store, "--store")) if store else _store_of(new or old)
     if new is None:
         with Bars(quiet=json) as bars:
-            found = run_sweep(old, variants, str(suite), setup, there, range(most), bars, workers)
+            found = run_sweep(old, variants, str(suite), setup, there, range(most), bars, workers, (executor, address))
         show_sweep(a, found, drawing, json)
         return
-    ablation = Ablation(old, new, str(suite), setup, there)
+    ablation = Ablation(old, new, str(suite), setup, there, (executor, address))
     counts = looks_of(most, until_decided)
     if budget is not None and until_decided is not None:
         counts = looks_of(FEWEST_SEEDS, min(most, until_decided))
@@ -161,9 +166,12 @@ CHOSEN = ("size", "tokens", "seeds", "device")
 
 def _count(text: str) -> int:
     try:
-        return int(parse_count(text))
+        found = int(parse_count(text))
     except ValueError as error:
-        raise UserError(f"--tokens {error}") from None
+        raise UserError(f"--tokens: {error}, so nothing was trained.") from None
+    if not found:
+        raise UserError("--tokens 0: a model trained on no tokens shows nothing, so nothing was trained. Give more.")
+    return found
 
 
 def _tokens_of(side: Side) -> int:

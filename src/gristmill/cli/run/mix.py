@@ -69,8 +69,6 @@ def propose_command(
     weight to domains on which it is worse than the reference. Trained models are kept in the store. The recipe is not
     changed.
     """
-    if find_spec("torch") is None:
-        raise UserError("gristmill mix trains models, and torch is not installed: pip install 'gristmill[torch]'.")
     for name, value, known in (
         ("method", method, METHODS),
         ("size", size, SIZES),
@@ -88,6 +86,8 @@ def propose_command(
     floors, targets = _pairs("--floor", floor, None), _pairs("--target", target, 1.0)
     setup = setup_of(size, device)
     setup = setup if tokens is None else replace(setup, tokens=count_of(tokens))
+    if find_spec("torch") is None:
+        raise UserError("gristmill mix trains models, and torch is not installed: pip install 'gristmill[torch]'.")
     side = Side(recipe, open_shards(recipe))
     there = Store(locate_store(store, "--store")) if store else store_of(side)
     search = MixtureSearch(side, setup, there, str(suite) if suite else None)

@@ -12,7 +12,7 @@ from gristmill.counted import counted, percent
 from gristmill.engine.mill import Mill
 from gristmill.errors import UserError
 from gristmill.query.sizing.disk import free_bytes
-from gristmill.query.sizing.limits import Prices, bill, busy_share, duration, faults
+from gristmill.query.sizing.limits import Prices, bill, busy_share, duration, faults, sample_fault
 from gristmill.query.sizing.measured import MeasuredRun, last_measured
 from gristmill.query.sizing.sizing import Machines, Sizing, size_up
 from gristmill.stages.config_types import parse_bytes, parse_count
@@ -104,6 +104,9 @@ def _plain(
 
 def _show(measured: MeasuredRun, found: Sizing, cluster: Machines, prices: Prices, warnings: list[str]) -> None:
     out = console()
+    if fault := sample_fault(found, sum(measured.tasks.values())):  # it decides how to read all that follows
+        out.print(words(f"WARNING: {fault}"))
+        out.print()
     out.print(_steps(found))
     cost, low_high = bill(found, cluster, prices), (found.cpu_s, found.wall_s)
     cpu, wall = (tuple(duration(value) for value in values) for values in low_high)
@@ -138,7 +141,7 @@ def _show(measured: MeasuredRun, found: Sizing, cluster: Machines, prices: Price
             f"million reads and writes, ${prices.tb_month:g} per TB and month."
         )
     )
-    for one in warnings:
+    for one in (one for one in warnings if one != fault):
         out.print()
         out.print(words(f"WARNING: {one}"))
 

@@ -11,7 +11,17 @@ from gristmill.cli.look.funnel import show_funnel
 from gristmill.cli.look.report import check_out, write
 from gristmill.cli.run.language_table import languages
 from gristmill.cli.run.mix_table import mix_table, mix_totals
-from gristmill.cli.shared.options import Json, RecipePath, StoreUri, Workers, as_typed, open_mill, print_json
+from gristmill.cli.shared.options import (
+    ExecutorName,
+    Json,
+    RayAddress,
+    RecipePath,
+    StoreUri,
+    Workers,
+    as_typed,
+    open_mill,
+    print_json,
+)
 from gristmill.cli.shared.screen import print_paragraph, warn
 from gristmill.cli.shared.show import Bars, console, listed_steps, size
 from gristmill.counted import counted, percent
@@ -40,17 +50,8 @@ def command(
     recipe: RecipePath,
     workers: Workers = None,
     store: StoreUri = None,
-    executor: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Where tasks run: local (processes), ray or slurm (clusters), or inline (this process, for pdb).",
-        ),
-    ] = None,
-    address: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT", help="Address of the Ray cluster. Default: RAY_ADDRESS, or this machine."),
-    ] = None,
+    executor: ExecutorName = None,
+    address: RayAddress = None,
     profile: Annotated[
         str | None,
         typer.Option(metavar="FILE", help="Settings of Slurm jobs, instead of the recipe's `cluster`."),

@@ -44,6 +44,21 @@ Workers = Annotated[
     int | None, typer.Option("--workers", min=1, metavar="N", help="Processes to use. Default: all cores.")
 ]
 
+ExecutorName = Annotated[
+    str | None,
+    typer.Option(
+        "--executor",
+        metavar="NAME",
+        help="Where tasks run: local (processes), ray or slurm (clusters), or inline (this process, for pdb).",
+    ),
+]
+RayAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--address", metavar="HOST:PORT", help="Address of the Ray cluster. Default: RAY_ADDRESS, or this machine."
+    ),
+]
+
 
 def open_mill(
     recipe: Path | str,

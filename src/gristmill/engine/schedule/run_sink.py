@@ -9,6 +9,7 @@ from gristmill.engine.schedule.run_context import RunContext
 from gristmill.engine.schedule.shuffle import FEW_MORE, Route, Sent, by_destination
 from gristmill.engine.work.borders import check_layout
 from gristmill.engine.work.task import Build, Gather, Layout, Result, Scatter, Task, add_counts, layer_hashes
+from gristmill.errors import CannotBeMet, UserError
 from gristmill.stages.contract import Sink
 from gristmill.stages.declarations import stage_of
 from gristmill.store.segments import SegmentList, SegmentTable
@@ -25,7 +26,10 @@ async def write_files(run: RunContext, node: Node) -> tuple[Task, Result] | None
     for node_id in dict.fromkeys(node.counts.values()):
         add_counts(counts, run.states[node_id].metrics)
     stage = stage_of(node.module, Sink)
-    layout = check_layout(stage.layout(counts, node.config), node.module)
+    try:
+        layout = check_layout(stage.layout(counts, node.config), node.module)
+    except CannotBeMet as fault:
+        raise UserError(f"{node.where}: {fault}") from None
     run.listener.expect(node, len(run.all_documents(node)) + 1)
     by_source = [await _of_source(run, node, source, layout.get(source, ()), models) for source in node.sources]
     run.listener.settled(node)

@@ -58,7 +58,7 @@ class AblationResult:
     touched: Mapping[str, tuple[int, int]]
     """By task: items that the pools of A and of B hold. They do not count."""
     on_touched: list[TaskScore]
-    """The same comparison on those items alone."""
+    """The same comparison on the items that only the pool of B holds."""
     unprotected: tuple[str, ...] = ()
     """The sides that were not decontaminated against the suite."""
     remarks: list[str] = field(default_factory=list)
@@ -106,7 +106,11 @@ class AblationResult:
 class Ablation:
     """Two sides, a suite, a setup and a number of seeds, as a graph in a store."""
 
-    def __init__(self, a: Side, b: Side, suite: str, setup: Setup, store: Store) -> None:
+    def __init__(
+        self, a: Side, b: Side, suite: str, setup: Setup, store: Store, on: tuple[str | None, str | None] = (None, None)
+    ) -> None:
+        """`on`: the name of the executor and the address of its cluster."""
+        self._on = on
         self.sides = dict(zip(SIDES, (a, b), strict=True))
         self.suite, self.setup, self.store = os.path.abspath(suite), setup, store
         for side in (a, b):
@@ -130,7 +134,8 @@ class Ablation:
         recipe = Recipe(name, 0, self.store.uri, False, name, text, {}, (), {})
         contents = ContentHashes(self.store, name)
         nodes = {node.id: node for node in self._nodes(seeds, contents)}
-        return Mill(recipe, graph=Graph(recipe, nodes, {}))
+        executor, address = self._on
+        return Mill(recipe, executor=executor, address=address, graph=Graph(recipe, nodes, {}))
 
     def _nodes(self, seeds: Sequence[int], contents: ContentHashes) -> list[Node]:
         found = []
@@ -167,14 +172,7 @@ class Ablation:
                     known[letter] = held["touched"]
         read = Items.load(_file(run, "A/items"))
         hash_of_suite = next(iter(run.states["A/items"].metrics["suites"]))
-        clean = ~(known["A"] | known["B"])
-        touched = {
-            name: (int(known["A"][read.task == number].sum()), int(known["B"][read.task == number].sum()))
-            for number, name in enumerate(read.tasks)
-            if (known["A"] | known["B"])[read.task == number].any()
-        }
-        tasks = compare(read, scores["A"], scores["B"], clean, looks)
-        on_touched = compare(read, scores["A"], scores["B"], ~clean) if touched else []
+        tasks, touched, on_touched = compare_sides(read, scores, known, looks)
         unprotected = tuple(letter for letter, side in self.sides.items() if hash_of_suite not in side.suites)
         remarks = list(self._remarks(unprotected, touched))
         return AblationResult(self.setup, seeds, tasks, touched, on_touched, unprotected, remarks)
@@ -196,6 +194,22 @@ class Ablation:
         for name, (in_a, in_b) in touched.items():
             found.append(f"{name}: {in_a} items are in the pool of A, {in_b} in that of B. They do not count.")
         return found
+
+
+def compare_sides(
+    read: Items, scores: Mapping[str, Sequence[Scores]], known: Mapping[str, Any], looks: int = 1
+) -> tuple[list[TaskScore], dict[str, tuple[int, int]], list[TaskScore]]:
+    """The tasks, on items that neither pool holds; by task, the items that the pools hold; and the comparison on items
+    that only B holds. Items in both pools would hide what B has learnt.
+    """
+    a, b = (known[letter] for letter in SIDES)
+    touched = {
+        name: (int(a[read.task == number].sum()), int(b[read.task == number].sum()))
+        for number, name in enumerate(read.tasks)
+        if (a | b)[read.task == number].any()
+    }
+    tasks = compare(read, scores["A"], scores["B"], ~(a | b), looks)
+    return tasks, touched, compare(read, scores["A"], scores["B"], b & ~a) if (b & ~a).any() else []
 
 
 def looks_of(seeds: int, most: int | None) -> list[int]:

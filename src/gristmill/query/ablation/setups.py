@@ -95,7 +95,7 @@ HARDWARE = tuple(dict.fromkeys(row.hardware for row in ROWS))
 def setup_of(size: str, device: str | None = None) -> Setup:
     """The usual training of a size; on another device with the settings of the one that is known."""
     if size not in SIZES:
-        raise UserError(f"There is no size {size}, so nothing was trained. {suggest(size, SIZES, 'Sizes')}")
+        raise UserError(f"There is no size {size}, so nothing was trained. Sizes: {', '.join(SIZES)}.")
     if device not in (None, CPU, "cuda"):
         raise UserError(f"{device} is not a device, so nothing was trained. Devices: cpu, cuda.")
     rows = [row.setup for row in ROWS if row.setup.size == size]

@@ -115,12 +115,16 @@ def run_sweep(
     seeds: Sequence[int],
     listener: Listener,
     workers: int | None = None,
+    on: tuple[str | None, str | None] = (None, None),
 ) -> dict[str, AblationResult]:
-    """Run each variant as far as its shards, and compare it with the base; results by label."""
+    """Run each variant as far as its shards, and compare it with the base; results by label. `on`: the name of the
+    executor and the address of its cluster.
+    """
     found = {}
     for variant in variants:
-        side = Side(variant.label, Published(Mill(variant.recipe).run(workers, listener)))
-        ablation = Ablation(base, side, suite, setup, store)
+        mill = Mill(variant.recipe, executor=on[0], address=on[1])
+        side = Side(variant.label, Published(mill.run(workers, listener)))
+        ablation = Ablation(base, side, suite, setup, store, on)
         found[variant.label] = ablation.run(seeds, listener, workers, looks=len(variants))
     return found
 

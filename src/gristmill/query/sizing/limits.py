@@ -55,7 +55,9 @@ def busy_share(sizing: Sizing, cluster: Machines) -> float:
 
 
 def faults(sizing: Sizing, cluster: Machines, free_bytes: int | None, measured_tasks: int) -> Iterator[str]:
-    """Everything that would stop or delay such a run, each with a fix."""
+    """Everything that would stop or delay such a run, each with a fix. The first may be `sample_fault`."""
+    if fault := sample_fault(sizing, measured_tasks):
+        yield fault
     largest = max(sizing.lines, key=lambda line: line.memory_bytes)
     node_bytes = cluster.cores * largest.memory_bytes
     if cluster.memory_bytes is not None and node_bytes > cluster.memory_bytes:
@@ -103,11 +105,16 @@ def faults(sizing: Sizing, cluster: Machines, free_bytes: int | None, measured_t
             f"Object store: about {writes:,.0f} writes per second, but S3 starts with {WRITES_PER_S:,} per second and "
             "prefix. It answers SlowDown until it has scaled up, and workers wait. Increase part_bytes."
         )
-    if measured_tasks < FEW_TASKS or sizing.growth > FAR:
-        yield (
-            f"The measured run had {counted(measured_tasks, 'task')}, and the corpus is {sizing.growth:,.4g} times as "
-            "large as its corpus. Measure a larger sample before you rely on this estimate."
-        )
+
+
+def sample_fault(sizing: Sizing, measured_tasks: int) -> str | None:
+    """Why the measured run is too small for this estimate; None if it is not."""
+    if measured_tasks >= FEW_TASKS and sizing.growth <= FAR:
+        return None
+    return (
+        f"The measured run had {counted(measured_tasks, 'task')}, and the corpus is {sizing.growth:,.4g} times as "
+        "large as its corpus. Measure a larger sample before you rely on this estimate."
+    )
 
 
 def duration(seconds: float) -> str:

@@ -6,6 +6,7 @@ Every section is made from one version. Beside another version, its table has th
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -67,11 +68,16 @@ class ReportPrices:
 
 
 def make_prices(core_hour: float = CORE_HOUR, tokens: int | str = TOKENS) -> ReportPrices:
-    """The prices; UserError if the tokens are not a count."""
+    """The prices; UserError if the price is not a number or the tokens are not a count above 0."""
+    if not 0 <= core_hour < inf:
+        raise UserError(f"{option('core_hour', core_hour)} is not a price, so there is no report. Give a number.")
     try:
-        return ReportPrices(core_hour, parse_count(tokens))
+        found = parse_count(tokens)
     except ValueError as error:
         raise UserError(f"{option('tokens')}: {error}.") from None
+    if found < 1:
+        raise UserError(f"{option('tokens', tokens)} is not above 0, so there is no report. Give a larger number.")
+    return ReportPrices(core_hour, found)
 
 
 class ReportedCorpus:

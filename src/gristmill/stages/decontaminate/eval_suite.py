@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
 import orjson
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator
 
 from gristmill.errors import CannotBeMet, UserError, WrongSetting
-from gristmill.stages.config_types import FileMark
+from gristmill.stages.config_types import FileMark, matching
 from gristmill.stages.contract import Asset, StageConfig
 from gristmill.stages.decontaminate.matching.index import key_of
 from gristmill.stages.decontaminate.suite.describe import describe
@@ -38,7 +38,9 @@ SuiteFolder = Annotated[str, FileMark(), BeforeValidator(_folder)]
 class Config(StageConfig):
     suite: SuiteFolder
     """The folder of an eval suite, or the YAML file in it (docs/suites.md)."""
-    suite_hash: Annotated[str, Field(pattern="^[0-9a-f]{16,64}$")] | None = None
+    suite_hash: (
+        Annotated[str, matching("[0-9a-f]{16,64}", "Write 16 to 64 of 0-9 a-f, as printed by suite pin")] | None
+    ) = None
     """The first 16 or more digits of the suite's hash, as `gristmill suite pin` prints it. A suite with another hash
     stops the run. null: any suite is accepted."""
 

@@ -2,9 +2,10 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from gristmill.shardformat.locations import manifest_at
+from gristmill.stages.config_types import matching
 from gristmill.stages.contract import AsCount, Count, File, StageConfig
 from gristmill.stages.mix.numbers import Positive, Weight
 
@@ -15,7 +16,8 @@ DEFAULT = "default"
 
 Domains = dict[str, Weight] | Literal["natural", "uniform"]
 Caps = Positive | dict[str, Positive]
-PhaseName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$")]
+_RULE = "Use up to 100 of A-Z a-z 0-9 . _ - and begin with a letter or a digit"
+PhaseName = Annotated[str, matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", _RULE)]
 
 
 class LearningRate(StageConfig):

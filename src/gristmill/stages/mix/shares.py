@@ -83,10 +83,13 @@ def _multiplier(group: MixGroup, phase: MixPhase) -> Fraction:
     tier = Fraction(1)
     if phase.tiers is not None:
         if group.tier is None or group.tier not in phase.tiers:
+            fix = f"Add {group.tier} to its tiers; 0 leaves it out."
+            if group.tier is None:
+                fix = "The column of its tier has no value there. Give it a default: tier: {column: NAME, default: C}."
             has = "no tier" if group.tier is None else f"the tier {group.tier}"
             raise CannotBeMet(
-                f"mix: the group {group.name} has {has}, for which the phase {phase.name} has no multiplier. Add "
-                f"{group.tier or 'a tier'} to its tiers; 0 leaves it out."
+                f"mix: the group {group.name} has {has}, but the phase {phase.name} has a multiplier for each tier "
+                f"({', '.join(phase.tiers)}). {fix}"
             )
         tier = exact(phase.tiers[group.tier])
     return tier * exact((phase.upsample or {}).get(group.source, 1.0)) * group.weight

@@ -20,6 +20,7 @@ import pyarrow as pa
 from pydantic import Field, model_validator
 
 from gristmill.errors import WrongSetting
+from gristmill.stages.config_types import matching
 from gristmill.stages.contract import Bytes, File, Map, StageConfig
 from gristmill.stages.shared import fasttext_model
 from gristmill.stages.shared.fasttext_model import MOST_LABELS
@@ -31,7 +32,7 @@ HIGH = "high"
 _LABEL = "__label__"
 
 Array = np.ndarray[Any, Any]
-ModelName = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,39}$")]
+ModelName = Annotated[str, matching(r"[a-z][a-z0-9_]{0,39}", "Use up to 40 of a-z 0-9 _ and begin with a letter")]
 """It becomes the name of a column."""
 
 

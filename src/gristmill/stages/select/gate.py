@@ -31,6 +31,7 @@ from gristmill.kernels.hash.hashset import hash_strings, labels_of
 from gristmill.kernels.urls import parts as urls
 from gristmill.kernels.urls.words import MOST_SOFT, find_inside, find_words
 from gristmill.stages.buffers import bytes_of, spread, strings
+from gristmill.stages.config_types import matching
 from gristmill.stages.contract import File, LicenseName, Map, StageConfig
 from gristmill.stages.dedup.url_parts import hosts_of, plain_urls, without_breaks
 from gristmill.stages.select import licenses, robots_tags
@@ -55,7 +56,7 @@ KINDS = {
 """The fields that are lists, and the kinds of their entries."""
 _ENTRIES = {"domains": "domains", "urls": "URLs", "digests": "hashes of 32 or 64 digits", "words": "single words"}
 
-Directives = tuple[Annotated[str, Field(pattern=r"^[^\s,:;]+$")], ...]
+Directives = tuple[Annotated[str, matching(r"[^\s,:;]+", "Write a directive without spaces and , : ;")], ...]
 
 
 class Config(StageConfig):
@@ -83,7 +84,9 @@ class Config(StageConfig):
     """The number of different soft words that drop a document."""
     block_substrings: File | None = None
     """Strings that drop a document anywhere in host, path or query, also within a word."""
-    agent: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.\-]*$")] = "CCBot"
+    agent: Annotated[
+        str, matching(r"[A-Za-z][A-Za-z0-9_.\-]*", "Use letters A-Z a-z, digits and _ . - and begin with a letter")
+    ] = "CCBot"
     """The product token of the crawler: directives for it apply in addition to those for all robots."""
     x_robots_tag: Directives = ("noai", "noindex", "none")
     """Directives in the X-Robots-Tag header that drop a page; empty: the header is not read."""

@@ -14,12 +14,12 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field
 
 from gristmill.kernels.hash.hashset import hash_strings
 from gristmill.kernels.urls import robots as kernel
 from gristmill.kernels.urls.parts import HOST, HOST_END, split_urls
 from gristmill.stages.buffers import bytes_of, strings
+from gristmill.stages.config_types import matching
 from gristmill.stages.contract import Exchange, StageConfig
 from gristmill.stages.dedup.url_parts import plain_urls
 from gristmill.stages.select.robots_txt import rules_for
@@ -37,7 +37,7 @@ RECORD_SCHEMA = pa.schema(
 
 
 class Config(StageConfig):
-    agent: Annotated[str, Field(pattern=r"^[A-Za-z0-9_.\-]+$")] = "CCBot"
+    agent: Annotated[str, matching(r"[A-Za-z0-9_.\-]+", "Use letters A-Z a-z, digits and _ . -")] = "CCBot"
     """The product token of the crawler whose rules apply; if a robots.txt does not name it, the rules for * apply."""
     scope: Literal["snapshot", "all"] = "snapshot"
     """snapshot: the robots.txt of a page's own snapshot counts; all: the latest of any snapshot."""

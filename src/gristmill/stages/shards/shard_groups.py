@@ -145,7 +145,7 @@ def _values(
         return [default], np.zeros(batch.num_rows, np.int64)
     held = batch.column(column)
     held = held.dictionary_decode() if pa.types.is_dictionary(held.type) else held
-    if pa.types.is_nested(held.type) or pa.types.is_binary(held.type):
+    if any(is_kind(held.type) for is_kind in (pa.types.is_nested, pa.types.is_binary, pa.types.is_floating)):
         raise CannotBeMet(
             f"the column {column} holds {held.type}, which cannot name a domain or a tier. Name a column of texts, "
             "whole numbers or truth values."

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from gristmill.counted import counted
-from gristmill.errors import UserError, WrongSetting
+from gristmill.errors import CannotBeMet, UserError, WrongSetting
 from gristmill.stages.contract import AsCount, Count, Sink, StageConfig
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.shards.special_ids import special_ids
@@ -109,12 +109,12 @@ def _check_groups(source: str, groups: Collection[str]) -> None:
     folded: dict[str, str] = {}
     for group in sorted(groups):
         if (twin := folded.setdefault(group.lower(), group)) != group:
-            raise UserError(
+            raise CannotBeMet(
                 f"the groups {twin} and {group} differ in case only, and names become file names: on some disks the "
                 "two would be one. Write the values of the column alike."
             )
     if len(groups) > MOST_GROUPS:
-        raise UserError(
+        raise CannotBeMet(
             f"the source {source} has {counted(len(groups), 'group')} of domain, tier and weight, more than "
             f"{MOST_GROUPS:,}, and each has separate files. Name a column with fewer values as its domain or tier."
         )

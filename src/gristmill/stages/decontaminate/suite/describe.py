@@ -7,14 +7,16 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import BeforeValidator, Field
 
 from gristmill.errors import UserError
+from gristmill.stages.config_types import matching
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.decontaminate.suite.form import FieldPath, Form, Protection
 from gristmill.stages.decontaminate.suite.ready_benchmarks import NamedForm, Ready, ready, ready_names
 from gristmill.stages.yaml_nodes import Path, Values, checked, compose
 
 MOST_YAML_BYTES = 4 << 20
-_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}$"
-_Name = Annotated[str, Field(pattern=_NAME)]
+_NAME = r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}"
+_RULE = "Use up to 100 of A-Z a-z 0-9 _ . + - and begin with a letter or a digit"
+_Name = Annotated[str, matching(_NAME, _RULE)]
 _Glob = Annotated[str, Field(min_length=1, max_length=1000)]
 
 
