@@ -36,6 +36,7 @@ COMMANDS = {
     "audit": "Draw a sample of what steps matched, for a person to read.",
     "bias": "Show which groups a step keeps and removes.",
     "report": "Write a report of a finished corpus, as HTML (extra `report`).",
+    "explore": "Explore a corpus in a browser (extra `explore`).",
     "page": "Write a report page about a finished corpus, as HTML.",
     "whatif": "Show what another setting of a step would keep and drop.",
     "diff": "Show what changed from version A to version B.",
@@ -60,7 +61,7 @@ COMMANDS = {
 
 FOLDERS = {
     "run": "init steps plan run status ablate mix budget",
-    "look": "funnel inspect lineage removed audit report page whatif diff sql sample",
+    "look": "funnel inspect lineage removed audit report explore page whatif diff sql sample",
     "corpus": "versions takedown suite quality export index verify gc",
     "tokenizer": "tokenizer",
     "shards": "shards",

@@ -1,0 +1,2 @@
+// Keyboard commands. Everything else is htmx attributes in the templates.
+"use strict";
