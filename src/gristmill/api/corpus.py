@@ -40,6 +40,7 @@ from gristmill.query.removal.funnel import funnel_lines, funnels
 from gristmill.query.sizing.plan import make_plan
 from gristmill.report.corpus.page import make_report
 from gristmill.report.corpus.sections import CORE_HOUR, TOKENS, make_prices
+from gristmill.report.live.openlineage import make_observers
 from gristmill.report.markup import escaped
 from gristmill.store.store import Store
 
@@ -123,7 +124,7 @@ class Corpus:
             if tag is not None:
                 mill.check_tag(tag)
             listener = ProgressListener(progress)
-            run = mill.run(workers, listener, retry_crashed, tag)
+            run = mill.run(workers, listener, retry_crashed, tag, make_observers(None, None))
             warnings = find_warnings(run)
             for warning in warnings:
                 LOG(warning, WARNING)
