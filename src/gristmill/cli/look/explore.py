@@ -2,13 +2,18 @@
 
 import importlib.util
 import webbrowser
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gristmill.cli.shared.options import RecipeOrRun, StoreUri, open_view
+from gristmill.cli.shared.options import RecipeOrRun, StoreUri, is_run, open_mill, open_run
+from gristmill.cli.shared.sample_option import chosen_sample
 from gristmill.cli.shared.screen import say
+from gristmill.engine.publish.run_record import see
 from gristmill.errors import UserError
+from gristmill.query import opening
+from gristmill.query.opening import check_finished
 
 EXAMPLE = "Example: gristmill explore recipes/demo.yaml"
 LIBRARIES = ("duckdb", "jinja2", "starlette", "uvicorn")
@@ -21,6 +26,9 @@ def command(
         str | None, typer.Option(metavar="VERSION", help="Compare with this version.", show_default=False)
     ] = None,
     open: Annotated[bool, typer.Option("--open/--no-open", help="Open the address in a browser.")] = True,
+    labels: Annotated[Path, typer.Option(metavar="FILE", help="Write labels to this file, as JSON lines.")] = Path(
+        "labels.jsonl"
+    ),
     store: StoreUri = None,
 ) -> None:
     """Explore a corpus in a browser (extra `explore`).
@@ -34,13 +42,27 @@ def command(
             "The explorer needs DuckDB, Jinja, Starlette and uvicorn, and not all of them are installed, so nothing is "
             "served. Run: pip install 'gristmill[explore]'"
         )
+    from gristmill.report.explore.explorer import Explorer
+    from gristmill.report.explore.pages import explorer_pages
     from gristmill.report.explore.serving import serve
 
-    view = open_view(recipe, store)
+    if is_run(recipe):
+        view, mill = open_run(recipe, store), None
+    else:
+        opening.refuse_folder(recipe, store, chosen_sample())
+        mill = open_mill(recipe, store)
+        view = opening.dry_run(mill)
+    check_finished(view, "explore")
+    other = None if against is None else see(view.store, against)
+    if other is not None:
+        check_finished(other)
+    explorer = Explorer(view, labels, mill, other)
 
     def tell(address: str) -> None:
-        say(f"Serving {view.label} on {address}\nPress Ctrl-C to stop.")
+        explorer.index.start()
+        say(f"Serving {view.label} on {address}")
+        say(f"Labels go to {labels}. Press Ctrl-C to stop.")
         if open:
             webbrowser.open(address)
 
-    serve(view.label, [], port, tell)
+    serve(view.label, explorer_pages(explorer), port, tell)

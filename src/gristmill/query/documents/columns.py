@@ -179,6 +179,21 @@ def columns_of(view: CorpusView) -> list[str]:
     return list(found)
 
 
+def number_columns(view: CorpusView) -> list[str]:
+    """The columns of steps with one number per document, by the names of the steps in all routes."""
+    found: dict[str, pa.DataType] = {}
+    mixed = set()
+    for node in view.nodes.values():
+        layers = view.states[node.id].layers if node.has_layers and node.name not in (INGEST, CORPUS) else {}
+        for part, *_ in list(layers.values())[:1]:
+            for field in PartReader(view.store, part).schema:
+                kind, name = field.type, f"{node.name}.{field.name}"
+                is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+                if is_number and not pa.types.is_unsigned_integer(kind) and field.name not in WRITTEN:
+                    mixed.update([name] if found.setdefault(name, kind) != kind else [])
+    return [name for name in found if name not in mixed]
+
+
 def _check_sources(view: CorpusView, sources: Sequence[str]) -> None:
     for source in sources:
         if source not in view.chains:

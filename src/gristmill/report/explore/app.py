@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import jinja2
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -19,13 +18,14 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
+from gristmill.counted import size
 from gristmill.errors import UserError
 from gristmill.printable import one_line, printable
 from gristmill.report.explore.security import LocalOnly
 
 HERE = Path(__file__).parent
-IS_FRAGMENT = "hx-request"
-"""The header of a request for a part of a page."""
+MOST_ITEMS = 12
+"""Items of a list that are shown."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,14 @@ def render(request: Request, template: str, *, status: int = 200, **values: Any)
     return HTMLResponse(text, status)
 
 
-def _templates() -> jinja2.Environment:
+def is_fragment(request: Request) -> bool:
+    """Whether htmx asks for a part of a page."""
+    return "hx-request" in request.headers
+
+
+def _templates() -> Any:
+    import jinja2
+
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE / "templates"),
         autoescape=True,
@@ -68,8 +75,20 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"one_line": _line, "shown": printable}
+    environment.filters |= {"one_line": _line, "shown": printable, "size": size, "plain": _plain}
     return environment
+
+
+def _plain(value: Any) -> str:
+    """A value of a column: ids as hexadecimal digits, numbers with six digits, the beginning of a long list."""
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple):
+        more = f", … ({len(value):,} in all)" if len(value) > MOST_ITEMS else ""
+        return ", ".join(map(_plain, value[:MOST_ITEMS])) + more
+    return str(value)
 
 
 def _line(value: Any) -> str:
