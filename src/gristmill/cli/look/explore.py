@@ -3,17 +3,22 @@
 import importlib.util
 import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from gristmill.cli.shared.options import RecipeOrRun, StoreUri, is_run, open_mill, open_run
 from gristmill.cli.shared.sample_option import chosen_sample
 from gristmill.cli.shared.screen import say
-from gristmill.engine.publish.run_record import see
+from gristmill.engine.publish.run_record import newest_run, see
 from gristmill.errors import UserError
 from gristmill.query import opening
 from gristmill.query.opening import check_finished
+
+if TYPE_CHECKING:
+    from gristmill.engine.mill import Mill
+    from gristmill.engine.schedule.corpus_view import CorpusView
+    from gristmill.report.live.page import LivePages
 
 EXAMPLE = "Example: gristmill explore recipes/demo.yaml"
 LIBRARIES = ("duckdb", "jinja2", "starlette", "uvicorn")
@@ -34,8 +39,8 @@ def command(
     """Explore a corpus in a browser (extra `explore`).
 
     Serves pages on 127.0.0.1 until you press Ctrl-C: filter and search documents, see why each was kept or removed,
-    move a threshold and see what comes and goes, compare two versions, and label documents. The address has a token;
-    requests without it are refused.
+    move a threshold and see what comes and goes, compare two versions, and label documents. While a run goes on, the
+    page Live shows its progress. The address has a token; requests without it are refused.
     """
     if not all(map(importlib.util.find_spec, LIBRARIES)):
         raise UserError(
@@ -46,23 +51,47 @@ def command(
     from gristmill.report.explore.pages import explorer_pages
     from gristmill.report.explore.serving import serve
 
-    if is_run(recipe):
-        view, mill = open_run(recipe, store), None
-    else:
-        opening.refuse_folder(recipe, store, chosen_sample())
-        mill = open_mill(recipe, store)
-        view = opening.dry_run(mill)
+    view, mill, live = _opened(recipe, store)
+
+    def tell(address: str, more: str = "") -> None:
+        say(f"Serving {recipe if view is None else view.label} on {address}")
+        say(f"{more}Press Ctrl-C to stop.")
+        if open:
+            webbrowser.open(address)
+
+    if view is None:
+        none = "No run of it has finished, so only the page Live is served. "
+        serve(recipe, [live.group(is_first=True)], port, lambda address: tell(address, none))
+        return
     check_finished(view, "explore")
     other = None if against is None else see(view.store, against)
     if other is not None:
         check_finished(other)
     explorer = Explorer(view, labels, mill, other)
 
-    def tell(address: str) -> None:
+    def tell_and_index(address: str) -> None:
         explorer.index.start()
-        say(f"Serving {view.label} on {address}")
-        say(f"Labels go to {labels}. Press Ctrl-C to stop.")
-        if open:
-            webbrowser.open(address)
+        tell(address, f"Labels go to {labels}. ")
 
-    serve(view.label, explorer_pages(explorer), port, tell)
+    serve(view.label, [*explorer_pages(explorer), live.group()], port, tell_and_index)
+
+
+def _opened(recipe: str, store: str | None) -> "tuple[CorpusView | None, Mill | None, LivePages]":
+    """The corpus, the mill that answers what-if, and the live page. There is no corpus before a run has finished. While
+    one goes on, the corpus is that of the last finished run: to open the recipe as it is now, its inputs would be
+    hashed.
+    """
+    from gristmill.report.live.page import LivePages
+
+    if is_run(recipe):
+        view = open_run(recipe, store)
+        return view, None, LivePages(view.store, view.name)
+    opening.refuse_folder(recipe, store, chosen_sample())
+    mill = open_mill(recipe, store)
+    live = LivePages(mill.store, mill.recipe.name)
+    has_finished = newest_run(mill.store, mill.recipe.name) is not None
+    if live.is_running():
+        return see(mill.store, mill.recipe.name) if has_finished else None, None, live
+    if live.has_run() and not has_finished:
+        return None, None, live
+    return opening.dry_run(mill), mill, live

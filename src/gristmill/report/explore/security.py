@@ -75,7 +75,10 @@ class LocalOnly:
             response = RedirectResponse(scope["path"] if scope["path"].startswith("/") else "/", 303)
             response.set_cookie(self._cookie, self._token, httponly=True, samesite="strict")
             return response
-        if not self._is_token(cookie_parser(headers.get("cookie", "")).get(self._cookie, "")):
+        # A program, such as Prometheus, sends the token as a header. No foreign page can add it unasked.
+        given = headers.get("authorization", "").removeprefix("Bearer ")
+        given = given or cookie_parser(headers.get("cookie", "")).get(self._cookie, "")
+        if not self._is_token(given):
             return _refusal(403, "There is no token. Open the address that the command printed, with its token.")
         return None
 
