@@ -150,8 +150,8 @@ def _dataset(location: str) -> dict[str, Any]:
     return {"namespace": f"{scheme}://{authority}", "name": path or "/"}
 
 
-def _facet(name: str, **fields: Any) -> dict[str, Any]:
-    return {"_producer": PRODUCER, "_schemaURL": f"{_FACETS}/{_VERSIONS[name]}/{name}.json#/$defs/{name}", **fields}
+def _facet(kind: str, /, **fields: Any) -> dict[str, Any]:
+    return {"_producer": PRODUCER, "_schemaURL": f"{_FACETS}/{_VERSIONS[kind]}/{kind}.json#/$defs/{kind}", **fields}
 
 
 def _base(name: str) -> str:
