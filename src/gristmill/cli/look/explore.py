@@ -2,6 +2,7 @@
 
 import importlib.util
 import webbrowser
+from contextlib import closing
 from pathlib import Path
 from typing import Annotated
 
@@ -56,7 +57,6 @@ def command(
     other = None if against is None else see(view.store, against)
     if other is not None:
         check_finished(other)
-    explorer = Explorer(view, labels, mill, other)
 
     def tell(address: str) -> None:
         explorer.index.start()
@@ -65,4 +65,6 @@ def command(
         if open:
             webbrowser.open(address)
 
-    serve(view.label, explorer_pages(explorer), port, tell)
+    with closing(Explorer(view, labels, mill, other)) as explorer:
+        serve(view.label, explorer_pages(explorer), port, tell)
+    say("Stopped. Labels are kept.")
