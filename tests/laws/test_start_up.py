@@ -22,6 +22,7 @@ READ_MORE = frozenset(
         "page",
         "whatif",
         "diff",
+        "explore",
         "sql",
         "takedown",
         "suite",

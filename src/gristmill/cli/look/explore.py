@@ -2,6 +2,7 @@
 
 import importlib.util
 import webbrowser
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -67,19 +68,19 @@ def command(
     other = None if against is None else see(view.store, against)
     if other is not None:
         check_finished(other)
-    explorer = Explorer(view, labels, mill, other)
 
     def tell_and_index(address: str) -> None:
         explorer.index.start()
         tell(address, f"Labels go to {labels}. ")
 
-    serve(view.label, [*explorer_pages(explorer), live.group()], port, tell_and_index)
+    with closing(Explorer(view, labels, mill, other)) as explorer:
+        serve(view.label, [*explorer_pages(explorer), live.group()], port, tell_and_index)
+    say("Stopped. Labels are kept.")
 
 
 def _opened(recipe: str, store: str | None) -> "tuple[CorpusView | None, Mill | None, LivePages]":
-    """The corpus, the mill that answers what-if, and the live page. There is no corpus before a run has finished. While
-    one goes on, the corpus is that of the last finished run: to open the recipe as it is now, its inputs would be
-    hashed.
+    """The corpus, the mill that answers what-if, and the live page. If the newest run has not finished, the corpus is
+    that of the last finished run, or None: to open the recipe as it is now would mean to hash inputs that a run reads.
     """
     from gristmill.report.live.page import LivePages
 
@@ -89,9 +90,7 @@ def _opened(recipe: str, store: str | None) -> "tuple[CorpusView | None, Mill | 
     opening.refuse_folder(recipe, store, chosen_sample())
     mill = open_mill(recipe, store)
     live = LivePages(mill.store, mill.recipe.name)
-    has_finished = newest_run(mill.store, mill.recipe.name) is not None
-    if live.is_running():
+    if live.is_unfinished():
+        has_finished = newest_run(mill.store, mill.recipe.name) is not None
         return see(mill.store, mill.recipe.name) if has_finished else None, None, live
-    if live.has_run() and not has_finished:
-        return None, None, live
     return opening.dry_run(mill), mill, live

@@ -71,6 +71,10 @@ class Explorer:
         self._facets = lru_cache(maxsize=1)(self._count_facets)
         self._texts = AllRows(view, ["text"])
 
+    def close(self) -> None:
+        """Remove the index."""
+        self.index.close()
+
     def facets(self) -> dict[str, dict[str, int]]:
         """The values of each field with the number of documents, the most frequent first."""
         return self._facets(self.index.rows_indexed)

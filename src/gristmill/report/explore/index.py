@@ -104,7 +104,8 @@ class DocumentIndex:
 
     def close(self) -> None:
         self._is_closed = True
-        self._thread.join()
+        if self._thread.is_alive():
+            self._thread.join()
         self._connection.close()
         self._folder.cleanup()
 

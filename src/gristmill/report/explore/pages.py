@@ -173,7 +173,8 @@ class DocumentPages:
         moved = index.ask(
             "select b.doc_id is null, b.step, b.reason, d.doc_id is null, d.step, d.reason, count(*) "
             "from documents d full join before b using (doc_id) where b.doc_id is null or d.doc_id is null "
-            "or b.step is distinct from d.step or b.reason is distinct from d.reason group by all order by 7 desc, all"
+            "or b.step is distinct from d.step or b.reason is distinct from d.reason group by all "
+            "order by 7 desc, 2, 3, 5, 6"
         )
         counts = index.ask(
             "select (select count(*) from before), (select count(*) from before where reason is null), "
@@ -187,7 +188,7 @@ def _excerpt(row: Row, hit: str) -> Marked:
     text = row.text or ""
     at = text.lower().find(hit.lower()) if hit else -1
     if at < 0:
-        return [(text[:EXCERPT], False)]
+        return [(" ".join(text[: 2 * EXCERPT].split())[:EXCERPT], False)]
     start = max(0, at - EXCERPT // 2)
     end = at + len(hit)
     return [(text[start:at], False), (text[at:end], True), (text[end : start + EXCERPT], False)]

@@ -7,6 +7,7 @@ markup that got into a page could not run, load, send or frame anything.
 """
 
 import secrets
+import traceback
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -14,6 +15,9 @@ from starlette.requests import cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from gristmill.log import WARNING, Log
+
+LOG = Log("explore")
 HOSTS = ("127.0.0.1", "localhost")
 HEADERS = {
     "content-security-policy": (
@@ -53,7 +57,12 @@ class LocalOnly:
                 MutableHeaders(scope=message).update(HEADERS)
             await send(message)
 
-        await (self._answer(scope) or self._app)(scope, receive, send_with_headers)
+        try:
+            await (self._answer(scope) or self._app)(scope, receive, send_with_headers)
+        except Exception as fault:  # a bug, or a damaged store: the page says so, and the terminal has the details
+            LOG("".join(traceback.format_exception(fault)), WARNING)
+            answer = PlainTextResponse(f"This page failed ({type(fault).__name__}). The terminal has the details.", 500)
+            await answer(scope, receive, send_with_headers)
 
     def _answer(self, scope: Scope) -> Response | None:
         """The answer to a request that no page may see; None if a page may."""

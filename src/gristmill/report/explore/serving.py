@@ -1,14 +1,30 @@
 """Serve an application on 127.0.0.1 until the process is stopped."""
 
 import secrets
+import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import uvicorn
 
 from gristmill.errors import UserError
 from gristmill.report.explore.app import PageGroup, create_app
 from gristmill.report.explore.security import HOSTS, TOKEN
+from gristmill.stopping import heeded
+
+
+class _QuietServer(uvicorn.Server):
+    """Returns after a signal to stop. Uvicorn would raise the signal again, and nothing would be cleaned up."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        before = {number: signal.signal(number, self.handle_exit) for number in heeded()}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 def serve(title: str, groups: Sequence[PageGroup], port: int, tell: Callable[[str], None]) -> None:
@@ -29,4 +45,4 @@ def serve(title: str, groups: Sequence[PageGroup], port: int, tell: Callable[[st
             app, log_level="critical", access_log=False, server_header=False, ws="none", lifespan="off"
         )
         tell(f"http://{HOSTS[0]}:{port}/?{TOKEN}={token}")
-        uvicorn.Server(config).run([listener])
+        _QuietServer(config).run([listener])

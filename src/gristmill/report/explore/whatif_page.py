@@ -21,6 +21,8 @@ from gristmill.report.explore.histogram_page import HistogramPages, drawn
 SHOWN = 8
 """Documents shown of those that come, and of those that go."""
 EXCERPT = 160
+WIDEST = 10
+"""On a logarithmic scale, a slider ends at so many times the value of the recipe."""
 STEPS = 400
 """Positions of a slider."""
 ALL = 1 << 62
@@ -115,6 +117,7 @@ class WhatIfPages:
         low, high = (0.0, 1.0) if isinstance(now, float) and 0 <= now <= 1 else (min(0.0, 4 * now), max(4 * now, 10.0))
         if histogram is not None:
             low, high = float(histogram.edges[0]), float(histogram.edges[-1])
+            high = min(high, WIDEST * now) if histogram.measure.is_log and now > 0 else high
         step = 1.0 if isinstance(now, int) else float(f"{(high - low) / STEPS:.1g}") or 0.01
         low, high = math.floor(low / step) * step, math.ceil(high / step) * step
         outside = 0 if histogram is None else histogram.outside

@@ -68,12 +68,10 @@ class LivePages:
     def __init__(self, store: Any, recipe: str) -> None:
         self._store, self._recipe = store, recipe
 
-    def has_run(self) -> bool:
-        """Whether there is anything to show."""
-        return bool(read_journals(self._store, self._recipe))
-
-    def is_running(self) -> bool:
-        return any(journal.state == RUNNING for journal in read_journals(self._store, self._recipe))
+    def is_unfinished(self) -> bool:
+        """Whether a run goes on, or the last one was stopped or killed."""
+        journals = read_journals(self._store, self._recipe)
+        return bool(journals) and journals[0].state != FINISHED
 
     def group(self, is_first: bool = False) -> PageGroup:
         """Its entry in the navigation. `is_first`: there are no other pages, so the address leads here."""
