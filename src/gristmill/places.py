@@ -19,7 +19,7 @@ from gristmill.errors import UserError
 
 _NAME = r"[A-Za-z][A-Za-z0-9+.\-]*"
 _URL = re.compile(rf"(?:{_NAME}::)*{_NAME}://")
-_USER = re.compile(r"(://)[^/\s?#@]*@")
+_USER = re.compile(r"(://)[^/:\s?#@]*(?::[^\s?#@]*)?@")  # a key may contain a slash
 _QUERY = re.compile(r"(\w://[^\s?#]*)[?#][^\s'\")\]]*")
 _ON_DISK = re.compile(r"(?:file|local)://")
 _KINDS = {

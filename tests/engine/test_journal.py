@@ -165,6 +165,14 @@ def test_the_size_of_a_journal_does_not_depend_on_the_number_of_tasks(project):
     assert (len(dropped), sum(dropped.values())) == (MOST_REASONS + 1, sum(range(1000)))
 
 
+def test_tasks_that_took_equally_long_are_both_kept(project):
+    """They may belong to different stages."""
+    journal, nodes, _ = opened(project, nodes=["all/length", "all/exact"])
+    for node in nodes.values():
+        journal.done(node, Task("key", node.id, "part", Hash(())), Result(cost={"wall_s": 1.0}), False)
+    assert {one["stage"] for one in journal.record()["slowest"]} == set(nodes)
+
+
 def test_a_journal_has_no_secrets_of_addresses(project):
     """Passwords and signatures stay out of messages, labels and locations."""
     project.write_recipe(pattern="https://me:hunter2@host/in/*.jsonl?sig=hunter2")

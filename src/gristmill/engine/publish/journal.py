@@ -10,6 +10,7 @@ journals of runs that have ended, and so does garbage collection.
 
 import asyncio
 import heapq
+import itertools
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -61,6 +62,8 @@ class Journal(RunProgress):
         self._doing = ""
         self._running: dict[str, dict[str, Any]] = {}
         self._slowest: list[tuple[float, int, dict[str, Any]]] = []
+        """Seconds, a number that is different for every task, and the task."""
+        self._numbers = itertools.count()
         self._notes: deque[dict[str, Any]] = deque(maxlen=MOST_NOTES)
         self._throughput = Throughput(time.monotonic())
         self._changed = False
@@ -220,7 +223,7 @@ class Journal(RunProgress):
             self._throughput.add(time.monotonic(), seconds, size, rows)
             fact = {"stage": node.id, "task": _short(task.label), "seconds": seconds, "bytes": size, "rows": rows}
             push = heapq.heappush if len(self._slowest) < MOST_TASKS else heapq.heappushpop
-            push(self._slowest, (seconds, self.stages[node.id].done, {**fact, "where": result.where}))
+            push(self._slowest, (seconds, next(self._numbers), {**fact, "where": result.where}))
         self._listener.done(node, task, result, cached)
 
     def found(self, node: Node, tasks: int, cost: Mapping[str, float]) -> None:
