@@ -25,7 +25,7 @@ from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.shared import vectors
 from gristmill.stages.shared.rule import formula
 
-MEMORY = "200MB"
+MEMORY = "100MB"
 """The most that DuckDB uses. What does not fit stays in its file."""
 FIELDS = ("doc_id", "source", "language", "step", "reason", "url")
 _ROW = "number, part, row, doc_id, source, language, step, reason, url, cluster"

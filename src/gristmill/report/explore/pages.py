@@ -72,7 +72,8 @@ class DocumentPages:
             wanted=wanted,
             found=found,
             documents=[
-                (one, _excerpt(row["text"], wanted.text), explorer.labels.get(one.doc_id), row) for one, row in shown
+                (one, _excerpt(row["text"], wanted.text), explorer.labels.get(one.doc_id), row)
+                for one, row in zip(found.documents, texts, strict=True)
             ],
             count=None if after else explorer.count(wanted),
             index=explorer.index,
