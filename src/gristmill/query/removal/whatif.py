@@ -306,7 +306,8 @@ def _candidates(mill: Mill, run: Run, node: Node, document: DocumentPart) -> Ite
         read = batch.num_rows - pc.sum(pc.is_in(first, NO_DOCUMENTS)).as_py()
         rows = np.flatnonzero(~elsewhere)
         chosen = batch.take(pa.array(rows))
-        drop, sizes = chosen.column(f"drop {node.id}"), (chosen.column("size before"), chosen.column("size now"))
+        drop = chosen.column(f"drop {node.id}").dictionary_encode()  # a few reasons, many rows
+        sizes = (chosen.column("size before"), chosen.column("size now"))
         yield _Candidates(read, first_row + rows, chosen.select(range(len(columns))), drop, *sizes)
         first_row += batch.num_rows
 
