@@ -113,6 +113,19 @@ class ColumnReader:
                 if batch.num_rows:
                     yield batch
 
+    def take(self, document: DocumentPart, rows: Sequence[int]) -> list[pa.RecordBatch]:
+        """Some rows of a part in ascending order, with one batch for each row group that has any of them."""
+        work = self.work(document)
+        readers = open_parts(self.view.store, work.parts)
+        found, first = [], 0
+        for group, size in enumerate(readers[0].groups):
+            wanted = [row - first for row in rows if first <= row < first + size]
+            first += size
+            if wanted:
+                (table,) = join(readers, work.columns, [group])
+                found.append(self._batch(work, table.take(pa.array(wanted))))
+        return found
+
     def work(self, document: DocumentPart) -> PartRead:
         """What is needed to read a part."""
         view, at = self.view, (document.source, document.order)

@@ -139,6 +139,7 @@ class Replay:
     """A step that is evaluated with several configs. The columns that it reads are in memory after the first one.
 
     Only candidates are evaluated: documents that no other step drops. No config of this step adds or removes others.
+    With `keeps`, documents that the step drops without the changed rule (its value is null) are left out as well.
     """
 
     def __init__(self, mill: Mill, run: Run, change: Change, keeps: bool = True) -> None:
@@ -150,6 +151,15 @@ class Replay:
         self._later = _later_steps(mill, change.node)
         self._documents = [document for source in change.node.sources for document in run.documents[source]]
         self._kept: dict[DocumentPart, list[_Candidates]] = {}
+        self._without = self._without_rule(change) if keeps else None
+
+    def _without_rule(self, change: Change) -> Node | None:
+        """The step with its changed settings at null, if they may be null: the rules are off."""
+        try:
+            (off,) = parse_changes(self._mill, [f"{self.node.id}.{name}=null" for name in change.fields])
+        except UserError:
+            return None
+        return replace(self._reads, config=off.config)
 
     def effect(self, change: Change, most_samples: int = SAMPLES) -> StepEffect:
         """The effect of another config. Raises UserError if it needs other columns than the first one."""
@@ -170,6 +180,9 @@ class Replay:
         found = _candidates(self._mill, self._run, self._reads, document) if known is None else known
         kept = []
         for candidates in found:
+            if known is None and self._without is not None:
+                is_open = _verdicts(self._without, candidates, models).is_null()
+                candidates = candidates.only(pc.or_(is_open, candidates.drop.is_null()))
             effect.read += candidates.read
             _evaluate(effect, changed, document, candidates, models, most_samples)
             if self._keeps and known is None:
@@ -257,6 +270,11 @@ class _Candidates:
     size_now: pa.Array
     """Bytes of text in the corpus: the size of a removed document."""
 
+    def only(self, chosen: pa.Array) -> "_Candidates":
+        rows = self.rows[chosen.to_numpy(zero_copy_only=False)]
+        columns = (one.filter(chosen) for one in (self.columns, self.drop, self.size_before, self.size_now))
+        return _Candidates(self.read, rows, *columns)
+
 
 def _candidates(mill: Mill, run: Run, node: Node, document: DocumentPart) -> Iterator[_Candidates]:
     source, order = document.source, document.order
@@ -288,9 +306,19 @@ def _candidates(mill: Mill, run: Run, node: Node, document: DocumentPart) -> Ite
         read = batch.num_rows - pc.sum(pc.is_in(first, NO_DOCUMENTS)).as_py()
         rows = np.flatnonzero(~elsewhere)
         chosen = batch.take(pa.array(rows))
-        drop, sizes = chosen.column(f"drop {node.id}"), (chosen.column("size before"), chosen.column("size now"))
+        drop = chosen.column(f"drop {node.id}").dictionary_encode()  # a few reasons, many rows
+        sizes = (chosen.column("size before"), chosen.column("size now"))
         yield _Candidates(read, first_row + rows, chosen.select(range(len(columns))), drop, *sizes)
         first_row += batch.num_rows
+
+
+def _verdicts(node: Node, candidates: _Candidates, models: Mapping[str, Any]) -> pa.Array:
+    """Why a step drops each candidate, or null."""
+    stage = stage_of(node.module, Map)
+    schema = stage.schema_of(node.config)
+    answers = stage.apply(candidates.columns, node.config, **with_loaded(stage, node.config, models))
+    answers = check_answers(answers, candidates.columns.num_rows, node.module, schema)
+    return answers.column("drop") if "drop" in schema.names else pa.nulls(answers.num_rows, pa.string())
 
 
 def _evaluate(
@@ -302,12 +330,7 @@ def _evaluate(
     most_samples: int,
 ) -> None:
     """Add the effect on the rows of a row group."""
-    stage = stage_of(node.module, Map)
-    schema = stage.schema_of(node.config)
-    answers = stage.apply(candidates.columns, node.config, **with_loaded(stage, node.config, models))
-    answers = check_answers(answers, candidates.columns.num_rows, node.module, schema)
-    none = pa.nulls(len(candidates.drop), pa.string())
-    then_reason = answers.column("drop") if "drop" in schema.names else none
+    then_reason = _verdicts(node, candidates, models)
     now, then = (one.is_valid().to_numpy(zero_copy_only=False) for one in (candidates.drop, then_reason))
     _count(effect.come, document, candidates.rows, now & ~then, candidates.drop, candidates.size_before, most_samples)
     _count(effect.go, document, candidates.rows, then & ~now, then_reason, candidates.size_now, most_samples)

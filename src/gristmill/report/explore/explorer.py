@@ -1,20 +1,24 @@
 """What the pages of the explorer show: documents that match a filter, searches in texts, and labels."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.engine.mill import Mill
-from gristmill.engine.schedule.corpus_view import CorpusView
+from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.engine.schedule.run import Run
+from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
 from gristmill.query.documents.documents import Row, rows_at
 from gristmill.query.lineage.evidence import Suites
+from gristmill.query.takedown import withheld
 from gristmill.report.explore.filters import NONE, DocumentFilter
 from gristmill.report.explore.index import AllRows, DocumentIndex, IndexedDocument
 from gristmill.report.explore.labels import GOOD, LabelFile, wilson
@@ -69,7 +73,7 @@ class Explorer:
         if columns:
             self.index.replace("labels", "select * from given", pa.table(columns, ["doc_id", "is_good", "note"]))
         self._facets = lru_cache(maxsize=1)(self._count_facets)
-        self._texts = AllRows(view, ["text"])
+        self._texts = AllRows(view, ["text", "locator", "url"])
 
     def close(self) -> None:
         """Remove the index."""
@@ -152,6 +156,26 @@ class Explorer:
     def rows(self, documents: Sequence[IndexedDocument], cuts: bool = False) -> list[Row]:
         """The documents with their texts."""
         return rows_at(self.view, [one.place for one in documents], cuts=cuts)
+
+    def texts(self, places: Sequence[tuple[DocumentPart, int]]) -> list[dict[str, Any]]:
+        """The texts and origins of documents, for a list; much cheaper than everything that is known about them."""
+        by_part: dict[DocumentPart, set[int]] = {}
+        for document, row in places:
+            by_part.setdefault(document, set()).add(row)
+        found: dict[tuple[DocumentPart, int], dict[str, Any]] = {}
+
+        def read(document: DocumentPart) -> None:
+            rows = sorted(by_part[document])
+            values = [row for batch in self._texts.take(document, rows) for row in batch.to_pylist()]
+            for row, one in zip(rows, values, strict=True):
+                is_withheld = one["locator"] is None  # every other document has one
+                locator = withheld.NOWHERE if is_withheld else one["locator"]
+                fields = {"text": one["text"] or "", "locator": locator, "url": one["url"], "is_withheld": is_withheld}
+                found[document, row] = fields
+
+        with ThreadPoolExecutor(available_cores()) as pool:
+            list(pool.map(read, by_part))
+        return [found[place] for place in places]
 
     def before(self, doc_id: str) -> Row | None:
         """The document in the other version."""

@@ -25,7 +25,7 @@ from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.shared import vectors
 from gristmill.stages.shared.rule import formula
 
-MEMORY = "200MB"
+MEMORY, THREADS = "80MB", 2
 """The most that DuckDB uses. What does not fit stays in its file."""
 FIELDS = ("doc_id", "source", "language", "step", "reason", "url")
 _ROW = "number, part, row, doc_id, source, language, step, reason, url, cluster"
@@ -84,7 +84,12 @@ class DocumentIndex:
         self.fault: Exception | None = None
         """What stopped the index."""
         self._folder = TemporaryDirectory(prefix="gristmill-explore-")
-        config = {"memory_limit": MEMORY, "autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
+        config: dict[str, Any] = {
+            "memory_limit": MEMORY,
+            "threads": THREADS,
+            "autoinstall_known_extensions": "false",
+            "autoload_known_extensions": "false",
+        }
         self._connection = duckdb.connect(f"{self._folder.name}/index", config=config)
         self._connection.execute(
             _TABLES.format(scores="".join(f", {self.column(one)} double" for one in self.measures))

@@ -64,14 +64,17 @@ class DocumentPages:
         explorer, wanted = self._explorer, DocumentFilter.of(request.query_params)
         after = request.query_params.get("after", "")
         found = explorer.find(wanted, after)
-        shown = list(zip(found.documents, explorer.rows(found.documents), strict=True))
+        texts = explorer.texts([one.place for one in found.documents])
         template = "list.html" if not is_fragment(request) else "_more.html" if after else "_results.html"
         return render(
             request,
             template,
             wanted=wanted,
             found=found,
-            documents=[(one, _excerpt(row, wanted.text), explorer.labels.get(one.doc_id), row) for one, row in shown],
+            documents=[
+                (one, _excerpt(row["text"], wanted.text), explorer.labels.get(one.doc_id), row)
+                for one, row in zip(found.documents, texts, strict=True)
+            ],
             count=None if after else explorer.count(wanted),
             index=explorer.index,
             facets=explorer.facets(),
@@ -183,9 +186,8 @@ class DocumentPages:
         return render(request, "versions.html", moved=moved, counts=counts, index=index, other=self._explorer.against)
 
 
-def _excerpt(row: Row, hit: str) -> Marked:
+def _excerpt(text: str, hit: str) -> Marked:
     """The beginning of a text, or the passage around the first hit, which is marked."""
-    text = row.text or ""
     at = text.lower().find(hit.lower()) if hit else -1
     if at < 0:
         return [(" ".join(text[: 2 * EXCERPT].split())[:EXCERPT], False)]

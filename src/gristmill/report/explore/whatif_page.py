@@ -10,7 +10,6 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from gristmill.errors import UserError
-from gristmill.query.documents.documents import Row, rows_at
 from gristmill.query.removal.changes import number_settings, parse_changes
 from gristmill.query.removal.whatif import Affected, Replay, StepEffect
 from gristmill.report.explore.app import PageGroup, is_fragment, render
@@ -35,7 +34,7 @@ class WhatIfPages:
     def __init__(self, explorer: Explorer) -> None:
         self._explorer = explorer
         self._settings = {} if explorer.what_if is None else number_settings(explorer.what_if[0])
-        self._replay: Replay | None = None
+        self._replay: tuple[str, Replay] | None = None
         self._lock = threading.Lock()  # one replay is in memory at a time
 
     def group(self) -> PageGroup:
@@ -89,18 +88,19 @@ class WhatIfPages:
         mill, run = self._explorer.what_if
         (change,) = parse_changes(mill, [f"{setting}={value}"])
         with self._lock:
-            if self._replay is None or self._replay.node.id != change.node.id:
-                self._replay = Replay(mill, run, change)
-            return self._replay.effect(change, most_samples)
+            if self._replay is None or self._replay[0] != setting:
+                self._replay = None  # before the next one needs its memory
+                self._replay = (setting, Replay(mill, run, change))
+            return self._replay[1].effect(change, most_samples)
 
-    def _rows(self, affected: Affected) -> list[tuple[int | None, Row, str]]:
+    def _rows(self, affected: Affected) -> list[tuple[int | None, dict[str, str], str]]:
         """Documents with their numbers in the index and the beginnings of their texts."""
         index = self._explorer.index
         numbers = {document: number for number, document in enumerate(index.parts)}
         found = []
-        for place, row in zip(affected.samples, rows_at(self._explorer.view, affected.samples), strict=True):
+        for place, row in zip(affected.samples, self._explorer.texts(affected.samples), strict=True):
             at = index.ask("select number from documents where part = ? and row = ?", [numbers[place[0]], place[1]])
-            found.append((at[0][0] if at else None, row, (row.text or "")[:EXCERPT]))
+            found.append((at[0][0] if at else None, row, " ".join(row["text"][: 2 * EXCERPT].split())[:EXCERPT]))
         return found
 
     def _slider(self, setting: str, now: float) -> dict[str, Any]:
