@@ -211,11 +211,13 @@ def test_a_journal_outlives_its_run_until_the_next_one(project):
             path = f"progress/project/{lease_id}.json"
             store.write_json(path, {**first.record, "status": "running", "run": lease_id, "recipe": name})
         assert [one.state for one in journals(project)].count("killed") == 1
+        store.write_file(f"progress/project/{'cd' * 16}.json", b'{"record"')
         project.run()
         left = journals(project)
         assert [one.state for one in left] == ["running", "finished"]
         assert left[0].record["run"] == other.id
         assert left[1].record["run"] != first.record["run"]
+        assert len(list(store.list_files("progress"))) == 2
 
 
 def test_garbage_collection_removes_journals(project):

@@ -164,7 +164,7 @@ def test_damage_is_repaired_or_rejected(project, edit):
 
 CATALOG = {"runs", "versions", "dropped"}
 """Records that no run can recreate."""
-UNNAMED = {*CATALOG, "inputs"}
+UNNAMED = {*CATALOG, "inputs", "progress"}
 """No record names these files, so a deleted one cannot be noticed."""
 
 GROUPS = {"stages": "steps", "shards": "published"}

@@ -75,9 +75,9 @@ class Journal(RunProgress):
         """Start the journal of the run with this lease, and remove those of runs that have ended."""
         self._lease = lease
         if self._store.is_shared:
-            for other in read_journals(self._store, self._recipe.name):
-                if other.state != RUNNING:
-                    self._store.unmark(other.path)
+            for path, _ in list(self._store.list_files(f"{FOLDER}/{self._recipe.name}")):
+                if not is_alive(self._store, path.rpartition("/")[2].removesuffix(".json")):
+                    self._store.unmark(path)
 
     async def beside(self, run: Run) -> None:
         """Carry out a run, and write its progress meanwhile."""
