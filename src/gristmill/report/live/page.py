@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
-from gristmill.counted import counted, size
+from gristmill.counted import counted
 from gristmill.engine.publish.journal import FINISHED, KILLED, RUNNING, RunJournal, read_journals
 from gristmill.report.explore.app import PageGroup, is_fragment, render
 from gristmill.report.live.openmetrics import CONTENT_TYPE, journal_metrics
@@ -23,23 +23,6 @@ PICTURES = (("bytes_per_s", "MB/s", 1e6), ("rows_per_s", "rows/s", 1.0))
 """What is drawn over time: the value, its unit, and how many make one."""
 SILENT_S = 60
 """Seconds without a finished task after which the page says so."""
-
-
-class StageLine(NamedTuple):
-    """A stage in the table."""
-
-    name: str
-    done: int
-    tasks: int
-    more: bool
-    running: int
-    waiting: int
-    cached: int
-    left: str
-    """The worker time that its remaining tasks take."""
-    documents: int
-    rate: str
-    failures: int
 
 
 class Interval(NamedTuple):
@@ -84,7 +67,7 @@ class LivePages:
         template, paused = "_live.html" if is_part else "live.html", "pause" in request.query_params
         if not journals:
             return render(request, template, journal=None, paused=paused, intervals=[], is_part=is_part)
-        record = journals[0].record
+        record, now = journals[0].record, datetime.now(UTC)
         intervals = list(throughput(record))
         return render(
             request,
@@ -93,13 +76,13 @@ class LivePages:
             paused=paused,
             is_part=is_part,
             state=journals[0].state,
-            sentence=state_sentence(journals[0], datetime.now(UTC)),
+            sentence=state_sentence(journals[0], now),
             others=sum(journal.state == RUNNING for journal in journals[1:]),
-            stages=[_stage_line(name, stage) for name, stage in record["stages"].items()],
+            duration=duration,
             dropped=list(dropped_lines(record)),
             intervals=intervals,
             pictures=[_picture(intervals, *one) for one in PICTURES],
-            running=[(one, _ago(one["begun"])) for one in record["running"]],
+            running=[(one, duration(_between(one["begun"], now))) for one in record["running"]],
         )
 
     def _show_metrics(self, request: Request) -> Response:
@@ -115,31 +98,23 @@ def _go_to_live(request: Request) -> Response:
 def state_sentence(journal: RunJournal, now: datetime) -> str:
     """What a person wants to know first: does it run, how far is it, does it move?"""
     record, stages = journal.record, journal.record["stages"].values()
-    done, tasks = sum(one["done"] for one in stages), sum(one["tasks"] for one in stages)
+    done, tasks = (sum(one[name] for one in stages) for name in ("done", "tasks"))
+    tasks_done = f"{done:,} of {tasks:,}{' known' * any(one['more'] for one in stages)} tasks done"
     where = f"process {record['pid']} on {record['host']}"
-    silent_s = (now - datetime.fromisoformat(record["moved"])).total_seconds()
+    silent_s = _between(record["moved"], now)
     silence = f"No task has ended for {duration(silent_s)}"
     if journal.state == KILLED:
-        return (
-            f"{silence}; {where} is gone. {_tasks(done, tasks, stages)}. Run the recipe again: finished work is not "
-            "repeated."
-        )
+        return f"{silence}; {where} is gone. {tasks_done}. Run the recipe again: finished work is not repeated."
     if journal.state != RUNNING:
-        took = duration(_seconds(record["started"], record["written"]))
+        took = duration(_between(record["started"], datetime.fromisoformat(record["written"])))
         if journal.state == FINISHED:
-            return f"Finished after {took}: version {record['version']}. {_tasks(done, tasks, stages)}."
-        return f"Stopped after {took} ({where}). {_tasks(done, tasks, stages)}. {record['error'] or 'Interrupted.'}"
-    text = f"Running for {duration((now - datetime.fromisoformat(record['started'])).total_seconds())} ({where})"
+            return f"Finished after {took}: version {record['version']}. {tasks_done}."
+        return f"Stopped after {took} ({where}). {tasks_done}. {record['error'] or 'Interrupted.'}"
     left = "" if record["seconds_left"] is None else f", about {duration(record['seconds_left'])} left"
-    text += f". {_tasks(done, tasks, stages)}{left}."
+    text = f"Running for {duration(_between(record['started'], now))} ({where}). {tasks_done}{left}."
     if not done and record["doing"]:
         text += f" Now: {record['doing']}."
     return f"{text} {silence}." if silent_s > SILENT_S else text
-
-
-def _tasks(done: int, tasks: int, stages: Any) -> str:
-    more = " known" if any(one["more"] for one in stages) else ""
-    return f"{done:,} of {tasks:,}{more} tasks done"
 
 
 def duration(seconds: float) -> str:
@@ -150,29 +125,8 @@ def duration(seconds: float) -> str:
     return counted(round(seconds / 60), "minute") if seconds < 7200 else f"{seconds / 3600:,.1f} hours"
 
 
-def _seconds(begin: str, end: str) -> float:
-    return (datetime.fromisoformat(end) - datetime.fromisoformat(begin)).total_seconds()
-
-
-def _ago(begun: str) -> str:
-    return duration(_seconds(begun, datetime.now(UTC).isoformat()))
-
-
-def _stage_line(name: str, stage: Mapping[str, Any]) -> StageLine:
-    left, rate = stage["seconds_left"], stage["worked_bytes"] / stage["worked_s"] if stage["worked_s"] else 0
-    return StageLine(
-        name,
-        stage["done"],
-        stage["tasks"],
-        stage["more"],
-        stage["running"],
-        max(0, stage["tasks"] - stage["done"] - stage["running"]),
-        stage["cached"],
-        "" if left is None or not stage["tasks"] - stage["done"] else duration(left),
-        stage["rows"],
-        f"{size(rate)}/s" if rate else "",
-        stage["failures"],
-    )
+def _between(begin: str, end: datetime) -> float:
+    return (end - datetime.fromisoformat(begin)).total_seconds()
 
 
 def throughput(record: Mapping[str, Any]) -> Iterator[Interval]:
