@@ -291,7 +291,8 @@ def test_a_server_gets_the_start_and_the_end_of_a_run(finished, monkeypatch):
     assert start["run"]["runId"] == end["run"]["runId"]
     assert (end["job"]["namespace"], end["job"]["name"]) == ("team", "project")
     assert [one["name"] for one in end["inputs"]] == [str(project.folder / "in/*.jsonl")]
-    assert end["inputs"][0]["inputFacets"]["inputStatistics"]["rowCount"] == record["stages"]["notes/ingest"]["rows"]
+    rows = end["run"]["facets"]["gristmill_progress"]["stages"]["notes/ingest"]["rows"]
+    assert rows == record["stages"]["notes/ingest"]["rows"]
     [output] = end["outputs"]
     assert output["facets"]["version"]["datasetVersion"] == run.ended["version"]
     assert output["outputFacets"]["outputStatistics"]["rowCount"] == run.ended["documents"]

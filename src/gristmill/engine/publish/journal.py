@@ -173,10 +173,9 @@ class Journal(RunProgress):
         step that dropped them first, and its reason.
         """
         found: dict[str, dict[str, Any]] = {}
-        corpora = [node for node in self._nodes.values() if node.name == CORPUS]
-        for node in corpora if self._run is not None else ():
-            assert self._run is not None
-            if counts := self._run.states[node.id].metrics.get("funnel"):
+        states = {} if self._run is None else self._run.states
+        for node in (self._nodes[name] for name in states if self._nodes[name].name == CORPUS):
+            if counts := states[node.id].metrics.get("funnel"):
                 first = {
                     step: _most({reason: one["rows"] for reason, one in reasons.items()})
                     for step, reasons in counts["first"].items()

@@ -43,7 +43,6 @@ _VERSIONS = {
     "ProcessingEngineRunFacet": "1-1-1",
     "JobTypeJobFacet": "2-0-4",
     "DatasetVersionDatasetFacet": "1-0-1",
-    "InputStatisticsInputDatasetFacet": "1-0-0",
     "OutputStatisticsOutputDatasetFacet": "1-0-2",
 }
 _LOG = Log("openlineage")
@@ -99,7 +98,7 @@ def make_event(kind: str, record: Mapping[str, Any], namespace: str) -> dict[str
     about = {"version": gristmill.__version__, "name": "gristmill"}
     run_facets = {
         "processing_engine": _facet("ProcessingEngineRunFacet", **about),
-        "gristmill_progress": {"_producer": PRODUCER, "_schemaURL": _base("RunFacet"), **progress},
+        "gristmill_progress": {"_producer": PRODUCER, "_schemaURL": SCHEMA.replace("RunEvent", "RunFacet"), **progress},
     }
     if record["error"] is not None:
         error = {"message": record["error"], "programmingLanguage": "Python"}
@@ -114,21 +113,11 @@ def make_event(kind: str, record: Mapping[str, Any], namespace: str) -> dict[str
             "name": record["recipe"],
             "facets": {"jobType": _facet("JobTypeJobFacet", **job)},
         },
-        "inputs": [one for name in record["sources"] for one in _inputs(name, record)],
+        "inputs": [_dataset(path) for paths in record["sources"].values() for path in paths],
         "outputs": [_output(record)],
         "producer": PRODUCER,
         "schemaURL": SCHEMA,
     }
-
-
-def _inputs(source: str, record: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The locations of a source. Its documents are counted with the first, since they are not counted by location."""
-    found: list[dict[str, Any]] = [_dataset(path) for path in record["sources"][source]]
-    read = record["stages"].get(f"{source}/ingest")
-    if found and read is not None:
-        counts = {"rowCount": read["rows"], "size": read["bytes"]}
-        found[0]["inputFacets"] = {"inputStatistics": _facet("InputStatisticsInputDatasetFacet", **counts)}
-    return found
 
 
 def _output(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -152,10 +141,6 @@ def _dataset(location: str) -> dict[str, Any]:
 
 def _facet(kind: str, /, **fields: Any) -> dict[str, Any]:
     return {"_producer": PRODUCER, "_schemaURL": f"{_FACETS}/{_VERSIONS[kind]}/{kind}.json#/$defs/{kind}", **fields}
-
-
-def _base(name: str) -> str:
-    return SCHEMA.replace("RunEvent", name)
 
 
 class _EventFile:

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from gristmill.engine.publish.journal import FINISHED, KILLED, RUNNING, STOPPED, RunJournal
+from gristmill.engine.publish.journal import FINISHED, KILLED, RUNNING, STOPPED
 from gristmill.errors import UserError
 from gristmill.printable import one_line
 
@@ -36,11 +36,6 @@ class MetricsFile:
 def metrics_text(record: Mapping[str, Any], state: str) -> str:
     """The metrics of a run, by its record and its state."""
     return "".join(f"{line}\n" for line in (*_lines(record, state), "# EOF"))
-
-
-def journal_metrics(journal: RunJournal) -> str:
-    """The same for a journal that was read from the store."""
-    return metrics_text(journal.record, journal.state)
 
 
 def _lines(record: Mapping[str, Any], state: str) -> Iterator[str]:

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from gristmill.counted import counted
 from gristmill.engine.publish.journal import FINISHED, KILLED, RUNNING, RunJournal, read_journals
 from gristmill.report.explore.app import PageGroup, is_fragment, render
-from gristmill.report.live.openmetrics import CONTENT_TYPE, journal_metrics
+from gristmill.report.live.openmetrics import CONTENT_TYPE, metrics_text
 from gristmill.stages import INGEST
 
 LIVE, METRICS = "/live", "/metrics"
@@ -87,7 +87,7 @@ class LivePages:
 
     def _show_metrics(self, request: Request) -> Response:
         journals = read_journals(self._store, self._recipe)
-        text = journal_metrics(journals[0]) if journals else "# EOF\n"
+        text = metrics_text(journals[0].record, journals[0].state) if journals else "# EOF\n"
         return PlainTextResponse(text, media_type=CONTENT_TYPE)
 
 
