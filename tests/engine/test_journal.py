@@ -19,6 +19,7 @@ from gristmill.errors import UserError
 from gristmill.log import WARNING
 from gristmill.processes import here
 from gristmill.query.removal.funnel import funnels
+from gristmill.query.versions.verify import verify
 from gristmill.recipe.load import load
 from gristmill.store import leases
 from gristmill.store.leases import Lease, hold, is_alive
@@ -218,6 +219,17 @@ def test_a_journal_outlives_its_run_until_the_next_one(project):
         assert left[0].record["run"] == other.id
         assert left[1].record["run"] != first.record["run"]
         assert len(list(store.list_files("progress"))) == 2
+
+
+def test_verify_names_a_damaged_journal(project):
+    """A journal is a record like others, although nothing depends on it; the next run removes it."""
+    project.run()
+    [journal] = journals(project)
+    path = project.store / journal.path
+    path.write_bytes(path.read_bytes()[:-20])
+    mill = project.mill()
+    assert list(verify(mill.dry_run(), 0.0, InlineExecutor(mill.store), Silent()).damaged) == [journal.path]
+    assert journals(project) == []
 
 
 def test_garbage_collection_removes_journals(project):

@@ -14,7 +14,7 @@ from gristmill.report.explore.security import HOSTS, TOKEN
 from gristmill.stopping import heeded
 
 
-class _QuietServer(uvicorn.Server):
+class ExplorerServer(uvicorn.Server):
     """Returns after a signal to stop. Uvicorn would raise the signal again, and nothing would be cleaned up."""
 
     @contextmanager
@@ -45,4 +45,4 @@ def serve(title: str, groups: Sequence[PageGroup], port: int, tell: Callable[[st
             app, log_level="critical", access_log=False, server_header=False, ws="none", lifespan="off"
         )
         tell(f"http://{HOSTS[0]}:{port}/?{TOKEN}={token}")
-        _QuietServer(config).run([listener])
+        ExplorerServer(config).run([listener])

@@ -4,22 +4,17 @@
 const at = (selector) => document.querySelector(selector);
 const links = () => [...document.querySelectorAll(".documents a.open")];
 
-function current() {
-  return document.activeElement?.closest?.(".document") ?? at(".document:has(a.open[aria-selected=true])");
-}
+const selected = () => links().find((one) => one.dataset.selected);
 
 function move(by) {
   const all = links();
   if (!all.length) return at(by > 0 ? "#next" : "#previous")?.click();
-  const here = all.findIndex((one) => one.getAttribute("aria-selected") === "true");
-  const next = all[Math.min(Math.max(here + by, 0), all.length - 1)];
-  all.forEach((one) => one.removeAttribute("aria-selected"));
-  next.setAttribute("aria-selected", "true");
-  next.focus();
+  const here = all.indexOf(selected());
+  all[Math.min(Math.max(here + by, 0), all.length - 1)].focus();
 }
 
 function label(name) {
-  const form = links().length ? current()?.querySelector("form.label") : at("form.label");
+  const form = links().length ? selected()?.closest(".document").querySelector("form.label") : at("form.label");
   form?.querySelector(`button[value=${name}]`)?.click();
 }
 
@@ -43,6 +38,14 @@ document.addEventListener("keydown", (event) => {
   keys[event.key]();
 });
 
+// The document that has, or last had, the focus is the selected one.
+document.addEventListener("focusin", (event) => {
+  const link = event.target.closest(".document")?.querySelector("a.open");
+  if (!link) return;
+  links().forEach((one) => delete one.dataset.selected);
+  link.dataset.selected = "yes";
+});
+
 document.addEventListener("input", (event) => {
   if (event.target.id === "slider") at("#value").value = event.target.value;
   if (event.target.id === "value") at("#slider").value = event.target.value;
@@ -56,10 +59,9 @@ document.addEventListener("click", async (event) => {
   at("#copied").textContent = "copied";
 });
 
-// A swap replaces the focused button, so the focus goes back to the same place.
-document.addEventListener("htmx:afterSwap", (event) => {
-  const form = event.detail.elt;
-  if (form?.matches?.("form.label")) (form.closest(".document")?.querySelector("a.open") ?? form.querySelector("button")).focus();
+// An answer replaces the button that was pressed, and with it the focus.
+document.addEventListener("htmx:afterSwap", () => {
+  if (document.activeElement === document.body) (selected() ?? at("form.label button"))?.focus();
 });
 
 // An error is shown where the answer would have been.
