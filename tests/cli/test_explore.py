@@ -67,7 +67,7 @@ class Tags(HTMLParser):
 
 
 OWN_SCRIPTS = {"/static/htmx.min.js", "/static/explore.js"}
-TRIGGERS = {"submit, change, input changed delay:300ms from:find input[type=search]", "input delay:60ms, submit"}
+TRIGGERS = {"submit, input changed delay:200ms", "input delay:60ms, submit"}
 TRIGGERS |= {"load", "load delay:1s"}
 
 
