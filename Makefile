@@ -6,7 +6,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, and each would compile all modules again
 
-.PHONY: demo docs picture test test-fast test-memory test-work test-cluster test-objects test-export test-proxy kernels lint coverage wheel wheel-compiled bench clean fuzz
+.PHONY: demo docs picture test test-fast test-memory test-work test-browser test-cluster test-objects test-export test-proxy kernels lint coverage wheel wheel-compiled bench clean fuzz
 
 PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 
@@ -71,6 +71,11 @@ coverage: $(VENV)/dev
 # Executors of clusters alone: Ray on two nodes, and Slurm where its packages are (apt-get install slurm-wlm munge).
 test-cluster: $(VENV)/dev
 	$(BIN)/pytest tests/engine/test_ray.py tests/slurm tests/laws/test_slurm_page.py tests/engine/test_executors.py
+
+# The explorer in a real browser: installs Playwright, and needs Chromium (apt-get install chromium).
+test-browser: $(VENV)/dev
+	$(INSTALL) playwright
+	$(BIN)/pytest tests/browser
 
 # Ablations: trains small models, so it installs torch (the build for CPUs).
 test-proxy: $(VENV)/dev

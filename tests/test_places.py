@@ -22,6 +22,7 @@ from gristmill.places import (
     shown,
     shown_exact,
     system_of,
+    without_secrets,
 )
 from gristmill.shardformat import locations
 
@@ -103,6 +104,22 @@ def test_readers_open_their_files_through_the_piece():
     source = Path(gristmill.__file__).parent / "stages" / "ingest"
     for path in sorted(source.glob("*.py")):
         assert not re.search(r"\.uri\b|\bopen\([^)]*\.(?:uri|path)", path.read_text("utf-8")), path.name
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("https://me:pw@host:80/a?X-Amz-Signature=pw#pw", "https://host:80/a"),
+        ("s3://bucket/a*.gz", "s3://bucket/a*.gz"),
+        ("two: http://t@h/x?a=b, and 'gs://b/k?c=d' (ftp://u:p@q)", "two: http://h/x and 'gs://b/k' (ftp://q)"),
+        ("simplecache::s3://k:v@b/x", "simplecache::s3://b/x"),
+        ("what? me@host, a/b?c=d and 50%", "what? me@host, a/b?c=d and 50%"),
+        ("https://u:p/w@host/x", "https://host/x"),
+    ],
+)
+def test_secrets_in_addresses_are_removed(text, expected):
+    """The user's part, the query and the fragment of every URL in a text."""
+    assert without_secrets(text) == expected
 
 
 @pytest.mark.parametrize(

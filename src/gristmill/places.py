@@ -19,6 +19,8 @@ from gristmill.errors import UserError
 
 _NAME = r"[A-Za-z][A-Za-z0-9+.\-]*"
 _URL = re.compile(rf"(?:{_NAME}::)*{_NAME}://")
+_USER = re.compile(r"(://)[^/:\s?#@]*(?::[^\s?#@]*)?@")  # a key may contain a slash
+_QUERY = re.compile(r"(\w://[^\s?#]*)[?#][^\s'\")\]]*")
 _ON_DISK = re.compile(r"(?:file|local)://")
 _KINDS = {
     stat.S_IFIFO: "a pipe",
@@ -32,6 +34,11 @@ _KINDS = {
 def is_url(location: str) -> bool:
     """Whether a location names a scheme."""
     return _URL.match(location) is not None
+
+
+def without_secrets(text: str) -> str:
+    """A location, or a text with locations, without the parts of URLs that may hold a password or a signature."""
+    return _QUERY.sub(r"\1", _USER.sub(r"\1", text))
 
 
 def local_path(location: str) -> str | None:

@@ -40,6 +40,7 @@ SMALL = {
     "encode": {"READ_BYTES": 200_000, "LIMIT_BYTES": 200_000, "BATCH_BYTES": 100_000, "MERGES": 300},
     "engine": {"TINY_PARTS": 3},
     "exactdup": {"LIMIT_BYTES": 200_000, "ROUNDS": 1},
+    "explore": {"DOCUMENTS": 300, "ROUNDS": 1},
     "extract": {"ROUNDS": 1, "SLOW_PAGES": 2},
     "ingest": {"ROUNDS": 1},
     "language": {"LIMIT_BYTES": 50_000, "ROUNDS": 1},

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import os
 import re
 import signal
 import subprocess
@@ -51,6 +52,14 @@ def test_a_json_log_has_the_same_facts_as_a_text_log(project, in_this_process, m
     assert [entry.replace("/two", "/one") for entry in warned] == expected
     tasks = [entry["fields"] for entry in entries if entry["level"] == "debug"]
     assert {entry["step"] for entry in tasks} >= {"notes/ingest", "all/length"}
+    [read] = [entry for entry in tasks if entry["step"] == "notes/ingest"]
+    assert (read["rows"], read["dropped"], read["bytes"] > 0, read["seconds"] > 0) == (
+        4,
+        {"invalid_json": 1},
+        True,
+        True,
+    )
+    assert read["where"].endswith(f"process {os.getpid()}")
     assert all(entry["logger"].startswith("gristmill.") for entry in entries)
     assert "version" in out
     assert ROOT.handlers == []

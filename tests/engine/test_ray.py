@@ -17,6 +17,7 @@ from gristmill.engine.executors import ray_cluster, ray_connection, ray_host, tr
 from gristmill.engine.executors.executor import StageFailed, WorkerDied
 from gristmill.engine.executors.ray_cluster import HOST_BYTES, RayExecutor
 from gristmill.engine.mill import Mill, Silent
+from gristmill.engine.publish.journal import read_journals
 from gristmill.engine.work.needs import PROCESS_BYTES
 from gristmill.engine.work.task import Hash, MapWork, Result, Task
 from gristmill.errors import UserError
@@ -74,6 +75,10 @@ def test_a_node_lost_in_the_middle_of_a_task_costs_nothing(project, ray_nodes):
     lost.join()
     assert [note for note in listener.notes if "its node was lost" in note and "trying again" in note]
     assert not [note for note in listener.notes if "alone" in note]
+    [journal] = read_journals(run.store, "project")
+    assert journal.record["stages"]["all/deadly"]["failures"] == 1
+    assert [note for note in journal.record["notes"] if "its node was lost" in note["message"]]
+    assert {one["where"] for one in journal.record["slowest"]} != {""}
     assert project.parts(run) == project.parts(project.run())
 
 

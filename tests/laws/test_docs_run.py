@@ -18,6 +18,7 @@ from typer.main import get_command
 
 from demo import __main__ as demo
 from gristmill.cli.main import main, make_app
+from gristmill.report.explore.serving import ExplorerServer
 from gristmill.stages.quality import language_model
 from gristmill.stages.tokenizer import tokenizer, tokenizer_sample
 
@@ -73,6 +74,8 @@ def test_commands_are_found():
 def test_every_printed_command_runs(tmp_path, monkeypatch, capfd, request):
     """The commands run in order, in a folder as after `make demo`, with the right exit code and no traceback."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ExplorerServer, "run", lambda *_: None)  # it would serve until it is stopped
+    monkeypatch.setattr("webbrowser.open", lambda _: True)
     shutil.copytree(ROOT / "recipes", tmp_path / "recipes")
     failures = []
 

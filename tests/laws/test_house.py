@@ -32,7 +32,7 @@ MAY_IMPORT = {
     },
     "report": {
         *("query", "engine", "stages", "tokenizer", "kernels"),
-        *("counted", "errors", "hints", "log", "schema", "places", "printable"),
+        *("counted", "errors", "hints", "log", "schema", "places", "printable", "stopping"),
     },
     "api": {
         *("report", "query", "engine", "recipe", "store", "loader", "shardformat"),

@@ -78,13 +78,13 @@ def run(project):
 
 
 def files(project):
-    """Everything in the store except run records, which contain times: link targets, and file hashes."""
+    """Everything in the store except run records and journals, which contain times: link targets, and file hashes."""
     found = {}
     for path in sorted(project.store.rglob("*")):
         name = str(path.relative_to(project.store))
         if path.is_symlink():
             found[name] = os.readlink(path)
-        elif path.is_file() and not name.startswith(("runs/", "inputs/")):
+        elif path.is_file() and not name.startswith(("runs/", "inputs/", "progress/")):
             is_record = name.startswith(("tasks/", "stages/", "versions/"))
             found[name] = "" if is_record else hashlib.sha256(path.read_bytes()).hexdigest()
     return found

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 TESTS = Path(__file__).parents[1]
-LOOK_AGAIN = {"test_chaos.py", "test_ray.py", "slurm_cluster.py"}
+LOOK_AGAIN = {"test_chaos.py", "test_journal.py", "test_ray.py", "slurm_cluster.py"}
 
 
 def test_examples_have_no_deadline():

@@ -24,6 +24,8 @@ READ_MORE = frozenset(
         "diff",
         "canaries",
         "golden",
+        "watch",
+        "explore",
         "sql",
         "takedown",
         "suite",

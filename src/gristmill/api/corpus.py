@@ -41,6 +41,7 @@ from gristmill.query.sizing.plan import make_plan
 from gristmill.query.watch import Comparison, make_watch, open_against, watch_now
 from gristmill.report.corpus.report import make_report
 from gristmill.report.corpus.sections import CORE_HOUR, TOKENS, make_prices
+from gristmill.report.live.openlineage import make_observers
 from gristmill.report.markup import escaped
 from gristmill.store.store import Store
 
@@ -125,7 +126,7 @@ class Corpus:
                 mill.check_tag(tag)
             mill.watch = make_watch(mill)
             listener = ProgressListener(progress)
-            run = mill.run(workers, listener, retry_crashed, tag)
+            run = mill.run(workers, listener, retry_crashed, tag, make_observers(None, None))
             warnings = find_warnings(run)
             for warning in warnings:
                 LOG(warning, WARNING)

@@ -39,6 +39,7 @@ COMMANDS = {
     "canaries": "Show a fixed sample of documents, before and after each step.",
     "report": "Write a report of a finished corpus, as HTML (extra `report`).",
     "watch": "Compare a corpus with another version, and list what changed for the worse.",
+    "explore": "Explore a corpus in a browser (extra `explore`).",
     "page": "Write a report page about a finished corpus, as HTML.",
     "whatif": "Show what another setting of a step would keep and drop.",
     "diff": "Show what changed from version A to version B.",
@@ -63,7 +64,7 @@ COMMANDS = {
 
 FOLDERS = {
     "run": "init steps golden plan run status ablate mix budget",
-    "look": "funnel inspect lineage removed audit canaries report watch page whatif diff sql sample",
+    "look": "funnel inspect lineage removed audit canaries report watch explore page whatif diff sql sample",
     "corpus": "versions takedown suite quality export index verify gc",
     "tokenizer": "tokenizer",
     "shards": "shards",

@@ -13,7 +13,7 @@ from typing import Any
 
 from gristmill.counted import counted
 from gristmill.engine.executors import registry
-from gristmill.engine.executors.executor import Executor, InlineExecutor
+from gristmill.engine.executors.executor import Begun, Executor, InlineExecutor
 from gristmill.engine.executors.shared_kernels import fetch, keep
 from gristmill.engine.executors.stragglers import Stragglers
 from gristmill.engine.files.config_files import store_copies
@@ -23,6 +23,7 @@ from gristmill.engine.plan.inputs import read_twice
 from gristmill.engine.publish.catalog import check_name, give_name, turn, wanted_again
 from gristmill.engine.publish.folder import point_latest, publish
 from gristmill.engine.publish.input_changes import input_changes
+from gristmill.engine.publish.journal import Journal, Observer
 from gristmill.engine.publish.run_record import is_partial, make_record, newest_run, next_name, run_records
 from gristmill.engine.publish.unchanged import note_stamps
 from gristmill.engine.schedule.run import Run
@@ -92,13 +93,14 @@ class Mill:
         self.watch: Callable[[Run], Mapping[str, Any]] | None = None
         """Compares a finished run with another version (query/watch.py): alarms, and notes."""
 
-    def executor(self, workers: int | None, note: Note = lambda *_: None) -> Executor:
+    def executor(self, workers: int | None, note: Note = lambda *_: None, begun: Begun = lambda *_: None) -> Executor:
         return make_executor(
             self.store,
             workers,
             self.graph.modules,
             self.graph.code,
             note,
+            begun,
             name=self.executor_name,
             address=self.address,
             cluster=self.recipe.cluster,
@@ -122,28 +124,40 @@ class Mill:
         wait_for(run.go(), executor)
         return run
 
-    def run(self, workers: int | None, listener: Listener, retry_crashed: bool = False, tag: str | None = None) -> Run:
+    def run(
+        self,
+        workers: int | None,
+        listener: Listener,
+        retry_crashed: bool = False,
+        tag: str | None = None,
+        observers: Sequence[Observer] = (),
+    ) -> Run:
         """Run what is not in the store, publish the shards, record the run, and name it. An interrupted run is recorded
         as well, and can be continued.
 
         If a part turns out to be damaged, it is removed, and the run starts over; finished work is not repeated.
-        `retry_crashed` also repeats the tasks that gave documents up because they killed their worker.
+        `retry_crashed` also repeats the tasks that gave documents up because they killed their worker. `observers`
+        receive its progress (`journal.py`).
         """
         self._started, self._requests_before = datetime.now(UTC), requests.counted()
         earlier = Earlier()
+        listener = journal = Journal(listener, self.store, self.recipe, observers)
         with (
             report_waits(listener.note),
             hold(self.store, "run", self.recipe.name) as lease,
+            journal,
         ):
             await_collection(self.store, lease, listener.note)
             self._refuse_twin()
             self.store.sweep_temporaries()
+            journal.open(lease)
             before = self.known_before()
             earlier.paces = {node_id: node.get("pace", {}) for node_id, node in before.items()}
             fetch(self.store, self.graph.modules)
             self_checks = self._check_stages()
             while True:
-                executor = self.executor(workers, listener.note)  # first, because there may be no cluster
+                # First of all, because there may be no cluster.
+                executor = self.executor(workers, listener.note, journal.begun)
                 self._refuse_unmet(executor)
                 if executor.several_machines:
                     executor = Stragglers(executor, listener.note)
@@ -163,7 +177,7 @@ class Mill:
                 )
                 run.self_checks = self_checks
                 try:
-                    wait_for(run.go(), executor)
+                    wait_for(journal.beside(run), executor)
                     datasets = {node.id: run.stages.write_datasets(node) for node in self.graph.nodes.values()}
                     self._compare(run)
                     run.shards = publish(run)
@@ -320,6 +334,7 @@ def make_executor(
     modules: Sequence[str] = (),
     code: Code | None = None,
     note: Note = lambda *_: None,
+    begun: Begun = lambda *_: None,
     name: str | None = None,
     address: str | None = None,
     cluster: ClusterFields | None = None,
@@ -334,8 +349,8 @@ def make_executor(
             f"{option('executor', name)} runs tasks in other processes, which cannot see the store {store.uri}. Omit "
             f"{option('executor')}, or give a folder with {option('store')}."
         )
-    more = {"modules": modules, "code": code, "note": note, "address": address, "cluster": cluster, "recipe": recipe}
-    executor: Executor = registry.load(name)(store, workers, **more)
+    more = {"modules": modules, "code": code, "note": note, "begun": begun, "address": address, "cluster": cluster}
+    executor: Executor = registry.load(name)(store, workers, **more, recipe=recipe)
     return executor
 
 

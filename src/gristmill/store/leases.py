@@ -111,24 +111,38 @@ def await_collection(store: Store, lease: Lease, note: Note) -> None:
 
 
 def find(store: Store, lease_id: str) -> Lease | None:
-    """The lease with this id, if it is alive."""
-    record = store.read_record(_path(lease_id))
-    if record is None:
-        return None
-    try:
-        lease = Lease(**record)
-    except TypeError:
-        raise store.damaged(_path(lease_id)) from None
-    alive = runs(lease.process)
-    if alive is None:
-        age = store.age_seconds(_path(lease_id))
-        # A time in the future means that the clock was set back since: such a lease is no longer renewed.
-        alive = age is not None and abs(age) < DEAD_SECONDS
-    if alive:
+    """The lease with this id, if it is alive; a dead one is removed."""
+    lease = _read(store, lease_id)
+    if lease is None or _lives(store, lease):
         return lease
     with contextlib.suppress(FileNotFoundError):
         store.remove(_path(lease_id))
     return None
+
+
+def is_alive(store: Store, lease_id: str) -> bool:
+    """Whether the lease with this id is alive. Changes nothing, so it works on a store that cannot be written."""
+    with contextlib.suppress(DamagedRecord):
+        lease = _read(store, lease_id)
+        return lease is not None and _lives(store, lease)
+    return False
+
+
+def _read(store: Store, lease_id: str) -> Lease | None:
+    record = store.read_record(_path(lease_id))
+    try:
+        return None if record is None else Lease(**record)
+    except TypeError:
+        raise store.damaged(_path(lease_id)) from None
+
+
+def _lives(store: Store, lease: Lease) -> bool:
+    alive = runs(lease.process)
+    if alive is None:
+        age = store.age_seconds(_path(lease.id))
+        # A time in the future means that the clock was set back since: such a lease is no longer renewed.
+        alive = age is not None and abs(age) < DEAD_SECONDS
+    return alive
 
 
 def claim(store: Store, key: str, lease: Lease) -> Lease | None:

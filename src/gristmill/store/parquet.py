@@ -145,8 +145,10 @@ def _fetch(wanted: Sequence[tuple[PartReader, Collection[str]]], group: int | No
         pass
 
 
-def join(layers: Sequence[PartReader], columns: Sequence[tuple[int, str, str]]) -> Iterator[pa.RecordBatch]:
-    """Batches of columns from aligned layers, one batch per row group.
+def join(
+    layers: Sequence[PartReader], columns: Sequence[tuple[int, str, str]], groups: Sequence[int] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Batches of columns from aligned layers, one batch per row group: of all, or of some.
 
     `columns` lists (layer, column, name in the batch). Raises Misaligned if the layers have different rows.
     """
@@ -161,8 +163,9 @@ def join(layers: Sequence[PartReader], columns: Sequence[tuple[int, str, str]]) 
     for layer, column, _ in columns:
         if column not in wanted[layer]:
             wanted[layer].append(column)
-    _fetch(list(zip(layers, wanted, strict=True)))
-    for group in range(len(first.groups)):
+    if groups is None:
+        _fetch(list(zip(layers, wanted, strict=True)))
+    for group in range(len(first.groups)) if groups is None else groups:
         tables = [
             reader.read_group(group, names) if names else None for reader, names in zip(layers, wanted, strict=True)
         ]

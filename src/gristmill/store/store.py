@@ -12,6 +12,7 @@
     inputs/<recipe>/last.json     the same for files and folders at the last run: shows that nothing has changed since
     locks/<id>.json               a process that uses the store now
     claims/<key>                  a task that a run is about to carry out
+    progress/<recipe>/<id>.json   how far a run is, for other processes
 
 The files are on a disk (`disk.py`), or in an object store or memory (`objects.py`); `files.py` is the interface. Writes
 are atomic. A record contains its name and a checksum; a record that does not match them counts as missing, and its

@@ -24,7 +24,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from gristmill.engine.executors.executor import StartWorker, WorkerDied
+from gristmill.engine.executors.executor import Begun, StartWorker, WorkerDied
 from gristmill.engine.executors.installation import installation
 from gristmill.engine.work.needs import HOST_BYTES, declared_for, needs_of, rounded
 from gristmill.engine.work.task import Result, Task
@@ -77,6 +77,7 @@ class SlurmExecutor:
         note: Callable[[str], None] = lambda _: None,
         cluster: ClusterFields | None = None,
         recipe: str = "run",
+        begun: Begun = lambda *_: None,
         **_: Any,
     ) -> None:
         sbatch.require()
@@ -87,6 +88,7 @@ class SlurmExecutor:
         self._modules = tuple(modules)
         self._code = code or {}
         self._note = note
+        self._hear_of_begun = begun
         self._notes: set[str] = set()
         self._name = secrets.token_hex(NAME_BYTES // 2)
         self._secret = secrets.token_bytes(32)
@@ -131,6 +133,7 @@ class SlurmExecutor:
                 waiting.assigned.result().release(waiting.number)
             raise
         begun = loop.time()
+        self._hear_of_begun(task, member.node)
         try:
             result = await member.call("task", pickle.dumps(task))
             assert isinstance(result, Result)

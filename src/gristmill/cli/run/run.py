@@ -41,6 +41,7 @@ from gristmill.recipe.sections.quality import unused_models
 from gristmill.recipe.sections.shards import idle_settings
 from gristmill.report.corpus.report import NEEDED_BY, make_report
 from gristmill.report.corpus.sections import make_prices
+from gristmill.report.live.openlineage import make_observers
 from gristmill.report.page import check_charts
 
 EXAMPLE = "Example: gristmill run recipes/demo.yaml --workers 2 --until extract"
@@ -64,6 +65,14 @@ def command(
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a report of the finished run, as HTML.")
     ] = None,
+    metrics: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write OpenMetrics text to this file every few seconds."),
+    ] = None,
+    openlineage: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Send OpenLineage events to this server or file. Default: OPENLINEAGE_URL."),
+    ] = None,
     verbose: Annotated[
         bool,
         typer.Option("--verbose", "-v", help="Show more: the funnel, languages, unread records, the mixture, tasks."),
@@ -86,10 +95,11 @@ def command(
                 "--report shows a finished run, and --until stops before its end, so nothing was run. Leave one out."
             )
     mill.watch = make_watch(mill)
+    observers = make_observers(metrics, openlineage)
     with Bars(quiet=json) as bars:
         for idle in filter(None, (idle_settings(mill.recipe), unused_models(mill.recipe))):
             bars.note(idle)
-        run = mill.run(workers, bars, retry_crashed, tag)
+        run = mill.run(workers, bars, retry_crashed, tag, observers)
     record = run.ended
     named = as_typed(mill.recipe, store)
     warnings = find_warnings(run, named)

@@ -73,6 +73,12 @@ StartWorker = Callable[[], Awaitable[Worker]]
 """Starts a worker that has not run anything yet. Raises UserError if none can be started."""
 
 
+class Begun(Protocol):
+    """Hears that a worker gets a task, and where it is; only for display."""
+
+    def __call__(self, task: Task, where: str = ..., /) -> None: ...
+
+
 class Executor(Protocol):
     """Runs tasks somewhere."""
 
@@ -147,15 +153,17 @@ class InlineExecutor:
     slots = 1
     several_machines = False
 
-    def __init__(self, store: Store, workers: int | None = None, **_: Any) -> None:
+    def __init__(self, store: Store, workers: int | None = None, begun: Begun = lambda *_: None, **_: Any) -> None:
         if workers not in (None, 1):
             raise UserError(
                 f"{option('workers', workers)} does not apply: a store in memory, or {option('executor', 'inline')}, "
                 f"runs tasks in this process only. Omit {option('workers')}."
             )
         self._store = store
+        self._begun = begun
 
     async def run(self, task: Task) -> Result:
+        self._begun(task)
         await asyncio.sleep(0)
         with aside():
             return perform(task, self._store)

@@ -24,7 +24,7 @@ from types import ModuleType
 from typing import Any
 
 from gristmill.engine.executors.early_server import taken_up
-from gristmill.engine.executors.executor import StartWorker, WorkerDied, in_thread, lacking
+from gristmill.engine.executors.executor import Begun, StartWorker, WorkerDied, in_thread, lacking
 from gristmill.engine.executors.turns import Turns
 from gristmill.engine.executors.worker import COMPILES, RELEASE_S, compile_ahead, serve
 from gristmill.engine.work.memory import (
@@ -81,12 +81,14 @@ class LocalExecutor:
         code: Code | None = None,
         note: Callable[[str], None] = lambda _: None,
         memory: int | None = None,
+        begun: Begun = lambda *_: None,
         **_: Any,
     ) -> None:
         """`workers` defaults to the number of cores, and `memory`, in bytes for all tasks, to the memory free now."""
         self.slots = workers or available_cores()
         self._gpus = visible_gpus()
         self._note = note
+        self._begun = begun
         self._compiles = False
         """Whether a worker reported that it compiles kernels."""
         self._turns = Turns(self.slots, available_bytes() if memory is None else memory, len(self._gpus))
@@ -117,6 +119,7 @@ class LocalExecutor:
             await self._free_resources()
             worker = worker or await self._start(needs.gpus)
             worker.step, worker.needs = step, needs
+            self._begun(task)
             try:
                 return await worker.ask(task)
             finally:

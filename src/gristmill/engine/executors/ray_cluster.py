@@ -20,7 +20,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from gristmill.engine.executors import ray_host
-from gristmill.engine.executors.executor import StageFailed, StartWorker, Worker, WorkerDied, in_thread, lacking
+from gristmill.engine.executors.executor import Begun, StageFailed, StartWorker, Worker, WorkerDied, in_thread, lacking
 from gristmill.engine.executors.ray_connection import connect, imported
 from gristmill.engine.executors.ray_host import About
 from gristmill.engine.executors.turns import Turns
@@ -61,6 +61,7 @@ class RayExecutor:
         code: Code | None = None,
         note: Note = lambda *_: None,
         address: str | None = None,
+        begun: Begun = lambda *_: None,
         **_: Any,
     ) -> None:
         self._ray = imported()
@@ -69,6 +70,7 @@ class RayExecutor:
         if self._is_ours:
             connect(self._ray, address)
         self._note = note
+        self._begun = begun
         self._workers = workers
         self._turns = Turns(0)
         self.slots = 0
@@ -103,6 +105,7 @@ class RayExecutor:
             cores = int(min(needs.cores, self._most_cores or needs.cores))
             options = {"num_cpus": cores, "num_gpus": needs.gpus, "memory": memory, "name": task.node}
             work = self._work_on_gpu if needs.gpus else self._work
+            self._begun(task)
             try:
                 result: Result = await self._answer(
                     work.options(**options).remote(_versions(task), pickle.dumps(task), kept_for(task.node, task.work))

@@ -2,7 +2,8 @@
 
 An entry point names a class or function that makes an executor. It is called with the store and the number of workers
 (or None), and by name with modules (Gristmill's stages that tasks run), code (the user's own), note (shows the user a
-message), address, cluster and recipe. Accept `**others`, since later versions may pass more.
+message), begun (call it when a worker gets a task, with the task and the worker's location), address, cluster and
+recipe. Accept `**others`, since later versions may pass more.
 """
 
 from importlib.metadata import EntryPoint

@@ -19,6 +19,7 @@ from gristmill.engine.executors.shared_kernels import FOLDER as KERNELS
 from gristmill.engine.executors.shared_kernels import current as current_kernels
 from gristmill.engine.publish.catalog import WRITTEN
 from gristmill.engine.publish.folder import FOLDER
+from gristmill.engine.publish.journal import FOLDER as PROGRESS
 from gristmill.engine.publish.references import named_in
 from gristmill.engine.publish.run_record import datasets_of, last_of_kind
 from gristmill.engine.schedule.corpus_view import CorpusView
@@ -171,6 +172,8 @@ def collect(store: Store, garbage: Garbage) -> None:
     for path in _in_order(garbage):
         store.remove(path)
     for path, _ in list(store.list_files("claims")):  # no other process uses the store: their runs were killed
+        store.unmark(path)
+    for path, _ in list(store.list_files(PROGRESS)):
         store.unmark(path)
     store.sweep_temporaries()
 

@@ -32,6 +32,8 @@ class NodeState:
         """By the kind of its tasks, for tasks that were visited one by one."""
         self.known_pace: Mapping[str, PaceRecord] = {}
         """From the record of a stage that is reused as a whole."""
+        self.failures = 0
+        """How often a worker died in this run while it ran one of its tasks."""
         self.given_up = 0
         """Documents that kill their worker."""
 

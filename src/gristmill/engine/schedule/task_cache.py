@@ -34,7 +34,7 @@ from gristmill.engine.work.task import (
     result_to_json,
 )
 from gristmill.errors import CannotBeMet, UserError
-from gristmill.log import DEBUG, WARNING, Log
+from gristmill.log import DEBUG, INFO, WARNING, Log
 from gristmill.store.leases import Lease, claim
 from gristmill.store.store import Part, Store, with_verdicts
 
@@ -150,7 +150,7 @@ class Tasks:
         state.paces.setdefault(verb, Pace()).add(label, result)
         self._listener.done(node, task, result, cached)
         how = "in the store" if cached else "done"
-        LOG(f"{node.id}, {label}: {how}", DEBUG, step=node.id, task=label, cached=cached)
+        LOG(f"{node.id}, {label}: {how}", DEBUG, step=node.id, task=label, cached=cached, **_counts(result))
         return task, result
 
     async def _look_up(self, node: Node, task: Task) -> Result | None:
@@ -206,8 +206,14 @@ class Tasks:
         return result, [part for part in with_verdicts(result.parts) if not self._store.has_part(part)]
 
     async def _execute(self, node: Node, task: Task, inputs: Mapping[str, Any]) -> Result:
+        state = self.states[node.id]
+
+        def note(message: str, level: int = INFO, /) -> None:
+            state.failures += level >= WARNING
+            self._listener.note(message, level)
+
         try:
-            result = await insist(task, self._executor, self._listener.note)
+            result = await insist(task, self._executor, note)
         except CannotBeMet as fault:
             raise UserError(f"{node.where}: {fault}") from None
         record = {"key": task.key, "node": node.id, "label": task.label, **node.identity, "inputs": inputs}
@@ -243,6 +249,13 @@ def _is_tried_again(work: Work, result: Result, retry_all: bool) -> bool:
     """Whether documents that were given up are tried again: on request, or if there is no evidence against them."""
     given_up = bool(result.poisoned) or (isinstance(work, Read) and CRASHED in result.metrics.get("dropped", {}))
     return given_up and (retry_all or not result.evidence)
+
+
+def _counts(result: Result) -> dict[str, Any]:
+    """What a task read and dropped, how long it took and where it ran, for the log."""
+    found = result.metrics
+    counts = {"rows": found.get("rows"), "bytes": found.get("bytes_in"), "dropped": found.get("dropped")}
+    return {**counts, "seconds": result.cost.get("wall_s"), "where": result.where or None}
 
 
 def _add_cost(total: dict[str, float], cost: Mapping[str, float]) -> None:

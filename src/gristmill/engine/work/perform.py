@@ -1,5 +1,7 @@
 """Performs a task in a worker."""
 
+import os
+import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -98,6 +100,7 @@ def perform(task: Task, store: Store) -> Result:
         **requests.since(requests_before),
     }
     _done.add(kind)
+    result.where = f"{socket.gethostname()} process {os.getpid()}"
     return result
 
 

@@ -257,6 +257,8 @@ class Result:
     """The values of a task that makes no parts."""
     files: dict[str, int] = field(default_factory=dict)
     """For a reader: rows by file."""
+    where: str = ""
+    """The machine and the process that ran it; not stored."""
     hot_key: tuple[str, int] | None = None
     """For a reducer: the key with the most records, in hexadecimal, and their number, if that is a large share."""
 

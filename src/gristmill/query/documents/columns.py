@@ -117,6 +117,19 @@ class ColumnReader:
                 if batch.num_rows:
                     yield batch
 
+    def take(self, document: DocumentPart, rows: Sequence[int]) -> list[pa.RecordBatch]:
+        """Some rows of a part in ascending order, with one batch for each row group that has any of them."""
+        work = self.work(document)
+        readers = open_parts(self.view.store, work.parts)
+        found, first = [], 0
+        for group, size in enumerate(readers[0].groups):
+            wanted = [row - first for row in rows if first <= row < first + size]
+            first += size
+            if wanted:
+                (table,) = join(readers, work.columns, [group])
+                found.append(self._batch(work, table.take(pa.array(wanted))))
+        return found
+
     def work(self, document: DocumentPart) -> PartRead:
         """What is needed to read a part."""
         view, at = self.view, (document.source, document.order)
@@ -181,6 +194,21 @@ def columns_of(view: CorpusView) -> list[str]:
         if node.has_layers and node.name not in (INGEST, CORPUS):
             found.update(dict.fromkeys(f"{name}.{column}" for name in (node.name, node.id) for column in node.columns))
     return list(found)
+
+
+def number_columns(view: CorpusView) -> list[str]:
+    """The columns of steps with one number per document, by the names of the steps in all routes."""
+    found: dict[str, pa.DataType] = {}
+    mixed = set()
+    for node in view.nodes.values():
+        layers = view.states[node.id].layers if node.has_layers and node.name not in (INGEST, CORPUS) else {}
+        for part, *_ in list(layers.values())[:1]:
+            for field in PartReader(view.store, part).schema:
+                kind, name = field.type, f"{node.name}.{field.name}"
+                is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+                if is_number and not pa.types.is_unsigned_integer(kind) and field.name not in WRITTEN:
+                    mixed.update([name] if found.setdefault(name, kind) != kind else [])
+    return [name for name in found if name not in mixed]
 
 
 def _check_sources(view: CorpusView, sources: Sequence[str]) -> None:

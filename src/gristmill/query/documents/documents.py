@@ -139,13 +139,24 @@ def count_unjudged(view: CorpusView, stage: str | None, sources: Sequence[str]) 
 
 def row_at(view: CorpusView, document: DocumentPart, row: int, stage: str | None = None) -> Row:
     """One row of a part, by its number, after a step or after the last one."""
-    part = _Part(view, document, stage)
-    for group, rows_in_group in enumerate(part.readers[0].groups):
-        if row < rows_in_group:
-            drops = [part.column(layer, group, "drop")[row].is_valid for layer in range(len(part.readers))]
-            return _LazyRow(part, group, row, next((layer for layer, drop in enumerate(drops) if drop), None)).whole()
-        row -= rows_in_group
-    raise IndexError(f"{document.label} has no row that is {row} rows after its last")
+    return rows_at(view, [(document, row)], stage)[0]
+
+
+def rows_at(
+    view: CorpusView, places: Sequence[tuple[DocumentPart, int]], stage: str | None = None, cuts: bool = False
+) -> list[Row]:
+    """Rows by their part and number, in this order. Each part is opened once. With `cuts`, they include the cuts."""
+    found: dict[tuple[DocumentPart, int], Row] = {}
+    parts: dict[DocumentPart, _Part] = {}
+    for document, row in sorted(places, key=lambda place: (place[0].source, place[0].order, place[1])):
+        if document not in parts:
+            parts[document] = _Part(view, document, stage)
+        part = parts[document]
+        group, place = part.group_of(row)
+        drops = [part.column(layer, group, "drop")[place].is_valid for layer in range(len(part.readers))]
+        first = next((layer for layer, drop in enumerate(drops) if drop), None)
+        found[document, row] = _LazyRow(part, group, place, first).whole(cuts)
+    return [found[place] for place in places]
 
 
 def kept_batches(
@@ -228,6 +239,14 @@ class _Part:
 
     def has(self, layer: int, name: str) -> bool:
         return name in self.columns[layer]
+
+    def group_of(self, row: int) -> tuple[int, int]:
+        """The row group of a row, and its place in the group."""
+        for group, rows_in_group in enumerate(self.readers[0].groups):
+            if row < rows_in_group:
+                return group, row
+            row -= rows_in_group
+        raise IndexError(f"the part has no row that is {row} rows after its last")
 
     def withheld(self, group: int) -> Any:
         """For each row of a group, why it is withheld, or None."""

@@ -188,7 +188,7 @@ def draw(view: CorpusView, measures: Sequence[Measure], most: int = MOST_DOCUMEN
             batch = batch.filter(pc.invert(pc.is_in(batch.column("reason"), value_set=pa.array(NO_DOCUMENT))))
             vectorised = vectors.ColumnVectors(batch)
             for one in measures:
-                values[one.title].append(_numbers(formula(one.value).run(vectorised), batch.num_rows))
+                values[one.title].append(numbers_of(formula(one.value).run(vectorised), batch.num_rows))
             kept.append(batch.column("kept").to_numpy(zero_copy_only=False))
             source += batch.column("source").to_pylist()
             snapshot += batch.column("snapshot").to_pylist()
@@ -204,7 +204,8 @@ def draw(view: CorpusView, measures: Sequence[Measure], most: int = MOST_DOCUMEN
     )
 
 
-def _numbers(vector: vectors.Vector, rows: int) -> Values:
+def numbers_of(vector: vectors.Vector, rows: int) -> Values:
+    """The numbers of a formula; NaN where a row has none."""
     numbers = np.broadcast_to(np.asarray(vector.data, np.float64), rows)
     return numbers if vector.valid is None else np.where(vector.valid, numbers, np.nan)
 

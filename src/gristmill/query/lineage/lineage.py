@@ -6,7 +6,7 @@ from typing import Any
 
 from gristmill.engine.plan.graph import CORPUS
 from gristmill.engine.publish.run_record import finished_runs, see_record, version_names
-from gristmill.engine.schedule.corpus_view import CorpusView
+from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.errors import Gone, UserError
 from gristmill.query.documents.documents import COLUMNS, cut_again
 from gristmill.query.documents.layers import DocumentLayers
@@ -141,17 +141,29 @@ def life_of(view: CorpusView, place: RowMatch) -> Life:
     )
 
 
+def steps_of(view: CorpusView, document: DocumentPart, row: int) -> tuple[StepTaken, ...]:
+    """The result of every step for a document, up to the step that dropped it; only the verdict if it is withheld."""
+    layers = DocumentLayers(view, document)
+    if (listed := withheld.list_of(view, document, row)) is not None:
+        return _withheld_steps(layers, row, listed)[0]
+    return tuple(_steps(layers, row, evidence.ids_with_evidence(view)))
+
+
 def _withheld(layers: DocumentLayers, place: RowMatch, listed: str) -> Life:
     """The life of a withheld document: only id, source and verdict."""
-    step = layers.dropped_by(place.row)
-    taken = []
-    if step is not None:
-        reason = layers.value(step, "drop", place.row)
-        taken = [StepTaken(step, reason, withheld.withheld_note(listed), {}, None, None, (), ())]
     fields = {name: None for name in COLUMNS if name not in withheld.SHOWN} | {"locator": withheld.NOWHERE}
     origin = RecordOrigin(withheld.NOWHERE, None, None, "the whole file", None)
-    verdict = (tuple(taken), step)
+    verdict = _withheld_steps(layers, place.row, listed)
     return Life(place.doc_id.hex(), place.document.source, fields, origin, *verdict, (), None, None, None, None, listed)
+
+
+def _withheld_steps(layers: DocumentLayers, row: int, listed: str) -> tuple[tuple[StepTaken, ...], str | None]:
+    """The step that dropped a withheld document, with its verdict only; and its id."""
+    step = layers.dropped_by(row)
+    if step is None:
+        return (), None
+    taken = StepTaken(step, layers.value(step, "drop", row), withheld.withheld_note(listed), {}, None, None, (), ())
+    return (taken,), step
 
 
 def _named(layers: DocumentLayers, name: str) -> str | None:

@@ -66,6 +66,26 @@ def parse_changes(mill: Mill, changes: Sequence[str]) -> list[Change]:
     return parsed
 
 
+def number_settings(mill: Mill) -> dict[str, float]:
+    """Numeric settings that can be evaluated without reading texts: `STEP.FIELD` -> its value in the recipe."""
+    written = {step.id for step in mill.recipe.steps if not step.implied_by}
+    found: dict[str, float] = {}
+    for node in mill.graph.nodes.values():
+        if node.id in written and "." not in node.id and node.kind == "map" and drops(node):
+            read = {*stage_of(node.module).reads_of(node.config)}
+            if read.isdisjoint(("text", "html")):
+                found.update(_numbers(node.id, node.config.model_dump(mode="json")))
+    return found
+
+
+def _numbers(path: str, values: Mapping[str, Any]) -> Iterable[tuple[str, float]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _numbers(f"{path}.{name}", value)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield f"{path}.{name}", value
+
+
 def split_change(change: str, example: str) -> tuple[str, str, str]:
     """The step, the field and the text after the sign."""
     path, equals, value = change.partition("=")

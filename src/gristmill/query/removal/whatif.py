@@ -7,7 +7,7 @@ whether it is exact, a bound or an estimate (`StepEffect.bound`).
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -23,7 +23,7 @@ from gristmill.engine.schedule.corpus_view import DocumentPart
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.work.borders import check_answers
 from gristmill.engine.work.memory import available_cores
-from gristmill.engine.work.rows import RowBatch, model_paths
+from gristmill.engine.work.rows import model_paths
 from gristmill.engine.work.setup import with_loaded
 from gristmill.errors import UserError
 from gristmill.hints import hint
@@ -105,6 +105,12 @@ def what_if(mill: Mill, run: Run, changes: Sequence[str]) -> list[StepEffect] | 
     for change in wanted:
         if change.node.name == NEAR_DEDUP:
             whatif_clusters.check(mill, change)
+    check_run(mill, run, wanted)
+    return [(_cluster_effect if one.node.name == NEAR_DEDUP else _step_effect)(mill, run, one) for one in wanted]
+
+
+def check_run(mill: Mill, run: Run, wanted: Sequence[Change]) -> None:
+    """Raise UserError if a step that decides about the same documents has not run."""
     needed = {node_id for change in wanted for source in change.node.sources for node_id in _judging(mill, source)}
     if waiting := mill.recipe.as_written(node_id for node_id in run.unfinished() if node_id in needed):
         first = waiting[0]
@@ -113,7 +119,6 @@ def what_if(mill: Mill, run: Run, changes: Sequence[str]) -> list[StepEffect] | 
             f"{which if waiting[1:] else f'{first} has not run with the current recipe'}, so the effect on the whole "
             f"corpus is unknown. {run.to_finish}"
         )
-    return [(_cluster_effect if one.node.name == NEAR_DEDUP else _step_effect)(mill, run, one) for one in wanted]
 
 
 def _judging(mill: Mill, source: str) -> list[str]:
@@ -127,16 +132,64 @@ def _judging(mill: Mill, source: str) -> list[str]:
 
 
 def _step_effect(mill: Mill, run: Run, change: Change) -> StepEffect:
-    node = change.node
-    views = {name: _changed_view(mill, node, change.config, name) for name in node.sources}
-    changed = replace(node, config=change.config, views=views)
-    effect = StepEffect(node.id, node.sources, change.fields, change.exceptions, **_later_steps(mill, node))
-    documents = [document for source in node.sources for document in run.documents[source]]
-    # Threads are enough: reading, hashing and arithmetic all release the GIL.
-    with ThreadPoolExecutor(available_cores()) as pool:
-        for part in pool.map(lambda document: _part_effect(mill, run, changed, document), documents):
-            _add(effect, part)
-    return effect
+    return Replay(mill, run, change, keeps=False).effect(change)
+
+
+class Replay:
+    """A step that is evaluated with several configs. The columns that it reads are in memory after the first one.
+
+    Only candidates are evaluated: documents that no other step drops. No config of this step adds or removes others.
+    With `keeps`, documents that the step drops without the changed rule (its value is null) are left out as well.
+    """
+
+    def __init__(self, mill: Mill, run: Run, change: Change, keeps: bool = True) -> None:
+        """`change` is any config with the columns of all configs to come; without `keeps`, nothing stays in memory."""
+        self._mill, self._run, self._keeps = mill, run, keeps
+        self.node = change.node
+        views = {name: _changed_view(mill, change.node, change.config, name) for name in change.node.sources}
+        self._reads = replace(change.node, config=change.config, views=views)
+        self._later = _later_steps(mill, change.node)
+        self._documents = [document for source in change.node.sources for document in run.documents[source]]
+        self._kept: dict[DocumentPart, list[_Candidates]] = {}
+        self._without = self._without_rule(change) if keeps else None
+
+    def _without_rule(self, change: Change) -> Node | None:
+        """The step with its changed settings at null, if they may be null: the rules are off."""
+        try:
+            (off,) = parse_changes(self._mill, [f"{self.node.id}.{name}=null" for name in change.fields])
+        except UserError:
+            return None
+        return replace(self._reads, config=off.config)
+
+    def effect(self, change: Change, most_samples: int = SAMPLES) -> StepEffect:
+        """The effect of another config. Raises UserError if it needs other columns than the first one."""
+        if self._kept and not {*_reads(replace(self.node, config=change.config))} <= {*_reads(self._reads)}:
+            raise UserError(f"This value of {', '.join(change.fields)} needs other columns. Nothing was evaluated.")
+        effect = StepEffect(self.node.id, self.node.sources, change.fields, change.exceptions, **self._later)
+        changed = replace(self._reads, config=change.config)
+        # Threads are enough: reading, hashing and arithmetic all release the GIL.
+        with ThreadPoolExecutor(available_cores()) as pool:
+            for part in pool.map(lambda document: self._part_effect(changed, document, most_samples), self._documents):
+                _add(effect, part, most_samples)
+        return effect
+
+    def _part_effect(self, changed: Node, document: DocumentPart, most_samples: int) -> StepEffect:
+        effect = StepEffect(changed.id, changed.sources, {})
+        models = model_paths(self._run.models(changed, document.source), self._mill.store)
+        known = self._kept.get(document)
+        found = _candidates(self._mill, self._run, self._reads, document) if known is None else known
+        kept = []
+        for candidates in found:
+            if known is None and self._without is not None:
+                is_open = _verdicts(self._without, candidates, models).is_null()
+                candidates = candidates.only(pc.or_(is_open, candidates.drop.is_null()))
+            effect.read += candidates.read
+            _evaluate(effect, changed, document, candidates, models, most_samples)
+            if self._keeps and known is None:
+                kept.append(candidates)
+        if kept:
+            self._kept[document] = kept
+        return effect
 
 
 def _cluster_effect(mill: Mill, run: Run, change: Change) -> StepEffect:
@@ -158,7 +211,7 @@ def _cluster_effect(mill: Mill, run: Run, change: Change) -> StepEffect:
     return effect
 
 
-def _add(effect: StepEffect, part: StepEffect) -> None:
+def _add(effect: StepEffect, part: StepEffect, most_samples: int) -> None:
     effect.read += part.read
     effect.corpus += part.corpus
     effect.corpus_bytes += part.corpus_bytes
@@ -166,7 +219,7 @@ def _add(effect: StepEffect, part: StepEffect) -> None:
         side.documents += more.documents
         side.text_bytes += more.text_bytes
         side.reasons.update(more.reasons)
-        side.samples += more.samples[: SAMPLES - len(side.samples)]
+        side.samples += more.samples[: most_samples - len(side.samples)]
 
 
 def _changed_view(mill: Mill, node: Node, config: StageConfig, source: str) -> View:
@@ -200,17 +253,37 @@ def _later_steps(mill: Mill, node: Node) -> dict[str, Any]:
     return {name: tuple(mill.recipe.as_written(steps)) for name, steps in named.items()}
 
 
-def _part_effect(mill: Mill, run: Run, node: Node, document: DocumentPart) -> StepEffect:
-    effect = StepEffect(node.id, node.sources, {})
+@dataclass(frozen=True)
+class _Candidates:
+    """The rows of a row group that no other step drops."""
+
+    read: int
+    """Documents in the row group, candidates or not."""
+    rows: npt.NDArray[np.int64]
+    """Their numbers in the part."""
+    columns: pa.RecordBatch
+    """What the step reads."""
+    drop: pa.Array
+    """The reason why the step drops them now, or null."""
+    size_before: pa.Array
+    """Bytes of text before the step: the size of an added document."""
+    size_now: pa.Array
+    """Bytes of text in the corpus: the size of a removed document."""
+
+    def only(self, chosen: pa.Array) -> "_Candidates":
+        rows = self.rows[chosen.to_numpy(zero_copy_only=False)]
+        columns = (one.filter(chosen) for one in (self.columns, self.drop, self.size_before, self.size_now))
+        return _Candidates(self.read, rows, *columns)
+
+
+def _candidates(mill: Mill, run: Run, node: Node, document: DocumentPart) -> Iterator[_Candidates]:
     source, order = document.source, document.order
     stage = stage_of(node.module, Map)
-    schema = stage.schema_of(node.config)
     layers = {INGEST: document.part}
     for name in mill.graph.chains[source]:
         if mill.graph.nodes[name].name != CORPUS and (source, order) in (made := run.states[name].layers):
             layers[name] = made[source, order][0]
     view = node.views[source]
-    models = model_paths(run.models(node, source), mill.store)
     final = mill.graph.nodes[f"{source}/{CORPUS}"].config
     assert isinstance(final, corpus.Config)
     steps = [name for name in final.steps if name in layers]
@@ -218,7 +291,6 @@ def _part_effect(mill: Mill, run: Run, node: Node, document: DocumentPart) -> St
     used = [*view.layers, *(name for name in layers if name not in view.layers)]
     wanted = {*_reads(node), *stage.may_read_of(node.config)}
     columns = tuple(entry for entry in view.columns if entry[2] in wanted)
-    # The size of an added document is that before the step; the size of a removed one is that in the corpus.
     with_text = [name for name in layers if _has_text_bytes(mill, name, source)]
     up_to = [*layers][: [*layers].index(node.id) + 1]
     before, last = [name for name in with_text if name in up_to][-1], with_text[-1]
@@ -227,53 +299,60 @@ def _part_effect(mill: Mill, run: Run, node: Node, document: DocumentPart) -> St
     readers = open_parts(mill.store, [layers[name] for name in used])
     first_row = 0
     for batch in join(readers, (*columns, *more)):
-        visible_columns = batch.select(range(len(columns)))
-        gates = [f"drop {used[layer]}" for layer in view.gates if used[layer] in others]
-        now = _dropped(batch, f"drop {node.id}")
         elsewhere = np.zeros(batch.num_rows, np.bool_)
         for name in others:
-            elsewhere |= _dropped(batch, f"drop {name}")
-        alive = np.ones(batch.num_rows, np.bool_)
-        for gate in gates:
-            alive &= ~_dropped(batch, gate)
-        visible = RowBatch(visible_columns, first_row, alive)
-        answers = stage.apply(visible.columns, node.config, **with_loaded(stage, node.config, models))
-        answers = check_answers(answers, visible.columns.num_rows, node.module, schema)
-        spread = dict(zip(schema.names, visible.spread(answers), strict=True))
-        then_reason = spread["drop"] if "drop" in schema.names else pa.nulls(batch.num_rows, pa.string())
-        then = then_reason.is_valid().to_numpy(zero_copy_only=False)
-        come = (effect.come, now & ~then & ~elsewhere, batch.column(f"drop {node.id}"), batch.column("size before"))
-        go = (effect.go, then & ~now & ~elsewhere, then_reason, batch.column("size now"))
-        for side, mask, reasons, size in (come, go):
-            _count(side, document, first_row, mask, reasons, size)
-        kept = ~now & ~elsewhere
+            elsewhere |= batch.column(f"drop {name}").is_valid().to_numpy(zero_copy_only=False)
         first = pc.coalesce(*(batch[f"drop {name}"] for name in steps))
-        effect.read += batch.num_rows - pc.sum(pc.is_in(first, NO_DOCUMENTS)).as_py()
-        effect.corpus += int(kept.sum())
-        effect.corpus_bytes += _sum(batch.column("size now"), kept)
+        read = batch.num_rows - pc.sum(pc.is_in(first, NO_DOCUMENTS)).as_py()
+        rows = np.flatnonzero(~elsewhere)
+        chosen = batch.take(pa.array(rows))
+        drop = chosen.column(f"drop {node.id}").dictionary_encode()  # a few reasons, many rows
+        sizes = (chosen.column("size before"), chosen.column("size now"))
+        yield _Candidates(read, first_row + rows, chosen.select(range(len(columns))), drop, *sizes)
         first_row += batch.num_rows
-    return effect
+
+
+def _verdicts(node: Node, candidates: _Candidates, models: Mapping[str, Any]) -> pa.Array:
+    """Why a step drops each candidate, or null."""
+    stage = stage_of(node.module, Map)
+    schema = stage.schema_of(node.config)
+    answers = stage.apply(candidates.columns, node.config, **with_loaded(stage, node.config, models))
+    answers = check_answers(answers, candidates.columns.num_rows, node.module, schema)
+    return answers.column("drop") if "drop" in schema.names else pa.nulls(answers.num_rows, pa.string())
+
+
+def _evaluate(
+    effect: StepEffect,
+    node: Node,
+    document: DocumentPart,
+    candidates: _Candidates,
+    models: Mapping[str, Any],
+    most_samples: int,
+) -> None:
+    """Add the effect on the rows of a row group."""
+    then_reason = _verdicts(node, candidates, models)
+    now, then = (one.is_valid().to_numpy(zero_copy_only=False) for one in (candidates.drop, then_reason))
+    _count(effect.come, document, candidates.rows, now & ~then, candidates.drop, candidates.size_before, most_samples)
+    _count(effect.go, document, candidates.rows, then & ~now, then_reason, candidates.size_now, most_samples)
+    effect.corpus += int((~now).sum())
+    effect.corpus_bytes += _sum(candidates.size_now, ~now)
 
 
 def _count(
     side: Affected,
     document: DocumentPart,
-    first_row: int,
+    rows: npt.NDArray[np.int64],
     mask: npt.NDArray[np.bool_],
     reasons: pa.Array,
     size: pa.Array,
+    most_samples: int,
 ) -> None:
     places = np.flatnonzero(mask)
     side.documents += len(places)
     side.text_bytes += _sum(size, mask)
     side.reasons.update(reasons.take(pa.array(places)).to_pylist())
-    wanted = max(0, SAMPLES - len(side.samples))
-    side.samples += [(document, first_row + int(row)) for row in places[:wanted]]
-
-
-def _dropped(batch: pa.RecordBatch, name: str) -> npt.NDArray[np.bool_]:
-    dropped: npt.NDArray[np.bool_] = batch.column(name).is_valid().to_numpy(zero_copy_only=False)
-    return dropped
+    wanted = max(0, most_samples - len(side.samples))
+    side.samples += [(document, int(rows[place])) for place in places[:wanted]]
 
 
 def _sum(sizes: pa.Array, chosen: npt.NDArray[np.bool_]) -> int:

@@ -14,6 +14,7 @@ from gristmill.engine.executors.insist import insist
 from gristmill.engine.mill import wait_for
 from gristmill.engine.publish.folder import FOLDER, LATEST, contents
 from gristmill.engine.publish.garbage import published_in
+from gristmill.engine.publish.journal import FOLDER as PROGRESS
 from gristmill.engine.publish.references import NamedPart, named_in
 from gristmill.engine.publish.run_record import is_partial, newest_run, run_records, see_record, task_names
 from gristmill.engine.schedule.corpus_view import CorpusView
@@ -26,7 +27,7 @@ from gristmill.places import FileLocation
 from gristmill.shardformat.manifest import read_manifest
 from gristmill.store.store import CorruptPart, Part, Store
 
-RECORDS = ("runs", "versions", "dropped", "inputs", "stages", "datasets", "tasks")
+RECORDS = ("runs", "versions", "dropped", "inputs", "stages", "datasets", "tasks", PROGRESS)
 """Folders of records. Records come before those that they refer to, because a run may write in the meantime."""
 OTHER_HASH = "does not match its hash"
 

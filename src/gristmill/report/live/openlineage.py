@@ -1,0 +1,199 @@
+"""The progress of a run as OpenLineage events, written to a file or sent to a server.
+
+A run is one run of the job that its recipe is. Its inputs are the sources, and its output is the corpus in the store.
+A server that is slow or gone never holds up a run: events wait in a short queue for a thread that sends them.
+
+https://openlineage.io/spec/2-0-2/OpenLineage.json
+"""
+
+import json
+import os
+import queue
+import threading
+import time
+import urllib.request
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import gristmill
+from gristmill.counted import counted
+from gristmill.engine.publish.journal import FINISHED, RUNNING, Observer
+from gristmill.errors import UserError
+from gristmill.log import Log
+from gristmill.places import is_url, local_path, without_secrets
+from gristmill.report.live.openmetrics import MetricsFile
+
+PRODUCER = f"https://pypi.org/project/gristmill/{gristmill.__version__}"
+SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
+URL, ENDPOINT, KEY = "OPENLINEAGE_URL", "OPENLINEAGE_ENDPOINT", "OPENLINEAGE_API_KEY"
+NAMESPACE, DISABLED = "OPENLINEAGE_NAMESPACE", "OPENLINEAGE_DISABLED"
+"""The environment variables of the OpenLineage clients."""
+EVERY_S = 30.0
+"""Seconds between two RUNNING events."""
+MOST_WAITING = 32
+"""Events that wait for the server."""
+PATIENCE_S = 5.0
+"""Seconds to wait for the server: for one answer, and for all of them at the end of a run."""
+_FACETS = "https://openlineage.io/spec/facets"
+_VERSIONS = {
+    "ErrorMessageRunFacet": "1-0-1",
+    "ProcessingEngineRunFacet": "1-1-1",
+    "JobTypeJobFacet": "2-0-4",
+    "DatasetVersionDatasetFacet": "1-0-1",
+    "OutputStatisticsOutputDatasetFacet": "1-0-2",
+}
+_LOG = Log("openlineage")
+
+
+def make_observers(metrics: Path | None, lineage: str | None) -> list[Observer]:
+    """The observers of a run: a file of metrics, and a file or a server for lineage events (default: as the
+    environment says).
+    """
+    found: list[Observer] = [] if metrics is None else [MetricsFile(metrics)]
+    if os.environ.get(DISABLED, "").strip().lower() != "true":
+        lineage = lineage or os.environ.get(URL)
+        found += [LineageEvents(lineage)] if lineage else []
+    return found
+
+
+class LineageEvents:
+    """Turns the records of a run into events: START, RUNNING now and then, and COMPLETE, FAIL or ABORT."""
+
+    def __init__(self, where: str) -> None:
+        """`where` is the URL of a server, or a file that gets one JSON object per line."""
+        path = local_path(where)
+        if path is None and urlsplit(where).scheme not in ("http", "https"):
+            raise UserError(
+                f"{without_secrets(where)} cannot take lineage events, so nothing was run. Name an http or https URL, "
+                "or a file."
+            )
+        self._deliver = _Server(where).post if path is None else _EventFile(path).append
+        self._namespace = os.environ.get(NAMESPACE, "gristmill")
+        self._sent_at: float | None = None
+
+    def __call__(self, record: Mapping[str, Any]) -> None:
+        is_last = record["status"] != RUNNING
+        now = time.monotonic()
+        if self._sent_at is None:
+            self._deliver(make_event("START", record, self._namespace), False)
+        elif not is_last and now - self._sent_at < EVERY_S:
+            return
+        elif not is_last:
+            self._deliver(make_event("RUNNING", record, self._namespace), False)
+        self._sent_at = now
+        if is_last:
+            self._deliver(make_event(_ending(record["status"]), record, self._namespace), True)
+
+
+def _ending(status: str) -> str:
+    return {FINISHED: "COMPLETE", "stopped: Interrupted": "ABORT"}.get(status, "FAIL")
+
+
+def make_event(kind: str, record: Mapping[str, Any], namespace: str) -> dict[str, Any]:
+    """An event of this kind about a run, by its record."""
+    progress = {"secondsLeft": record["seconds_left"], "stages": record["stages"]}
+    about = {"version": gristmill.__version__, "name": "gristmill"}
+    run_facets = {
+        "processing_engine": _facet("ProcessingEngineRunFacet", **about),
+        "gristmill_progress": {"_producer": PRODUCER, "_schemaURL": SCHEMA.replace("RunEvent", "RunFacet"), **progress},
+    }
+    if record["error"] is not None:
+        error = {"message": record["error"], "programmingLanguage": "Python"}
+        run_facets["errorMessage"] = _facet("ErrorMessageRunFacet", **error)
+    job = {"processingType": "BATCH", "integration": "GRISTMILL", "jobType": "RECIPE"}
+    return {
+        "eventType": kind,
+        "eventTime": record["started" if kind == "START" else "written"],
+        "run": {"runId": str(uuid.UUID(record["run"])), "facets": run_facets},
+        "job": {
+            "namespace": namespace,
+            "name": record["recipe"],
+            "facets": {"jobType": _facet("JobTypeJobFacet", **job)},
+        },
+        "inputs": [_dataset(path) for paths in record["sources"].values() for path in paths],
+        "outputs": [_output(record)],
+        "producer": PRODUCER,
+        "schemaURL": SCHEMA,
+    }
+
+
+def _output(record: Mapping[str, Any]) -> dict[str, Any]:
+    found = _dataset(record["store"])
+    found["name"] = f"{found['name'].rstrip('/')}@{record['recipe']}"
+    kept = sum(counts["kept"] for counts in record["funnel"].values())
+    found["outputFacets"] = {"outputStatistics": _facet("OutputStatisticsOutputDatasetFacet", rowCount=kept)}
+    if record["version"] is not None:
+        found["facets"] = {"version": _facet("DatasetVersionDatasetFacet", datasetVersion=record["version"])}
+    return found
+
+
+def _dataset(location: str) -> dict[str, Any]:
+    """The name of a location by the rules of OpenLineage: the authority, and the path in it."""
+    if not is_url(location) or (path := local_path(location)) is not None:
+        return {"namespace": "file", "name": location if not is_url(location) else path}
+    scheme, _, rest = location.partition("://")
+    authority, _, path = rest.partition("/")
+    return {"namespace": f"{scheme}://{authority}", "name": path or "/"}
+
+
+def _facet(kind: str, /, **fields: Any) -> dict[str, Any]:
+    return {"_producer": PRODUCER, "_schemaURL": f"{_FACETS}/{_VERSIONS[kind]}/{kind}.json#/$defs/{kind}", **fields}
+
+
+class _EventFile:
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
+        if self._path.is_dir() or not self._path.parent.is_dir():
+            raise UserError(f"{path} cannot be written, so nothing was run. Name a file in a folder that exists.")
+
+    def append(self, event: Mapping[str, Any], _: bool) -> None:
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(event) + "\n")
+
+
+class _Server:
+    """Sends events in a thread. Those that the server does not take are lost, which is logged once."""
+
+    def __init__(self, url: str) -> None:
+        self._url = f"{url.rstrip('/')}/{os.environ.get(ENDPOINT, 'api/v1/lineage').lstrip('/')}"
+        key = os.environ.get(KEY)
+        self._headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
+        self._waiting: queue.Queue[bytes] = queue.Queue(MOST_WAITING)
+        self._left = 0
+        self._changed = threading.Condition()
+        self._has_warned = False
+        threading.Thread(target=self._send_all, name="gristmill-lineage", daemon=True).start()
+
+    def post(self, event: Mapping[str, Any], is_last: bool) -> None:
+        """Add an event to the queue; after the last one, wait a few seconds for the server."""
+        try:
+            self._waiting.put_nowait(json.dumps(event).encode())
+        except queue.Full:
+            self._warn("it does not answer fast enough")
+            return
+        with self._changed:
+            self._left += 1
+            if is_last and not self._changed.wait_for(lambda: not self._left, PATIENCE_S):
+                self._warn(f"{counted(self._left, 'event')} not answered within {PATIENCE_S:.0f} s")
+
+    def _send_all(self) -> None:
+        while True:
+            body = self._waiting.get()
+            try:
+                request = urllib.request.Request(self._url, body, self._headers, method="POST")
+                with urllib.request.urlopen(request, timeout=PATIENCE_S):
+                    pass
+            except Exception as error:
+                self._warn(str(error))
+            with self._changed:
+                self._left -= 1
+                self._changed.notify_all()
+
+    def _warn(self, why: str) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            where = without_secrets(self._url)
+            _LOG.warn(f"{where} does not take lineage events ({without_secrets(why)}). The run goes on without them.")
