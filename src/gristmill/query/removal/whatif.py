@@ -150,7 +150,7 @@ class Replay:
         self._reads = replace(change.node, config=change.config, views=views)
         self._later = _later_steps(mill, change.node)
         self._documents = [document for source in change.node.sources for document in run.documents[source]]
-        self._kept: dict[DocumentPart, list[_Candidates]] = {}
+        self._kept: dict[DocumentPart, list[ReplayedRows]] = {}
         self._without = self._without_rule(change) if keeps else None
 
     def _without_rule(self, change: Change) -> Node | None:
@@ -254,7 +254,7 @@ def _later_steps(mill: Mill, node: Node) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Candidates:
+class ReplayedRows:
     """The rows of a row group that no other step drops."""
 
     read: int
@@ -270,13 +270,13 @@ class _Candidates:
     size_now: pa.Array
     """Bytes of text in the corpus: the size of a removed document."""
 
-    def only(self, chosen: pa.Array) -> "_Candidates":
+    def only(self, chosen: pa.Array) -> "ReplayedRows":
         rows = self.rows[chosen.to_numpy(zero_copy_only=False)]
         columns = (one.filter(chosen) for one in (self.columns, self.drop, self.size_before, self.size_now))
-        return _Candidates(self.read, rows, *columns)
+        return ReplayedRows(self.read, rows, *columns)
 
 
-def _candidates(mill: Mill, run: Run, node: Node, document: DocumentPart) -> Iterator[_Candidates]:
+def _candidates(mill: Mill, run: Run, node: Node, document: DocumentPart) -> Iterator[ReplayedRows]:
     source, order = document.source, document.order
     stage = stage_of(node.module, Map)
     layers = {INGEST: document.part}
@@ -308,11 +308,11 @@ def _candidates(mill: Mill, run: Run, node: Node, document: DocumentPart) -> Ite
         chosen = batch.take(pa.array(rows))
         drop = chosen.column(f"drop {node.id}").dictionary_encode()  # a few reasons, many rows
         sizes = (chosen.column("size before"), chosen.column("size now"))
-        yield _Candidates(read, first_row + rows, chosen.select(range(len(columns))), drop, *sizes)
+        yield ReplayedRows(read, first_row + rows, chosen.select(range(len(columns))), drop, *sizes)
         first_row += batch.num_rows
 
 
-def _verdicts(node: Node, candidates: _Candidates, models: Mapping[str, Any]) -> pa.Array:
+def _verdicts(node: Node, candidates: ReplayedRows, models: Mapping[str, Any]) -> pa.Array:
     """Why a step drops each candidate, or null."""
     stage = stage_of(node.module, Map)
     schema = stage.schema_of(node.config)
@@ -325,7 +325,7 @@ def _evaluate(
     effect: StepEffect,
     node: Node,
     document: DocumentPart,
-    candidates: _Candidates,
+    candidates: ReplayedRows,
     models: Mapping[str, Any],
     most_samples: int,
 ) -> None:

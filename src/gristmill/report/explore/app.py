@@ -61,7 +61,7 @@ def render(request: Request, template: str, *, status: int = 200, **values: Any)
 
 
 def is_fragment(request: Request) -> bool:
-    """Whether htmx asks for a part of a page."""
+    """Whether htmx requests a part of a page."""
     return "hx-request" in request.headers
 
 

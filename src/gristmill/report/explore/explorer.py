@@ -28,7 +28,7 @@ PAGE = 25
 MOST_DIGITS = 19
 """Numbers of more digits do not fit into 64 bits."""
 SEARCH_BYTES = 64 << 20
-"""Bytes of text that one request searches, about; the page continues by itself."""
+"""Bytes of text that one request searches, about; the page then requests the rest."""
 
 
 @dataclass(frozen=True)

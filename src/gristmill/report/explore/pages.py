@@ -1,4 +1,4 @@
-"""The pages of the explorer. A page is a template and its values; htmx asks for parts of a page."""
+"""The pages of the explorer. A page is a template and its values; htmx requests parts of a page."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
