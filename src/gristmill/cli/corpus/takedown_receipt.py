@@ -85,7 +85,7 @@ def make_receipt(before: CorpusView, after: CorpusView, note: Callable[[str], No
     for one in found.answers:
         doc_id = one.place.doc_id.hex()
         about = {
-            **{name: getattr(one, name) for name in ("request", "named_by", "copy_of", "similarity", "url")},
+            **{name: getattr(one, name) for name in ("request", "named_by", "copy_of", "similarity", "parent", "url")},
             "doc_id": doc_id,
             "source": one.place.document.source,
             "content_hash": hashes[id(one)],

@@ -49,7 +49,12 @@ def check(config: Config) -> None:
 def fit(batches: Iterator[pa.RecordBatch], config: Config, path: Path) -> dict[str, int]:
     found, shingles, documents = [], 0, 0
     for batch in batches:
-        named = batch.filter(batch.column(1).is_valid()) if config.documents else batch.slice(0, 0)
+        named = batch.filter(batch.column(1).is_valid())
+        if not config.documents:  # only their ids, because of which their children go
+            none = pa.array([[]] * named.num_rows, pa.list_(pa.uint64()))
+            named = pa.RecordBatch.from_arrays(
+                [*named.columns[:2], none, pa.nulls(named.num_rows, none.type)], schema=named.schema
+            )
         changed = named.filter(named.column(3).is_valid())
         documents += named.num_rows
         shingles += len(named.column(2).flatten()) + len(changed.column(3).flatten())
@@ -98,7 +103,7 @@ def _texts(config: Config) -> Iterator[tuple[str, str]]:
 
 
 STAGE = Fit(
-    version=4,
+    version=5,
     config=Config,
     libraries=("unicode", "pyarrow"),
     reads=READS,
