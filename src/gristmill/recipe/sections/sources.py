@@ -7,7 +7,7 @@ from typing import Any
 from gristmill.recipe.checks.check import check
 from gristmill.recipe.checks.columns import extracts
 from gristmill.recipe.checks.locations import locate_pattern
-from gristmill.recipe.checks.mistakes import Path, dotted, show
+from gristmill.recipe.checks.mistakes import Path, dotted, listed, nearest, show
 from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import COLUMN, ReadFields, SourceFields, check_name, is_column
@@ -133,7 +133,12 @@ def check_parents(
     for name, source in sources.items():
         for parent in source.parents:
             at: Path = ("sources", name, GENERATE, "parents")
-            if parent in sources and sources[parent].parents:
+            written = draft.tree.value["sources"]
+            if parent not in written:
+                near = nearest(parent, list(written))
+                hint = f"Did you mean {near}?" if near else f"Sources: {listed(written)}."
+                draft.add(at, f"{dotted(at)}: the recipe has no source {parent}. {hint}")
+            elif parent in sources and sources[parent].parents:
                 fix = "Name the source that is read, and use a prompt that does both."
                 draft.add(at, f"{dotted(at)}: {parent} is generated itself. {fix}")
             elif parent in routes and name in routes:

@@ -23,6 +23,8 @@ from gristmill.stages.takedown.requests import read_all
 
 READS = ("doc_id", "takedown_match.request", "takedown_match.shingles", "takedown_match.first_shingles")
 SCHEMA_OF_SETS = pa.schema([("doc_id", pa.binary(16)), ("request", pa.string()), ("shingles", pa.list_(pa.uint64()))])
+WORDS = 4
+"""The version of the word rules that the shingles use, for receipts."""
 FEWEST = 16
 """The least shingles of a text that is searched for within longer documents; a shorter text is too common and must be
 the whole document."""
