@@ -11,7 +11,7 @@ set of sampling settings, so a look-up opens the keys of that scope only.
 An object store has no files that grow: there, answers are written in batches, each as soon as the one before it is
 written, and `close` merges the batches.
 
-If two workers ask for the same thing at the same moment, both answers are stored. The one with the smaller checksum is
+If two workers send the same request at the same moment, both answers are stored. The one with the smaller checksum is
 used from then on.
 """
 

@@ -30,7 +30,7 @@ import orjson
 
 from gristmill.errors import UserError
 from gristmill.stages.calls import StoredAnswers
-from gristmill.stages.generate.settings import GenerateConfig, Limits
+from gristmill.stages.generate.settings import GenerateConfig, RequestLimits
 
 PATH = "/chat/completions"
 FIRST_WAIT_S, MOST_WAIT_S = 0.25, 60.0
@@ -71,7 +71,7 @@ class ServerFault(Exception):
         self.retry_after_s = retry_after_s
 
 
-class RequestFault(Exception):
+class FailedRequest(Exception):
     """A fault that may be due to the request."""
 
     def __init__(self, reason: str, detail: str) -> None:
@@ -116,7 +116,7 @@ class Asker:
 
     def __init__(self, config: GenerateConfig, addresses: Sequence[str], answers: StoredAnswers) -> None:
         self._config = config
-        self._limits: Limits = config.limits
+        self._limits: RequestLimits = config.limits
         self._key = api_key(config)
         self._answers = answers
         self._servers = [Server(address) for address in addresses]
@@ -201,7 +201,7 @@ class Asker:
             self._succeeded(server)
         except ServerFault as fault:
             self._failed(server, ask, fault)
-        except RequestFault as fault:
+        except FailedRequest as fault:
             try:
                 if server.successes == before:
                     self._send_control(server, link, before)
@@ -219,7 +219,7 @@ class Asker:
                 return
             try:
                 link.send(self._control_body)
-            except RequestFault as fault:
+            except FailedRequest as fault:
                 raise ServerFault(str(fault)) from None
             self._succeeded(server)
 
@@ -268,7 +268,7 @@ class Asker:
                     break
                 except ServerFault as fault:
                     self._failed(server, ask, fault)
-                except RequestFault as fault:
+                except FailedRequest as fault:
                     try:
                         self._send_control(server, link, server.successes)
                     except ServerFault as down:
@@ -355,7 +355,7 @@ class _Deadlines:
 class _Link:
     """One connection to a server, kept open between requests."""
 
-    def __init__(self, address: str, limits: Limits, key: str | None, deadlines: _Deadlines) -> None:
+    def __init__(self, address: str, limits: RequestLimits, key: str | None, deadlines: _Deadlines) -> None:
         parts = urlsplit(address)
         self._host, self._path = parts.netloc, parts.path.rstrip("/") + PATH
         self._is_tls = parts.scheme == "https"
@@ -389,7 +389,7 @@ class _Link:
                 f"{self._host}{self._path} answers with HTTP {status} ({said}), so the run stops. Stored answers are "
                 "kept. Correct servers (up to and including /v1) or model, and run again."
             )
-        raise RequestFault("server_error" if status >= 500 else "request_rejected", f"HTTP {status}: {said}")
+        raise FailedRequest("server_error" if status >= 500 else "request_rejected", f"HTTP {status}: {said}")
 
     def _exchange(self, body: bytes) -> tuple[int, http.client.HTTPMessage, bytes]:
         is_reused = self._connection is not None
@@ -420,7 +420,7 @@ class _Link:
             data = response.read(self._limits.answer_bytes + 1)
             if len(data) > self._limits.answer_bytes:
                 self.close()
-                raise RequestFault("answer_too_large", f"more than {self._limits.answer_bytes:,} bytes")
+                raise FailedRequest("answer_too_large", f"more than {self._limits.answer_bytes:,} bytes")
         finally:
             in_time = self._deadlines.end(self)
             if not in_time:
@@ -443,10 +443,10 @@ def _as_fault(error: Exception) -> Exception:
     if isinstance(error, ssl.SSLError):
         return ServerFault(f"TLS: {error.reason or type(error).__name__}")
     if isinstance(error, TimeoutError):
-        return RequestFault("server_timeout", str(error) or "timed out")
+        return FailedRequest("server_timeout", str(error) or "timed out")
     if isinstance(error, http.client.RemoteDisconnected):
-        return RequestFault("connection_lost", "the server closed the connection without an answer")
-    return RequestFault("connection_lost", type(error).__name__)
+        return FailedRequest("connection_lost", "the server closed the connection without an answer")
+    return FailedRequest("connection_lost", type(error).__name__)
 
 
 def _retry_after_s(value: str | None) -> float | None:
@@ -464,11 +464,11 @@ def _retry_after_s(value: str | None) -> float | None:
 
 
 def read_reply(data: bytes) -> Reply:
-    """The answer in a response, read strictly. Raises RequestFault."""
+    """The answer in a response, read strictly. Raises FailedRequest."""
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        raise RequestFault("answer_not_utf8", f"byte {error.start:,}") from None
+        raise FailedRequest("answer_not_utf8", f"byte {error.start:,}") from None
     try:
         value = orjson.loads(text)
         choice = value["choices"][0]
@@ -477,7 +477,7 @@ def read_reply(data: bytes) -> Reply:
         if not all(one is None or isinstance(one, str) for one in (said, finish, refusal)):
             raise TypeError
     except (orjson.JSONDecodeError, KeyError, IndexError, TypeError, AttributeError):
-        raise RequestFault("answer_not_json", f"it begins with {text[:40]!r}") from None
+        raise FailedRequest("answer_not_json", f"it begins with {text[:40]!r}") from None
     usage = value.get("usage")
     used = usage if isinstance(usage, dict) else {}
     return Reply(

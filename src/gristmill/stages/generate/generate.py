@@ -23,7 +23,7 @@ from gristmill.stages.calls import StoredAnswers
 from gristmill.stages.contract import Map, Resources
 from gristmill.stages.generate.ask import Ask, Asker, api_key
 from gristmill.stages.generate.chunks import chunks_of
-from gristmill.stages.generate.prompts import FIELDS, Malformed, Prompt, read_prompt
+from gristmill.stages.generate.prompts import FIELDS, Malformed, ModelPrompt, read_prompt
 from gristmill.stages.generate.serve import LocalServer
 from gristmill.stages.generate.settings import GenerateConfig
 
@@ -65,12 +65,12 @@ class Wanted(NamedTuple):
 
     row: int
     chunk: int
-    prompt: Prompt
+    prompt: ModelPrompt
     sample: int
     ask: Ask
 
 
-def prompts_of(config: Config) -> list[Prompt]:
+def prompts_of(config: Config) -> list[ModelPrompt]:
     """The prompts of a config."""
     return [read_prompt(path, tuple(config.values)) for path in config.prompts]
 
@@ -80,7 +80,9 @@ def check(config: Config) -> None:
     prompts = prompts_of(config)
     names = [prompt.name for prompt in prompts]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise WrongSetting("prompts", f"two prompts have the name {twice!r}, so their answers could not be told apart.")
+        raise WrongSetting(
+            "prompts", f"two prompts have the name {twice!r}, so their answers could not be distinguished. Rename one."
+        )
     if shadowed := sorted(set(config.values) & set(FIELDS)):
         raise WrongSetting("values", f"{shadowed[0]} is a field of documents. Give the value another name.")
     if bool(config.servers) == (config.serve is not None):
@@ -139,7 +141,7 @@ def _ask(
     if answers.is_read_only:
         raise UserError(
             f"{counted(len(asks), 'stored answer is', 'stored answers are')} missing, so the children of these "
-            "documents cannot be made again. Run the recipe to ask for them."
+            "documents cannot be made again. Run the recipe to request them."
         )
     api_key(config)
     addresses = config.servers if server is None else (server.address(),)
@@ -175,7 +177,7 @@ def _wanted(batch: pa.RecordBatch, chunks: Sequence[Sequence[str]], config: Conf
                     yield Wanted(row, number, prompt, sample, make_ask(body, sample, config))
 
 
-def _settings(prompt: Prompt, config: Config) -> dict[str, Any]:
+def _settings(prompt: ModelPrompt, config: Config) -> dict[str, Any]:
     """What all requests of a prompt have in common."""
     sampling = {name: value for name, value in config.sampling.model_dump().items() if value is not None}
     schema = prompt.schema()
@@ -220,7 +222,7 @@ def _child(one: Wanted, stored: Stored, config: Config) -> dict[str, Any]:
     }
 
 
-def judge(body: Any, prompt: Prompt) -> tuple[str | None, str | None, str | None]:
+def judge(body: Any, prompt: ModelPrompt) -> tuple[str | None, str | None, str | None]:
     """Text, reason and detail of the document made from a stored answer."""
     if isinstance(body, Mapping):
         return None, body["fault"], body["detail"]

@@ -58,7 +58,7 @@ class PromptFields(StageConfig):
     """The template of the text made from the fields; required with `answer`."""
 
 
-class Prompt(NamedTuple):
+class ModelPrompt(NamedTuple):
     """A prompt file."""
 
     name: str
@@ -124,7 +124,7 @@ def ready_path(name: str) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def read_prompt(path: str, more: tuple[str, ...] = ()) -> Prompt:
+def read_prompt(path: str, more: tuple[str, ...] = ()) -> ModelPrompt:
     """The prompt in a file; `more` are fields that the recipe defines. Raises UserError with the line."""
     try:
         with open(path, "rb") as file:
@@ -154,7 +154,7 @@ def read_prompt(path: str, more: tuple[str, ...] = ()) -> Prompt:
         )
     answer = None if fields.answer is None else tuple(fields.answer)
     write = templates.get("write", ())
-    return Prompt(fields.name, templates.get("system"), templates["user"], answer, fields.many, write)
+    return ModelPrompt(fields.name, templates.get("system"), templates["user"], answer, fields.many, write)
 
 
 def parse_template(text: str, known: tuple[str, ...], where: str) -> Template:

@@ -1,4 +1,4 @@
-"""The settings of `generate`: what is asked, which is in the task key, and whom and how fast, which is not."""
+"""The settings of `generate`: what a request says, which is in the task key, and where it is sent, which is not."""
 
 import re
 from typing import Annotated
@@ -55,7 +55,7 @@ class Price(StageConfig):
     """for a million tokens of answers"""
 
 
-class Budget(StageConfig):
+class TokenBudget(StageConfig):
     """The most that all stored answers of this model and these sampling settings may cost, over all runs."""
 
     tokens: Annotated[int, AsCount, Field(ge=1)] | None = None
@@ -79,7 +79,7 @@ class Serve(StageConfig):
     """Seconds that it may take to be ready."""
 
 
-class Limits(StageConfig):
+class RequestLimits(StageConfig):
     """When a request counts as failed. Servers are outside, so these are seconds."""
 
     idle_s: float = Field(default=120, gt=0)
@@ -121,11 +121,11 @@ class GenerateConfig(StageConfig):
     """The name of the environment variable that has the API key."""
     concurrency: Annotated[int, ReportMark(), Field(ge=1, le=4096)] = 64
     """The most requests at once to each server."""
-    limits: Annotated[Limits, ReportMark()] = Limits()
+    limits: Annotated[RequestLimits, ReportMark()] = RequestLimits()
     """When a request counts as failed."""
     price: Annotated[Price, ReportMark()] = Price()
     """What the servers charge for a million tokens."""
-    budget: Annotated[Budget | None, ReportMark()] = None
+    budget: Annotated[TokenBudget | None, ReportMark()] = None
     """Where the run stops; it continues when the budget is raised."""
 
 
