@@ -7,7 +7,6 @@ It runs in a thread. The answer to a text depends on the request alone. `request
 import hashlib
 import json
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,6 +35,7 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(raw)
         with self.server.lock:
             self.server.requests.append(body)
+            self.server.bodies.append(raw)
             self.server.headers.append(dict(self.headers))
         said = self.server.say(body, self)
         if isinstance(said, bytes):
@@ -76,6 +76,7 @@ class ModelServer(ThreadingHTTPServer):
         self.say = say
         self.lock = threading.Lock()
         self.requests: list[dict[str, Any]] = []
+        self.bodies: list[bytes] = []
         self.headers: list[dict[str, str]] = []
         self.answered: Counter[bytes] = Counter()
         self.over = threading.Event()
@@ -86,6 +87,13 @@ class ModelServer(ThreadingHTTPServer):
 
     def handle_error(self, *_: Any) -> None:
         """A client that goes away is no news."""
+
+    def settle(self) -> None:
+        """Wait until no request has come for a while: workers of a killed run may outlive it."""
+        before = -1
+        while len(self.bodies) != before:
+            before = len(self.bodies)
+            self.over.wait(1.0)
 
     @property
     def texts(self) -> list[str]:
@@ -128,6 +136,3 @@ def hang(handler: Handler) -> None:
     """Never answer."""
     handler.server.over.wait()
     handler.close_connection = True
-
-
-__all__ = ["Handler", "ModelServer", "completion", "drip", "hang", "plain", "serving", "time", "words_of"]
