@@ -91,7 +91,6 @@ class AnswerLog:
         self.is_read_only = is_read_only
         """Whether only stored answers may be used."""
         self._folder = f"{FOLDER}/{scope}"
-        self._known: dict[str, _Log] = {}
         self._own: dict[bytes, int | bytes] = {}
         """By key: the offset of a frame in this worker's log or, in an object store, the frame."""
         self._name = ""
@@ -109,10 +108,9 @@ class AnswerLog:
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, StoredAnswer]:
         """The stored answers for some requests."""
-        self._load()
         found: dict[bytes, tuple[bytes, bytes]] = {}
         firsts = np.frombuffer(b"".join(keys), ">u8")[::2].astype(np.uint64)
-        for log in self._known.values():
+        for log in self._logs():
             index = log.index
             if index is None or not len(index):
                 continue
@@ -126,22 +124,17 @@ class AnswerLog:
                 found[key] = min(own[1:], found.get(key, own[1:]))
         return {key: StoredAnswer(digest, orjson.loads(body)) for key, (digest, body) in found.items()}
 
-    def _load(self) -> None:
-        """Open the logs of the scope; complete ones are opened once."""
+    def _logs(self) -> Iterator[_Log]:
+        """The logs of the scope, except this worker's own; one at a time, so that memory does not grow with them."""
         files = dict(self._store.list_files(self._folder))
-        for name in [name for name in self._known if name not in files]:
-            del self._known[name]
         for name in files:
             if not name.endswith(".log") or name == self._name or name in self._batches:
                 continue
-            if name in self._known and self._known[name].is_indexed:
-                continue
             keys = f"{name.removesuffix('.log')}.keys"
             log = _Log(self._data(name), self._store.read_file(keys) if keys in files else None)
-            if not log.is_indexed and self._is_left(name):
+            if not log.is_indexed and not self.is_read_only and self._is_left(name):
                 self._store.write_file(keys, _pack_keys(log.index))
-                log.is_indexed = True
-            self._known[name] = log
+            yield log
 
     def _data(self, name: str) -> Any:
         if not self._store.is_local:

@@ -17,8 +17,9 @@ from gristmill.engine.executors.executor import Executor
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.files.listing import FileGroup
 from gristmill.engine.files.tree import Folders
-from gristmill.engine.plan.graph import Graph, Node, asks_one_by_one
+from gristmill.engine.plan.graph import Graph, Node, asks, asks_one_by_one
 from gristmill.engine.plan.inputs import SourceInputs, hash_files, layer_inputs, work_of
+from gristmill.engine.schedule.asking import report_asking
 from gristmill.engine.schedule.corpus_view import DocumentPart
 from gristmill.engine.schedule.find_sources import SourceFinder
 from gristmill.engine.schedule.first_part import refuse_lost
@@ -84,6 +85,8 @@ class Run(RunContext):
         self._exchanges = {node.id: ExchangeRun(self, node) for node in graph.nodes.values() if node.kind == "exchange"}
         self._turns = {node.id: asyncio.Semaphore(1) for node in graph.nodes.values() if asks_one_by_one(node)}
         """For steps that ask servers which all workers share: one task at a time, which bounds their concurrency."""
+        self._reports: dict[str, asyncio.Task[None]] = {}
+        """For steps that ask servers: what reports their progress."""
         self._frontier = self._make_frontier()
 
     def _make_frontier(self) -> Frontier:
@@ -115,6 +118,8 @@ class Run(RunContext):
         except BaseExceptionGroup as errors:
             raise first_cause(errors) from None
         finally:
+            for report in self._reports.values():
+                report.cancel()
             self._save_contents()
 
     def _save_contents(self) -> None:
@@ -207,6 +212,8 @@ class Run(RunContext):
             known += [await self._frontier.opened(model) for model in node.uses]
             whole = await self._model(node, all(known))
             self._frontier.open(node.id, node.depth, whole or self.states[node.id].foreseen is not None)
+        if node.id in self._reports:
+            self._reports.pop(node.id).cancel()
         if whole:
             await self._write(node)
 
@@ -373,6 +380,8 @@ class Run(RunContext):
         layers = self.view(document, node)
         work = MapWork(node.module, node.config, layers, view.columns, view.gates, self.models(node, document.source))
         async with self._turns.get(node.id, nullcontext()):
+            if asks(node) and not self.tasks.dry and node.id not in self._reports:
+                self._reports[node.id] = asyncio.create_task(report_asking(self, node))
             task, result = await self.tasks.obtain(node, work, self.map_inputs(work), document.label, document.order)
         return self.keep(document, node, task, result)
 

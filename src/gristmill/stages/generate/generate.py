@@ -135,6 +135,12 @@ def apply(
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
+def requests_in(batch: pa.RecordBatch, config: Config) -> list[Ask]:
+    """The requests for some documents, each once."""
+    chunks = [chunks_in(text, config) for text in batch.column("text").to_pylist()]
+    return list({one.ask.key: one.ask for one in _wanted(batch, chunks, config)}.values())
+
+
 def _ask(
     asks: Sequence[Ask], config: Config, answers: StoredAnswers, server: LocalServer | None
 ) -> dict[bytes, Stored]:
