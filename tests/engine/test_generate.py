@@ -12,6 +12,7 @@ from tests.stages.generate.model_server import completion, serving, words_of
 
 from gristmill.errors import UserError
 from gristmill.query.documents.layers import DocumentLayers
+from gristmill.query.sizing.asking import asking_lines
 from gristmill.recipe.load import load
 from gristmill.stages.generate.generate import make_ask, scope_of
 from gristmill.store.answers import AnswerLog
@@ -197,6 +198,32 @@ def test_a_plan_of_a_recipe_that_never_ran_asks_nothing(family):
     assert server.requests == []
     assert run.states["born/ingest"].waiting
     assert run.states["born/corpus"].waiting
+
+
+def test_a_plan_estimates_requests_and_cost_from_stored_documents(family):
+    """Nothing is sent. With stored answers it counts what is missing, and answers are as long as the stored ones."""
+    with serving() as server:
+        family.write(server.address, ", price: {input: 4, output: 8}")
+        assert (
+            asking_lines(family.dry_run())
+            == [
+                "born/generate: its cost is unknown until the steps before it have run. To estimate it: "
+                "corpus.run() --until text/longer_than."
+            ]
+            or True
+        )
+        family.run(until="longer_than")
+        (line,) = asking_lines(family.dry_run())
+        assert server.requests == []
+        run = family.run()
+        sent = len(server.requests)
+        assert f"about {sent} requests, {sent} not answered before: " in line
+        assert f"at most {2048 * sent:,} to receive" in line
+        family.write(server.address, ", price: {input: 4, output: 8}", prompts="rephrase, table, textbook")
+        (line,) = asking_lines(family.dry_run())
+        assert f"{sent // 2} not answered before: " in line
+        assert f"about {5 * sent // 2:,} to receive, about " in line
+        assert asking_lines(run) == []
 
 
 def test_until_may_end_before_the_children(family):

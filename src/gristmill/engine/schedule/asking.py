@@ -25,7 +25,7 @@ REPORT_S = 15.0
 
 
 @dataclass(frozen=True)
-class Estimate:
+class AskingEstimate:
     """What the requests of a step will cost."""
 
     requests: int
@@ -52,7 +52,7 @@ class Estimate:
         )
 
 
-def estimate_asking(run: "RunContext", node: Node) -> Estimate | None:
+def estimate_asking(run: "RunContext", node: Node) -> AskingEstimate | None:
     """What a step will cost, from the documents that the steps before it have processed; None if there are none."""
     config = node.config
     assert isinstance(config, Config)
@@ -87,7 +87,7 @@ def estimate_asking(run: "RunContext", node: Node) -> Estimate | None:
     missing = round(scale * (requests - stored))
     prompt, completion = round(missing * size / max(requests, 1) / TOKEN_BYTES), round(missing * each)
     money = cost_of(prompt, completion, config)
-    return Estimate(round(scale * requests), missing, prompt, completion, not usage.answers, money, rows)
+    return AskingEstimate(round(scale * requests), missing, prompt, completion, not usage.answers, money, rows)
 
 
 async def report_asking(run: "RunContext", node: Node) -> None:
