@@ -204,14 +204,8 @@ def test_a_plan_estimates_requests_and_cost_from_stored_documents(family):
     """Nothing is sent. With stored answers it counts what is missing, and answers are as long as the stored ones."""
     with serving() as server:
         family.write(server.address, ", price: {input: 4, output: 8}")
-        assert (
-            asking_lines(family.dry_run())
-            == [
-                "born/generate: its cost is unknown until the steps before it have run. To estimate it: "
-                "corpus.run() --until text/longer_than."
-            ]
-            or True
-        )
+        (line,) = asking_lines(family.dry_run())
+        assert "its cost is unknown until the steps before it have run. To estimate it, run them first (until=" in line
         family.run(until="longer_than")
         (line,) = asking_lines(family.dry_run())
         assert server.requests == []

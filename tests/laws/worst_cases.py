@@ -400,7 +400,7 @@ def generate(folder: Path, table: pa.Table) -> Callable[[], Any]:
     stage, prompts = (imported(f"gristmill.stages.generate.{name}") for name in ("generate", "prompts"))
     reader, piece = imported("gristmill.stages.generate.generated"), imported("gristmill.stages.contract").Piece
     config = stage.Config(prompts=[prompts.ready_path("rephrase")], model="m", servers=["http://h/v1"], chunk_bytes=64)
-    batch = batch_of(table, (*stage.READS, *stage.MAY_READ))
+    batch = batch_of(with_layers(table, list(stage.READS)), stage.READS)
 
     class Answers:
         is_read_only = True

@@ -3,7 +3,7 @@
 from gristmill.engine.plan.graph import asks
 from gristmill.engine.schedule.asking import estimate_asking
 from gristmill.engine.schedule.run import Run
-from gristmill.hints import hint
+from gristmill.hints import option
 from gristmill.recipe.checks.columns import INGEST
 
 
@@ -15,7 +15,7 @@ def asking_lines(run: Run) -> list[str]:
             found = estimate_asking(run, node)
             chain = run.chains[node.sources[0]]
             before = [INGEST, *chain][chain.index(node.id)]
-            run_first = f"{hint('run', recipe=run.label)} --until {before}"
-            unknown = f"its cost is unknown until the steps before it have run. To estimate it: {run_first}"
+            unknown = "its cost is unknown until the steps before it have run. To estimate it, run them first"
+            unknown += f" ({option('until', before)})"
             lines.append(f"{node.id}: {found or unknown}.")
     return lines

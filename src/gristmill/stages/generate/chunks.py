@@ -35,14 +35,14 @@ def _pieces(text: str, most_bytes: int) -> Iterator[str]:
             yield paragraph
             continue
         for piece in _split(paragraph, _SENTENCE):
-            data = piece.encode()
-            while len(data) > most_bytes:
-                end = most_bytes
+            data, start = piece.encode(), 0
+            while len(data) - start > most_bytes:
+                end = start + most_bytes
                 while data[end] & 0xC0 == 0x80:  # not inside a character
                     end -= 1
-                yield data[:end].decode()
-                data = data[end:]
-            yield data.decode()
+                yield data[start:end].decode()
+                start = end
+            yield data[start:].decode()
 
 
 def _split(text: str, ends: re.Pattern[str]) -> Iterator[str]:
