@@ -1,7 +1,8 @@
 """Prompt files: strict templates, and strict answers."""
 
 import json
-from itertools import pairwise
+import re
+from itertools import accumulate
 
 import pytest
 from hypothesis import given
@@ -105,6 +106,9 @@ def test_chunks_are_the_text(text, most):
     chunks = chunks_of(text, most)
     assert "".join(chunks) == text
     assert all(0 < len(chunk.encode()) <= most for chunk in chunks)
-    for chunk, after in pairwise(chunks):
-        line = chunk.rpartition("\n")[2] + after.partition("\n")[0]
-        assert chunk.endswith("\n") or len(line.encode()) + 1 > most or not line.strip()
+    cuts = set(accumulate(map(len, chunks)))
+    start = 0
+    for paragraph in re.findall(r".*?(?:\n[ \t]*\n\s*|\n)|.+", text):
+        stop = start + len(paragraph)
+        assert len(paragraph.encode()) > most or not cuts & set(range(start + 1, stop))
+        start = stop
