@@ -7,7 +7,8 @@ import pytest
 from tests.stages.generate.model_server import Handler, completion, drip, hang, plain, serving, words_of
 
 from gristmill.errors import UserError
-from gristmill.stages.generate.ask import Asker, _retry_after_s
+from gristmill.stages.generate.ask import Asker
+from gristmill.stages.generate.connection import retry_after_s
 from gristmill.stages.generate.generate import judge, make_ask
 from gristmill.stages.generate.prompts import read_prompt, ready_path
 from gristmill.stages.generate.settings import GenerateConfig
@@ -149,9 +150,9 @@ def test_a_busy_server_is_left_alone_as_long_as_it_says(tmp_path):
         found = ask(tmp_path, config_of(server, concurrency=1), ["one", "two", "three"])
     assert all(reason is None for _, reason in found.values())
     assert seen == {"one": 2, "two": 2, "three": 1}
-    assert _retry_after_s("7") == 7
-    assert _retry_after_s("Wed, 21 Oct 2015 07:28:00 GMT") == 0
-    assert _retry_after_s("soon") is None
+    assert retry_after_s("7") == 7
+    assert retry_after_s("Wed, 21 Oct 2015 07:28:00 GMT") == 0
+    assert retry_after_s("soon") is None
 
 
 def test_no_server_gets_more_requests_at_once_than_allowed(tmp_path):
