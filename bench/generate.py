@@ -3,8 +3,8 @@
 `REQUESTS=1000000 python -m bench generate` sends as many tiny requests to a local server in another process, through
 the step's own code: cutting, prompts, hashes, HTTP, storing, children. `KILLS=100` kills whole runs with SIGKILL, each
 after a few more answers, and compares the result with that of a run that was never killed; `EXECUTORS=local,ray` says
-where they run; Ray needs a running cluster (`ray start --head`). An answer that is in the store when the run dies must never be requested again. A request that is in
-progress at that moment may be.
+where they run; Ray needs a running cluster (`ray start --head`). An answer that is in the store when the run dies must
+never be requested again. A request that is in progress at that moment may be.
 """
 
 import hashlib
