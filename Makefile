@@ -6,7 +6,7 @@ INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --co
 
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, and each would compile all modules again
 
-.PHONY: demo docs picture test test-fast test-memory test-work test-browser test-cluster test-objects test-export test-proxy kernels lint coverage wheel wheel-compiled bench clean fuzz
+.PHONY: demo docs picture test test-fast test-memory test-work test-browser test-cluster test-objects test-export test-proxy test-engine kernels lint coverage wheel wheel-compiled bench clean fuzz
 
 PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 
@@ -81,6 +81,13 @@ test-browser: $(VENV)/dev
 test-proxy: $(VENV)/dev
 	$(INSTALL) '.[torch]'
 	$(BIN)/pytest tests/proxy
+
+# Generated text from a real engine, with a tiny model of random weights. It is in an environment apart.
+ENGINE := .venv-engine
+test-engine: $(VENV)/dev
+	test -x $(ENGINE)/bin/python || $(PYTHON) -m venv $(ENGINE)
+	test -x $(ENGINE)/bin/transformers || $(ENGINE)/bin/python -m pip install --quiet 'transformers[serving]' torch
+	ENGINE=$(CURDIR)/$(ENGINE)/bin/transformers $(BIN)/pytest tests/stages/generate/test_engine.py
 
 # Object stores on two servers more than our own. Moto's is in an environment apart: it needs an older dateutil than we pin.
 SERVERS := .venv-s3

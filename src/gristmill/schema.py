@@ -5,6 +5,7 @@ the fault. Later stages add layers of columns aligned with these rows; they neve
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pyarrow as pa
 
@@ -66,6 +67,10 @@ class Record:
     """Why the record is not a document, or None."""
     detail: str | None = None
     """One line for a person who inspects a dropped record: the library's error, the status code, the size."""
+    doc_id: bytes | None = None
+    """The id of the document, if the reader derives it from something more stable than file and position."""
+    more: tuple[Any, ...] = ()
+    """The values of the columns that only its reader has (`Reader.columns`)."""
     fields: int | None = field(default=None, compare=False, repr=False)
     """Which of the fields that the recipe maps are in the record (`stages/reading/fields.py`); None: it maps none."""
 
@@ -73,6 +78,11 @@ class Record:
 def as_str(text: str | bytes) -> str:
     """The markup or text of a record, for people and libraries."""
     return text if isinstance(text, str) else text.decode()
+
+
+def documents_schema(more: pa.Schema) -> pa.Schema:
+    """The columns of documents whose reader adds some."""
+    return pa.schema([*DOCUMENTS, *more]) if len(more) else DOCUMENTS
 
 
 def layer_schema(schema: pa.Schema) -> pa.Schema:

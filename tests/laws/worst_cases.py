@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from fuzz.meter import METER
 
 FOOTER = " all rights reserved by the miller of the mill on the river in the valley"
@@ -394,6 +395,26 @@ def corpus(folder: Path, table: pa.Table) -> Callable[[], Any]:
     return lambda: stage.warnings(stage.metrics(batch, stage.apply(batch, config), config), config)
 
 
+def generate(folder: Path, table: pa.Table) -> Callable[[], Any]:
+    """Chunks, requests, the children of the answers, and their documents."""
+    stage, prompts = (imported(f"gristmill.stages.generate.{name}") for name in ("generate", "prompts"))
+    reader, piece = imported("gristmill.stages.generate.generated"), imported("gristmill.stages.contract").Piece
+    config = stage.Config(prompts=[prompts.ready_path("rephrase")], model="m", servers=["http://h/v1"], chunk_bytes=64)
+    batch = batch_of(with_layers(table, list(stage.READS)), stage.READS)
+
+    class Answers:
+        is_read_only = True
+
+        def find(self, keys):
+            return {key: (key, ["An answer.", "stop", None]) for key in keys}
+
+    def run() -> int:
+        pq.write_table(pa.Table.from_batches([stage.apply(batch, config, answers=Answers())]), folder / "layer")
+        return sum(1 for _ in reader.read(piece(str(folder / "layer"), "layer"), reader.Config(source="born")))
+
+    return run
+
+
 CUSTOM: dict[str, Callable[[Path, pa.Table], Callable[[], Any]]] = {
     "takedown": takedown,
     "index": index,
@@ -406,8 +427,10 @@ CUSTOM: dict[str, Callable[[Path, pa.Table], Callable[[], Any]]] = {
     "tokenizer_files": tokenizer_files,
     "corpus": corpus,
     "requests": request_lines,
+    "generate": generate,
 }
 COVERED = {
+    "generate": ("generate.generate", "generate.generated"),
     "takedown": ("takedown.takedown", "takedown.takedown_match", "takedown.takedown_sets"),
     "index": ("select.index",),
     "copies_left": ("dedup.copies_left",),

@@ -153,6 +153,8 @@ class SourceFields(StageConfig):
     """which steps apply to the source, such as web, text or code"""
     read: dict[str, Any]
     """format, paths, and the fields of the format's reader"""
+    generate: dict[str, Any] | None = None
+    """instead of read: documents that a language model makes from those of other sources; see docs/generate.md"""
     license: str | None = Field(default=None, min_length=1)
     """license of every document that does not state its own"""
     domain: Annotated[_Text | dict[str, _Text], AfterValidator(_domain)] | None = None

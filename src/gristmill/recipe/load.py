@@ -26,6 +26,7 @@ from gristmill.errors import UserError
 from gristmill.hints import option
 from gristmill.places import is_url
 from gristmill.recipe.checks.check import check
+from gristmill.recipe.checks.columns import columns_of_source
 from gristmill.recipe.checks.locations import is_no_folder, locate, locate_store
 from gristmill.recipe.checks.mistakes import Mistakes, show
 from gristmill.recipe.checks.names import check_names
@@ -37,7 +38,7 @@ from gristmill.recipe.sections.cluster import load_cluster, load_profile
 from gristmill.recipe.sections.mix import load_mix
 from gristmill.recipe.sections.quality import in_order, load_quality
 from gristmill.recipe.sections.shards import GROUPS, check_groups, load_shards
-from gristmill.recipe.sections.sources import check_markup, load_source, source_domain
+from gristmill.recipe.sections.sources import check_markup, check_parents, load_source, source_domain
 from gristmill.recipe.sections.steps import Lists, check_keys, load_steps, route_of
 from gristmill.recipe.sections.takedowns import load_takedowns
 from gristmill.recipe.sections.tokenizer import load_tokenizer
@@ -78,9 +79,10 @@ def load(
         draft = dataclasses.replace(draft, seed=fields.seed)
     _bound(draft, raw)
     sources, lists = _load_sources(draft, raw), load_steps(draft, raw.get("steps"))
-    routes = load_quality(draft, raw.get("quality"), _load_routes(draft, raw.get("sources"), lists))
+    routes = load_quality(draft, raw.get("quality"), _load_routes(draft, raw.get("sources"), lists, sources))
+    births = check_parents(draft, sources, routes)
     listed = [step for steps in (*lists.values(), *routes.values()) for step in steps if step]
-    own = in_order(draft, list({step.id: step for step in listed}.values()), routes)
+    own = in_order(draft, list({step.id: step for step in listed}.values()), {**routes, **births})
     tokenizer = load_tokenizer(draft, raw.get("tokenizer"), sources, lists)
     share = _sample(fields.sample if fields is not None else None, sample)
     name = name_of_sample(fields.recipe, share) if fields is not None else ""
@@ -95,7 +97,7 @@ def load(
     last = {step.id: step for step in (*tokenizer, *takedowns, *sharded, *mix)}
     cluster = load_cluster(draft, raw.get("cluster"))
     watch = load_watch(draft, raw.get("watch"))
-    check_routes(draft, routes, GROUPS)
+    check_routes(draft, routes, GROUPS, {name: columns_of_source(source) for name, source in sources.items()})
     check_groups(draft, sources.values(), routes)
     check_names(draft, routes, sources)
     check_markup(draft, sources, routes)
@@ -159,7 +161,7 @@ def _load_sources(draft: Draft, raw: Mapping[str, Any]) -> dict[str, Source]:
     return {name: source for name, source in loaded.items() if source}
 
 
-def _load_routes(draft: Draft, sources: Any, lists: Lists) -> dict[str, tuple[Step, ...]]:
+def _load_routes(draft: Draft, sources: Any, lists: Lists, loaded: Mapping[str, Source]) -> dict[str, tuple[Step, ...]]:
     """The route of each source whose kind and steps are known; adds the mistakes in the routes."""
     if not _is_dict(sources):
         return {}
@@ -167,7 +169,7 @@ def _load_routes(draft: Draft, sources: Any, lists: Lists) -> dict[str, tuple[St
         name: source["kind"] for name, source in sources.items() if _is_dict(source) and _is_text(source.get("kind"))
     }
     unclear = check_keys(draft, lists, kinds) if len(kinds) == len(sources) else ()
-    routes = {name: route_of(name, kind, lists) for name, kind in kinds.items() if name not in unclear}
+    routes = {name: route_of(name, kind, lists, loaded) for name, kind in kinds.items() if name not in unclear}
     return {name: tuple(step for step in route if step) for name, route in routes.items() if None not in route}
 
 

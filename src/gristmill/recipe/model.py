@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from gristmill.recipe.sections.cluster import ClusterFields
 from gristmill.recipe.sections.snapshot import is_regex, search
 from gristmill.recipe.sections.watch import WatchFields
+from gristmill.stages import GENERATE
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.own_code import Code
 
@@ -51,6 +52,15 @@ class Source:
     """The line of each of its paths."""
     code: Code = field(default_factory=dict, compare=False)
     """The code of a user's own reader."""
+    parents: tuple[str, ...] = ()
+    """For a generated source: the sources whose documents are sent to a model."""
+    generate: StageConfig | None = None
+    """For a generated source: the config of the step that asks the model."""
+
+    @property
+    def generated_by(self) -> str:
+        """The id of the step on the routes of its parents that makes its documents."""
+        return f"{self.name}/{GENERATE}"
 
     def snapshots_of(self, paths: Sequence[str]) -> Sequence[str | None]:
         """The snapshots of files; None if the expression does not match."""

@@ -29,6 +29,7 @@ from gristmill.stages import READERS, STEPS
 from gristmill.stages.config_types import FileMark, parse_bytes, parse_count
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.declarations import NotAStage, about, stage_of
+from gristmill.stages.generate.settings import GenerateFields
 from gristmill.stages.quality import classifier, language_model
 from gristmill.stages.shared.rule import EXCEPTIONS, stated_in
 
@@ -36,6 +37,7 @@ SECTIONS: dict[str, tuple[str, type[BaseModel]]] = {
     "recipe": ("The top of a recipe.", RecipeFields),
     "source": ("One of `sources`.", SourceFields),
     "read": ("Under `read` of a source, together with the settings of its format.", ReadFields),
+    "generate": ("Under `generate` of a source, instead of `read` (generate.md).", GenerateFields),
     "classifier": ("One of `quality: {classifiers: ...}` (quality.md).", classifier.ClassifierFields),
     "language_model": ("One of `quality: {language_models: ...}` (perplexity.md).", language_model.LanguageModelFields),
     "tokenizer": (

@@ -9,6 +9,8 @@ CORPUS = "corpus"
 """The last layer: the final verdict on every row."""
 INDEX = "index"
 """The layer after `corpus`, if the recipe has one: where every document is."""
+GENERATE = "generate"
+"""The step that makes the documents of a generated source, on the routes of its parents."""
 COPIES = "copies_left"
 """The layer before `corpus`, if dedup compares documents in several groups: the copies that are left."""
 

@@ -1,8 +1,8 @@
 """The signatures of a stage's functions, as the engine calls them.
 
 `models=` is passed if a stage declares `uses`: {name of the step: path of its file}. `loaded=` is the result of
-`setup`, `totals=` the result of `totals`, and `others=` holds the rows by which a `summary` describes the other pieces
-of a large key.
+`setup`, `answers=` the result of `answers`, `totals=` the result of `totals`, and `others=` holds the rows by which a
+`summary` describes the other pieces of a large key.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,6 +43,30 @@ class BatchLoaded(Protocol[C]):
 
 class BatchModelsLoaded(Protocol[C]):
     def __call__(self, batch: pa.RecordBatch, config: C, /, *, models: Models, loaded: Any) -> pa.RecordBatch: ...
+
+
+class StoredAnswers(Protocol):
+    """Answers of servers in the store (`store/answers.py`)."""
+
+    is_read_only: bool
+    """Whether only stored answers may be used."""
+    is_immediate: bool
+    """Whether `add` stores; otherwise `flush` does."""
+
+    def find(self, keys: Sequence[bytes]) -> Mapping[bytes, tuple[bytes, Any]]:
+        """By the key of the request: the hash of an answer, and the answer, a JSON value."""
+
+    def add(self, key: bytes, body: Any, prompt_tokens: int, completion_tokens: int) -> tuple[bytes, Any]: ...
+    def flush(self) -> None: ...
+    def usage(self, every_s: float = ...) -> tuple[int, int, int]:
+        """The prompt tokens, completion tokens and number of all answers of the scope; those of other workers as they
+        were at most `every_s` seconds ago."""
+
+
+class BatchAnswers(Protocol[C]):
+    def __call__(
+        self, batch: pa.RecordBatch, config: C, /, *, answers: StoredAnswers, loaded: Any
+    ) -> pa.RecordBatch: ...
 
 
 class SetupModels(Protocol[C]):
@@ -86,7 +110,13 @@ class FactsModels(Protocol[C]):
 
 
 ReadCall = Callable[[Piece, C], Iterator[Record]] | ReadBeside[C]
-BatchCall = Callable[[pa.RecordBatch, C], pa.RecordBatch] | BatchModels[C] | BatchLoaded[C] | BatchModelsLoaded[C]
+BatchCall = (
+    Callable[[pa.RecordBatch, C], pa.RecordBatch]
+    | BatchModels[C]
+    | BatchLoaded[C]
+    | BatchModelsLoaded[C]
+    | BatchAnswers[C]
+)
 SetupCall = Callable[[C], Any] | SetupModels[C]
 RoundCall = Callable[[pa.Table, C], Answers] | RoundTotals[C] | RoundOthers[C] | RoundTotalsOthers[C]
 SummaryCall = Callable[[pa.Table, C], pa.Table] | SummaryTotals[C]

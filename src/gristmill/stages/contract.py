@@ -187,6 +187,8 @@ class Reader(Stage[C]):
     """Whether reading can start in the middle of a file with this name."""
     positions: str = "positions of the reader"
     """What the positions of its records count (bytes of the file, rows). Shown with documents."""
+    columns: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    """Columns that its documents have in addition to those of all documents."""
     beside: tuple[str, ...] = ()
     """Reasons of records that the format has in addition to documents. They are not a loss, even if a first part has no
     others."""
@@ -292,6 +294,9 @@ class Map(LayerStage[C]):
     """Returns one row of `schema` for each row of the batch."""
     metrics: Callable[[pa.RecordBatch, pa.RecordBatch, C], Counts] | None = None
     """Counts for a batch and its results, for `warnings` and reports."""
+    answers: Callable[[C], str] | None = None
+    """For a step that asks servers outside: the folder of its answers in the store, which `apply` gets as `answers=`.
+    Tasks of such a step are never run twice at once."""
 
 
 @dataclass(frozen=True, kw_only=True)

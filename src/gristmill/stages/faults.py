@@ -78,7 +78,8 @@ def _calls(stage: AnyStage) -> Iterator[Call]:
             yield "read", stage.read, 2, ("companions",) if stage.companions else ()
             yield "splittable", stage.splittable, 1, ()
         case Map():
-            yield "apply", stage.apply, 2, loaded
+            yield "apply", stage.apply, 2, (*loaded, "answers") if stage.answers else loaded
+            yield "answers", stage.answers, 1, ()
             yield "metrics", stage.metrics, 3, ()
         case Exchange():
             totals = ("totals",) if stage.tally else ()

@@ -273,3 +273,33 @@ def test_boilerplate_needs_little_memory():
         except MemoryError:
             os._exit(2)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_the_children_of_a_named_document_go(tmp_path):
+    """By the id of their parent alone, even if copies are not searched for; other generated documents stay."""
+    parent = bytes(range(16))
+    named = pa.RecordBatch.from_arrays(
+        [
+            pa.array([parent], pa.binary(16)),
+            pa.array(["r1"]),
+            pa.array([[7]], pa.list_(pa.uint64())),
+            pa.nulls(1, pa.list_(pa.uint64())),
+        ],
+        names=list(takedown_sets.READS),
+    )
+    (tmp_path / "requests.yaml").write_text("- id: r1\n  doc_ids: ['000102030405060708090a0b0c0d0e0f']\n")
+    requests = (str(tmp_path / "requests.yaml"),)
+    config = takedown_sets.Config(requests=requests, names=("",), documents=False)
+    takedown_sets.fit(iter([named]), config, tmp_path / "sets")
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "*.text.0": pa.array(["a child", "another child", "no child"]),
+            "takedown_match.request": pa.nulls(3, pa.string()),
+            "takedown_match.named_by": pa.nulls(3, pa.string()),
+            "parent": pa.array([parent, bytes(16), None], pa.binary(16)),
+            "parent_text": pa.array(["x", "y", None]),
+        }
+    )
+    found = takedown.apply(batch, takedown.Config(copies="keep"), {"takedown_sets": tmp_path / "sets"})
+    assert found["drop"].to_pylist() == ["taken_down", None, None]
+    assert found["detail"].to_pylist()[0] == f"r1: generated from {parent.hex()}"

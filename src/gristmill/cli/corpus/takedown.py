@@ -66,6 +66,7 @@ def check(
             "named_by": answer.named_by,
             "copy_of": answer.copy_of,
             "similarity": answer.similarity,
+            "parent": answer.parent,
             "source": answer.place.document.source,
             "url": answer.url,
             "kept": answer.place.is_kept,
@@ -141,6 +142,7 @@ def _sums(request: str, rows: list[dict[str, Any]]) -> tuple[str, ...]:
 
 def _about(row: dict[str, Any]) -> str:
     by = f"by {row['named_by']}" if row["copy_of"] is None else f"copy of {row['copy_of']} ({row['similarity']:.3f})"
+    by = by if row["parent"] is None else f"generated from {row['parent']}"
     state = "kept" if row["kept"] else "already dropped"
     versions = f"; versions {listed(row['versions'], 10)}" if row["versions"] else ""
     location = ""

@@ -26,13 +26,10 @@ from gristmill.shardformat.manifest import Group, Shard
 from gristmill.shardformat.receipt import FORMAT, NAME, seal_of
 from gristmill.stages.matches import content_hash
 from gristmill.stages.shards.sidecars import by_document, positions
-from gristmill.stages.takedown import takedown_sets
 from gristmill.stages.takedown.requests import ITEMS
 from gristmill.stages.takedown.takedown import Copy, Sets, copies_of, in_part, make_sets
-from gristmill.stages.takedown.takedown_sets import FEWEST
+from gristmill.stages.takedown.takedown_sets import FEWEST, WORDS
 
-WORDS = takedown_sets.STAGE.version
-"""The version of the word rules that the shingles use."""
 SETS = "shingles.parquet"
 PAGE = "receipt.html"
 _BATCH = 256
@@ -85,7 +82,7 @@ def make_receipt(before: CorpusView, after: CorpusView, note: Callable[[str], No
     for one in found.answers:
         doc_id = one.place.doc_id.hex()
         about = {
-            **{name: getattr(one, name) for name in ("request", "named_by", "copy_of", "similarity", "url")},
+            **{name: getattr(one, name) for name in ("request", "named_by", "copy_of", "similarity", "parent", "url")},
             "doc_id": doc_id,
             "source": one.place.document.source,
             "content_hash": hashes[id(one)],

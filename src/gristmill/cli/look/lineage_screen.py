@@ -32,6 +32,10 @@ def show_life(out: Screen, life: Life, whole: Mapping[str, Any]) -> None:
         _line(out, "token", f"{label} {token['sample']:,}")
         before, after = token["around"]
         _line(out, "it is", f"{one_line(before)}[{one_line(token['text'])}]{one_line(after)}")
+    if life.generated:
+        made = life.generated
+        about = f"prompt {made['prompt']}, model {made['model']}, sample {made['sample']}, chunk {made['chunk']}"
+        _line(out, "generated", f"from {made['parent']} ({about})")
     _line(out, "read from", _where(life.origin))
     for name in FACTS:
         if life.fields.get(name) is not None:

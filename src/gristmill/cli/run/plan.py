@@ -16,6 +16,7 @@ from gristmill.engine.publish.input_changes import input_changes
 from gristmill.engine.schedule.preview import Previews
 from gristmill.errors import UserError
 from gristmill.printable import one_line
+from gristmill.query.sizing.asking import asking_lines
 from gristmill.query.sizing.disk import Disk, estimate
 from gristmill.query.sizing.limits import Prices
 from gristmill.query.sizing.mixture import foresee_mixture
@@ -86,6 +87,7 @@ def command(
     previews = run.previews or Previews()
     warnings = [*previews.warnings, *previews.formats, *read_twice(run.inputs)]
     inputs = list(input_changes(run, mill.newest_whole()))
+    asking = asking_lines(run)
     disk, mixture = estimate(run, mill.store, mill.known_before()), foresee_mixture(run)
     if json:
         listed = [
@@ -101,7 +103,14 @@ def command(
         ]
         of_recipe = {"recipe": mill.recipe.name, "store": mill.recipe.store, "stages": listed, "inputs": inputs}
         foreseen = {"fault": mixture.fault, "warnings": mixture.warnings}
-        notes = {"hint": hint, "idle": idle, "disk": _plain(disk), "mixture": foreseen, "warnings": warnings}
+        notes = {
+            "hint": hint,
+            "idle": idle,
+            "disk": _plain(disk),
+            "asking": asking,
+            "mixture": foreseen,
+            "warnings": warnings,
+        }
         print_json({**of_recipe, **notes})
         _refuse(mixture.fault)
         return
@@ -122,7 +131,7 @@ def command(
         out.print(f"\nNothing to do: everything is in the store, {size(disk.stored_bytes)}.")
     elif any(stage.waiting for stage in stages):
         out.print("\n+: more tasks follow when their inputs exist.")
-    for line in (_checked(previews), hint, idle, "\n".join(inputs)):
+    for line in (_checked(previews), hint, idle, "\n".join(inputs), "\n".join(asking)):
         if line:
             out.print()
             out.print(passage(line))

@@ -14,16 +14,25 @@ from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.plan.facts import NodeFacts as NodeFacts
 from gristmill.errors import UserError
 from gristmill.hints import option
-from gristmill.recipe.checks.columns import INGEST, View, adds_layer, bind_route, columns_of, extracts, judges
+from gristmill.recipe.checks.columns import (
+    INGEST,
+    View,
+    adds_layer,
+    bind_route,
+    columns_of,
+    columns_of_source,
+    extracts,
+    judges,
+)
 from gristmill.recipe.checks.files import place_files
 from gristmill.recipe.checks.mistakes import listed, nearest
-from gristmill.recipe.model import Recipe, Step
+from gristmill.recipe.model import Recipe, Source, Step
 from gristmill.schema import DOCUMENTS
 from gristmill.stages import COPIES as COPIES
 from gristmill.stages import CORPUS as CORPUS
 from gristmill.stages import INDEX as INDEX
 from gristmill.stages.config_types import fields_of_output
-from gristmill.stages.contract import LayerStage, Resources, StageConfig
+from gristmill.stages.contract import LayerStage, Map, Resources, StageConfig
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.dedup import copies_left
 from gristmill.stages.dedup.scope import scope_reads
@@ -81,6 +90,11 @@ class Graph:
     def read_node(self, source: str) -> Node:
         return self.nodes[f"{source}/{INGEST}"]
 
+    @property
+    def generated(self) -> list[str]:
+        """The sources whose documents a step on other routes generates."""
+        return [name for name in self.chains if self.recipe.sources[name].parents]
+
     def declared(self, node: Node) -> Resources | None:
         """The resources that a stage declares for a task, for the largest part of its sources."""
         part_bytes = max((self.recipe.sources[source].part_bytes for source in node.sources), default=0)
@@ -107,6 +121,17 @@ def drops(node: Node) -> bool:
     """Whether a step can remove a document from the corpus."""
     stage = stage_of(node.module)
     return isinstance(stage, LayerStage) and stage.judges and "drop" in stage.schema_of(node.config).names
+
+
+def asks(node: Node) -> bool:
+    """Whether a step asks servers outside."""
+    stage = stage_of(node.module)
+    return isinstance(stage, Map) and stage.answers is not None
+
+
+def asks_one_by_one(node: Node) -> bool:
+    """Whether the tasks of such a step share servers; otherwise each starts one."""
+    return asks(node) and dict(node.config).get("serve") is None
 
 
 def reads_from(node: Node) -> set[str]:
@@ -138,12 +163,25 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
                 + (f"Did you mean {near}? " if near else "")
                 + f"Steps: {', '.join([INGEST, *known])}"
             )
+    asked = {step.id for steps in routes.values() for step in steps}
+    routes = {
+        name: steps
+        for name, steps in routes.items()
+        if not recipe.sources[name].parents or recipe.sources[name].generated_by in asked
+    }
     nodes: dict[str, Node] = {}
-    for source in recipe.sources.values():
+
+    def add_reader(source: Source) -> None:
         identity, files = identity_of(source.module, source.config, source.code, source.line)
         node_id = f"{source.name}/{INGEST}"
-        facts = (node_id, INGEST, "read", (source.name,), tuple(DOCUMENTS.names), identity)
+        names = (*DOCUMENTS.names, *columns_of_source(source))
+        facts = (node_id, INGEST, "read", (source.name,), names, identity)
         nodes[node_id] = Node(*facts, source.module, source.config, {}, 0, files=files, code=source.code)
+
+    for name in routes:
+        if not recipe.sources[name].parents:
+            add_reader(recipe.sources[name])
+    generated = {source.generated_by: source for source in recipe.sources.values() if source.parents}
     last = {name: [_corpus_step(name, steps, recipe.routes[name])] for name, steps in routes.items()}
     if (counts := _copies_step(recipe, routes)) is not None:
         for steps in last.values():
@@ -153,7 +191,8 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
             steps.append(Step(f"{name}/{INDEX}", INDEX, name, index.__name__, index.Config(source=name), 0))
     routes = {name: (*steps, *last[name]) for name, steps in routes.items()}
     columns: dict[int, tuple[str, ...]] = {}
-    views = {name: bind_steps(steps, columns) for name, steps in routes.items()}
+    more = {name: columns_of_source(source) for name, source in recipe.sources.items()}
+    views = {name: bind_steps(steps, columns, more[name]) for name, steps in routes.items()}
     positions: dict[str, dict[str, int]] = {}
     for name, route in routes.items():
         for position, step in enumerate(route, 1):
@@ -163,13 +202,17 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
             own_views = {name: views[name][step.id] for name in found}
             node = _node(step, own_views, max(found.values()), identity_of)
             nodes[step.id] = replace(node, where=f"{recipe.path}:{step.line}" if step.line else recipe.path)
+            if step.id in generated:
+                add_reader(generated[step.id])
     return Graph(recipe, nodes, {name: tuple(step.id for step in steps) for name, steps in routes.items()})
 
 
-def bind_steps(route: Sequence[Step], known: dict[int, tuple[str, ...]] | None = None) -> dict[str, View]:
+def bind_steps(
+    route: Sequence[Step], known: dict[int, tuple[str, ...]] | None = None, more: Sequence[str] = ()
+) -> dict[str, View]:
     """What each step of a route reads, by its id; a loaded recipe has everything that its steps need."""
     views = {}
-    for step, binding in zip(route, bind_route(route, known), strict=True):
+    for step, binding in zip(route, bind_route(route, known, more), strict=True):
         if binding.absent:
             raise KeyError(f"{step.id} reads {', '.join(binding.absent)}, which no earlier step has")
         views[step.id] = binding.view

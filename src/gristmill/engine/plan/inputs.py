@@ -29,6 +29,7 @@ from gristmill.stages.ingest.sniff import format_by_name
 from gristmill.stages.own_code import is_own
 from gristmill.stages.reading.json_repair import REPAIRED
 from gristmill.stages.reading.markup import markup_warnings
+from gristmill.store.store import Part, Store
 
 HASH_TASK_BYTES = 256 << 20
 HASH_TASK_FILES = 1000
@@ -304,6 +305,20 @@ async def find_inputs(
     if source.limit is None:
         await hash_files(inputs, groups, contents, executor, note)
     return inputs
+
+
+def layer_inputs(name: str, recipe: Recipe, parts: Sequence[tuple[str, Part]], store: Store) -> SourceInputs:
+    """The inputs of a generated source: the parts of the step that generates it, with the labels of their documents."""
+    source = recipe.sources[name]
+    files = [
+        InputFile(location, f"{label}.parquet", part.file_bytes, None, part.hash, place_of(location))
+        for label, part in parts
+        for location in (store.location(part),)
+    ]
+    groups = tuple(group_files(files, source.part_bytes, stage_of(source.module, Reader)))
+    return SourceInputs(
+        name, {file.uri: file for file in files}, {}, groups, {}, {}, {}, {}, source.config, expects_markup=True
+    )
 
 
 def use_known_content(inputs: SourceInputs, groups: Sequence[FileGroup], contents: ContentHashes) -> list[InputFile]:

@@ -25,7 +25,9 @@ MOST_PATHS = 10_000
 def note_stamps(run: "Run", contents: ContentHashes, path: str) -> None:
     """Store, next to the record at `path`, the stamps of the run's files and folders when it checked them."""
     stamps = dict(contents.stamps)
-    for file in (file for inputs in run.inputs.values() for file in inputs.files.values()):
+    for file in (
+        file for name, inputs in run.inputs.items() if name not in run.graph.generated for file in inputs.files.values()
+    ):
         stamps[file.uri if file.place and file.place.system is None else ""] = file.stamp
     is_known = "" not in stamps and not run.graph.code and "$" not in run.graph.recipe.text
     if is_known and len(stamps) <= MOST_PATHS and run.store.is_local:

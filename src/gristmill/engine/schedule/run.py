@@ -8,6 +8,7 @@ tasks at which it stops are the plan.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -16,8 +17,9 @@ from gristmill.engine.executors.executor import Executor
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.files.listing import FileGroup
 from gristmill.engine.files.tree import Folders
-from gristmill.engine.plan.graph import Graph, Node
-from gristmill.engine.plan.inputs import SourceInputs, hash_files, work_of
+from gristmill.engine.plan.graph import Graph, Node, asks, asks_one_by_one
+from gristmill.engine.plan.inputs import SourceInputs, hash_files, layer_inputs, work_of
+from gristmill.engine.schedule.asking import report_asking
 from gristmill.engine.schedule.corpus_view import DocumentPart
 from gristmill.engine.schedule.find_sources import SourceFinder
 from gristmill.engine.schedule.first_part import refuse_lost
@@ -35,7 +37,7 @@ from gristmill.recipe.checks.columns import INGEST
 from gristmill.stages.contract import Asset, Reader
 from gristmill.stages.declarations import stage_of
 from gristmill.store.leases import Lease
-from gristmill.store.store import Store
+from gristmill.store.store import CorruptPart, Store
 
 
 class Run(RunContext):
@@ -83,6 +85,10 @@ class Run(RunContext):
         self._unread = {node.id: len(node.sources) for node in graph.nodes.values()}
         """How many sources of each node are still to be read."""
         self._exchanges = {node.id: ExchangeRun(self, node) for node in graph.nodes.values() if node.kind == "exchange"}
+        self._turns = {node.id: asyncio.Semaphore(1) for node in graph.nodes.values() if asks_one_by_one(node)}
+        """For steps that ask servers which all workers share: one task at a time, which bounds their concurrency."""
+        self._reports: dict[str, asyncio.Task[None]] = {}
+        """For steps that ask servers: what reports their progress."""
         self._frontier = self._make_frontier()
 
     def _make_frontier(self) -> Frontier:
@@ -114,6 +120,8 @@ class Run(RunContext):
         except BaseExceptionGroup as errors:
             raise first_cause(errors) from None
         finally:
+            for report in self._reports.values():
+                report.cancel()
             self._save_contents()
 
     def _save_contents(self) -> None:
@@ -130,12 +138,19 @@ class Run(RunContext):
         """
         begun = await self._begin_assets()
         folders = Folders(self._contents.list_folder)
-        sources = {name: self._group.create_task(self._source(name, folders)) for name in self.graph.recipe.sources}
+        generated = {source: self.graph.recipe.sources[source] for source in self.graph.generated}
+        sources = {
+            name: self._group.create_task(self._source(name, folders)) for name in self.chains if name not in generated
+        }
         read = [source for source, task in sources.items() if await task]
         for node in self.graph.nodes.values():
             if node.id in self._whole or node.id in begun:
                 continue
-            if node.kind != "read" and self._inputs_are_whole(node) and await self._is_found(node):
+            if node.kind == "read":
+                maker = generated.get(node.sources[0])
+                if maker is not None and maker.generated_by in self._whole and await self._is_generated(node):
+                    read.append(node.sources[0])
+            elif self._inputs_are_whole(node) and await self._is_found(node):
                 self._skip(node)
         for node in self.graph.nodes.values():
             if node.id in self._whole:
@@ -145,6 +160,9 @@ class Run(RunContext):
         for source in read:
             self._begin(source, self.documents[source])
             self._complete(source, True)
+        for source in generated:
+            if source not in read:
+                self._group.create_task(self._generated(source))
 
     async def _begin_assets(self) -> set[str]:
         """Begin assets that only need files: they are whole, or their tasks begin before any source is read."""
@@ -196,6 +214,8 @@ class Run(RunContext):
             known += [await self._frontier.opened(model) for model in node.uses]
             whole = await self._model(node, all(known))
             self._frontier.open(node.id, node.depth, whole or self.states[node.id].foreseen is not None)
+        if node.id in self._reports:
+            self._reports.pop(node.id).cancel()
         if whole:
             await self._write(node)
 
@@ -214,12 +234,21 @@ class Run(RunContext):
         if (limit := recipe.sources[source].limit) is not None:
             self._group.create_task(self._read_some(node, inputs, limit))
             return False
-        if not self._by_task:
-            found = await self._sources.find_reading(node, inputs)
-            if found is not None:
-                self.documents[source] = found
-                self._take(node)
-                return True
+        if await self._was_read(node, inputs):
+            return True
+        await self._begin_reading(node, inputs)
+        return False
+
+    async def _was_read(self, node: Node, inputs: SourceInputs) -> bool:
+        """Whether the whole source was read before; takes its documents then."""
+        found = None if self._by_task else await self._sources.find_reading(node, inputs)
+        if found is None:
+            return False
+        self.documents[inputs.source] = found
+        self._take(node)
+        return True
+
+    async def _begin_reading(self, node: Node, inputs: SourceInputs) -> None:
         self.listener.expect(node, len(inputs.groups))
         self.listener.settled(node)
         left = {"groups": len(inputs.groups), "unknown": 0}
@@ -227,7 +256,45 @@ class Run(RunContext):
         if not reads:
             await self._read_all(node, inputs, True)
         self._frontier.submit(READING, reads)
-        return False
+
+    # Generated documents
+
+    async def _is_generated(self, node: Node) -> bool:
+        """Whether all answers of a generated source exist and were read before; takes its documents then."""
+        return await self._was_read(node, await self._find_answers(node.sources[0]))
+
+    async def _generated(self, source: str) -> None:
+        """Read a generated source, once the step on its parents' routes has all answers."""
+        node = self.graph.read_node(source)
+        if await self._frontier.passed(self.graph.recipe.sources[source].generated_by):
+            inputs = await self._find_answers(source)
+            if not await self._was_read(node, inputs):
+                await self._begin_reading(node, inputs)
+            else:
+                self._begin(source, self.documents[source])
+                self._complete(source, True)
+            return
+        self.inputs[source] = layer_inputs(source, self.graph.recipe, [], self.store)
+        self.states[node.id].waiting += 1
+        self._count_unread(source)
+        await self._read_all(node, self.inputs[source], False)
+
+    async def _find_answers(self, source: str) -> SourceInputs:
+        """The parts of the step that asked, as the input files of a generated source."""
+        maker = self.graph.nodes[self.graph.recipe.sources[source].generated_by]
+        layers = self.states[maker.id].layers
+        parts = [(one.label, layers[one.source, one.order][0]) for one in self.all_documents(maker)]
+        inputs = self.inputs[source] = layer_inputs(source, self.graph.recipe, parts, self.store)
+        await hash_files(inputs, inputs.groups, self._contents, self._executor, self.listener.note)
+        for (label_, part), uri in zip(parts, inputs.files, strict=True):
+            if inputs.content[uri].sha256 != part.hash:
+                self._contents.forget(uri)
+                raise CorruptPart(part.hash, f"({label_}) does not match its hash")
+        return inputs
+
+    def _count_unread(self, source: str) -> None:
+        for node_id in self.chains[source]:
+            self.states[node_id].waiting += source in self.graph.nodes[node_id].views
 
     async def _read_one(self, node: Node, inputs: SourceInputs, number: int, left: dict[str, int]) -> None:
         documents = await self._read(node, inputs, number)
@@ -268,12 +335,11 @@ class Run(RunContext):
             # It changed under the same stamp; the next run hashes it again.
             self._contents.forget(changed.uri)
             raise
-        if number == 0 and result is not None and not self.tasks.dry:
+        if number == 0 and result is not None and not self.tasks.dry and not source.parents:
             reader, first = stage_of(node.module, Reader), inputs.pieces(group)[0]
             refuse_lost(source, reader, first, result, self.store, self.graph.recipe)
         if result is None:
-            for node_id in self.chains[source.name]:
-                self.states[node_id].waiting += source.name in self.graph.nodes[node_id].views
+            self._count_unread(source.name)
             return None
         documents = [
             DocumentPart(source.name, part, mark, (number, index), label(source.name, number, index), task.key)
@@ -315,7 +381,10 @@ class Run(RunContext):
         view = node.views[document.source]
         layers = self.view(document, node)
         work = MapWork(node.module, node.config, layers, view.columns, view.gates, self.models(node, document.source))
-        task, result = await self.tasks.obtain(node, work, self.map_inputs(work), document.label, document.order)
+        async with self._turns.get(node.id, nullcontext()):
+            if asks(node) and not self.tasks.dry and node.id not in self._reports:
+                self._reports[node.id] = asyncio.create_task(report_asking(self, node))
+            task, result = await self.tasks.obtain(node, work, self.map_inputs(work), document.label, document.order)
         return self.keep(document, node, task, result)
 
     # Models

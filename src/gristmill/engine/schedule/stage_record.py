@@ -22,7 +22,8 @@ from gristmill.engine.schedule.task_cache import ENGINE, MODEL, NodeState, Tasks
 from gristmill.engine.work.rows import CRASHED
 from gristmill.engine.work.task import digest, gated_only, layer_hash, part_from_json, part_to_json
 from gristmill.recipe.checks.columns import INGEST
-from gristmill.schema import DOCUMENTS, layer_schema
+from gristmill.schema import documents_schema, layer_schema
+from gristmill.stages.contract import Reader
 from gristmill.stages.declarations import stage_of
 from gristmill.store.store import VERDICTS, Part, Store, part_name
 
@@ -229,5 +230,5 @@ def label(source: str, number: int, index: int) -> str:
 
 def _columns(node: Node) -> Any:
     if node.kind == "read":
-        return DOCUMENTS
+        return documents_schema(stage_of(node.module, Reader).columns)
     return layer_schema(stage_of(node.module).schema_of(node.config))

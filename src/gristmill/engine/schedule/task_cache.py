@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 from gristmill.engine.executors.executor import Executor
 from gristmill.engine.executors.insist import insist
-from gristmill.engine.plan.graph import Node
+from gristmill.engine.plan.graph import Node, asks
 from gristmill.engine.schedule.node_state import MODEL as MODEL
 from gristmill.engine.schedule.node_state import NodeState as NodeState
 from gristmill.engine.schedule.pace import Pace, PaceRecord, expected_s
@@ -128,7 +128,9 @@ class Tasks:
         verb = inputs.get("verb", node.kind)
         seconds = expected_s(self._earlier.paces.get(node.id, {}), verb, bytes_read(work))
         priority = (-node.depth, -round(1e6 * seconds), *order)
-        task = Task(key, node.id, label, work, priority, files=node.files, expected_s=seconds)
+        # A task that asks servers is never run twice at once: it would pay twice.
+        expected = 0.0 if asks(node) else seconds
+        task = Task(key, node.id, label, work, priority, files=node.files, expected_s=expected)
         state = self.states[node.id]
         self.begun = True
         result = await self._look_up(node, task)

@@ -60,6 +60,7 @@ from gristmill.schema import layer_schema
 from gristmill.stages import contract, own_code
 from gristmill.stages.calls import Counts
 from gristmill.stages.declarations import stage_of
+from gristmill.store.answers import AnswerLog
 from gristmill.store.parquet import PartWriter, text_bytes
 from gristmill.store.store import CorruptPart, Part, Store
 
@@ -158,9 +159,19 @@ def _hash(work: Hash) -> Result:
 
 def _map(work: MapWork, store: Store, probe: bool) -> Result:
     stage = stage_of(work.module, contract.Map)
+    more = with_loaded(stage, work.config, model_paths(work.models, store))
+    if stage.answers is None:
+        return _map_rows(work, store, probe, stage, more)
+    answers = AnswerLog(store, stage.answers(work.config))
+    try:
+        return _map_rows(work, store, probe, stage, {**more, "answers": answers})
+    finally:
+        answers.close()
+
+
+def _map_rows(work: MapWork, store: Store, probe: bool, stage: contract.Map[Any], more: dict[str, Any]) -> Result:
     promised = stage.schema_of(work.config)
     schema = layer_schema(promised)
-    more = with_loaded(stage, work.config, model_paths(work.models, store))
     rows_hash, batches = read_batches(work, store)
     writer = PartWriter(schema)
     processed = 0

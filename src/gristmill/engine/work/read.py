@@ -24,7 +24,7 @@ from gristmill.engine.work.rows import CRASHED, count_reasons
 from gristmill.engine.work.task import Read, Result, add_counts
 from gristmill.errors import UserError
 from gristmill.places import exact, shown
-from gristmill.schema import DOCUMENTS, MEASURED, Record
+from gristmill.schema import DOCUMENTS, MEASURED, Record, documents_schema
 from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.own_code import is_own
@@ -47,6 +47,8 @@ MOST_KEY_CHARACTERS = 1 << 12
 EXAMPLE_CHARACTERS = 120
 """The length of a repeated key in messages."""
 PART_SHARE = 4
+_COMMON = len(DOCUMENTS) - len(MEASURED)
+"""Columns of a record that all documents have."""
 MARKUP_ROWS = 1000
 """Rows at the start of each task whose texts are checked for markup; checking all would cost too much."""
 RUN_KEYS = 1 << 17
@@ -100,7 +102,7 @@ class _Parts:
 
     def _add(self, group: _RowGroup) -> None:
         if self._writer is None:
-            self._writer = PartWriter(DOCUMENTS, self._identity())
+            self._writer = PartWriter(group.batch.schema, self._identity())
         payload_bytes = sum(pc.sum(group.batch.column(name)).as_py() for name in MEASURED)
         self._writer.write(group.batch, payload_bytes)
         self._held += group.held
@@ -129,6 +131,8 @@ class _Parts:
 
 def id_of(source: str, name: str, record: Record) -> bytes:
     """The id of the document made from a record in a file of a source."""
+    if record.doc_id is not None:
+        return record.doc_id
     # These texts are distinct: names of sources and files have no NUL, and a position has only digits.
     identity = f"{source}\0{name}\0{record.position}\0{record.key if record.key is not None else ''}"
     return hashlib.blake2b(_bytes(identity), digest_size=16).digest()
@@ -166,7 +170,8 @@ def _bytes(text: str) -> bytes:
 
 def _groups(work: Read, all_read: dict[str, Any] | None, files: dict[str, int]) -> Iterator[_RowGroup]:
     """Row groups of the records; `files` gets the number of rows of each file."""
-    rows: dict[str, list[Any]] = {name: [] for name in DOCUMENTS.names if name not in MEASURED}
+    schema = _schema(work)
+    rows: dict[str, list[Any]] = {name: [] for name in schema.names if name not in MEASURED}
     keys, fields = _Keys(), Counter[int | None]()
     held = markup = 0
     for name, record in _taken(work, all_read):
@@ -177,19 +182,23 @@ def _groups(work: Read, all_read: dict[str, Any] | None, files: dict[str, int]) 
         keys.add(name, str(record.position) if record.key is None else record.key)  # as in the locator
         weight = held - markup + markup // MARKUP_WEIGHT
         if weight >= ROW_GROUP_CHARACTERS or len(rows["doc_id"]) >= ROW_GROUP_ROWS:
-            yield _RowGroup(_batch_of(rows), held, *keys.drain(), fields)
+            yield _RowGroup(_batch_of(rows, schema), held, *keys.drain(), fields)
             fields = Counter()
             for column in rows.values():
                 column.clear()
             held = markup = 0
     if rows["doc_id"]:
-        yield _RowGroup(_batch_of(rows), held, *keys.drain(), fields)
+        yield _RowGroup(_batch_of(rows, schema), held, *keys.drain(), fields)
 
 
-def _batch_of(rows: dict[str, list[object]]) -> pa.RecordBatch:
-    columns = {name: _array(values, DOCUMENTS.field(name).type) for name, values in rows.items()}
+def _schema(work: Read) -> pa.Schema:
+    return documents_schema(stage_of(work.module, Reader).columns)
+
+
+def _batch_of(rows: dict[str, list[object]], schema: pa.Schema) -> pa.RecordBatch:
+    columns = {name: _array(values, schema.field(name).type) for name, values in rows.items()}
     columns |= {name: text_bytes(columns[measured]) for name, measured in MEASURED.items()}
-    return pa.RecordBatch.from_arrays([columns[name] for name in DOCUMENTS.names], schema=DOCUMENTS)
+    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
 def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
@@ -203,10 +212,11 @@ def _array(values: list[Any], kind: pa.DataType) -> pa.Array:
 
 def rows_of(work: Read, records: Iterable[Named]) -> pa.RecordBatch:
     """The rows for a few records."""
-    rows: dict[str, list[object]] = {column: [] for column in DOCUMENTS.names if column not in MEASURED}
+    schema = _schema(work)
+    rows: dict[str, list[object]] = {column: [] for column in schema.names if column not in MEASURED}
     for name, record in records:
         _add_row(rows, work, name, record)
-    return _batch_of(rows)
+    return _batch_of(rows, schema)
 
 
 def _taken(work: Read, all_read: dict[str, Any] | None) -> Iterator[Named]:
@@ -264,7 +274,10 @@ def _add_row(rows: dict[str, list[object]], work: Read, name: str, record: Recor
     if held > MOST_RECORD_CHARACTERS:
         key = record.key if record.key is not None and len(record.key) <= MOST_KEY_CHARACTERS else None
         detail = f"{held} characters in all fields, the most is {MOST_RECORD_CHARACTERS}"
-        record = Record(record.position, key, drop="record_too_large", detail=detail)
+        more = tuple(
+            None if isinstance(value, str) and len(value) > MOST_KEY_CHARACTERS else value for value in record.more
+        )
+        record = Record(record.position, key, drop="record_too_large", detail=detail, doc_id=record.doc_id, more=more)
         held = _characters(record)
     locator = f"{shown(name)}#{record.key if record.key is not None else record.position}"
     rows["doc_id"].append(id_of(work.source, name, record))
@@ -283,10 +296,14 @@ def _add_row(rows: dict[str, list[object]], work: Read, name: str, record: Recor
     rows["meta"].append(record.meta)
     rows["drop"].append(record.drop)
     rows["detail"].append(record.detail)
+    if len(rows) > _COMMON:
+        for at, column in enumerate(list(rows)[_COMMON:]):
+            rows[column].append(record.more[at] if record.more else None)
     return held + len(locator)
 
 
 def _characters(record: Record) -> int:
     short = (record.license, record.language_hint, record.content_type, record.charset, record.drop, record.detail)
-    long = (record.html, record.text, record.meta, record.url, record.title, record.key)
+    more = (value for value in record.more if isinstance(value, str | bytes))
+    long = (record.html, record.text, record.meta, record.url, record.title, record.key, *more)
     return sum(len(field) for field in (*long, *short) if field)

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.errors import UserError
+from gristmill.query.documents.generated import BIRTH, birth_columns
 from gristmill.query.removal.funnel import funnels
 from gristmill.query.takedown import withheld
 from gristmill.recipe.checks.mistakes import suggest
@@ -82,7 +83,7 @@ class ColumnReader:
         """
         kept = False if reasons else kept
         self.view, self.kept, self._reasons = view, kept, pa.array(reasons, pa.string())
-        names = USUAL if names is None else names
+        names = (*USUAL, *birth_columns(view)) if names is None else names
         _check_sources(view, sources)
         _check_reasons(view, reasons)
         known = columns_of(view)
@@ -188,8 +189,9 @@ class ColumnReader:
 
 def columns_of(view: CorpusView) -> list[str]:
     """All column names."""
-    found = dict.fromkeys(NAMED)
-    found.update(dict.fromkeys(f"{INGEST}.{column}" for column in layers_of(view, next(iter(view.chains)))[INGEST]))
+    found = dict.fromkeys((*NAMED, *birth_columns(view)))
+    for source in view.chains:
+        found.update(dict.fromkeys(f"{INGEST}.{column}" for column in layers_of(view, source)[INGEST]))
     for node in view.nodes.values():
         if node.has_layers and node.name not in (INGEST, CORPUS):
             found.update(dict.fromkeys(f"{name}.{column}" for name in (node.name, node.id) for column in node.columns))
@@ -244,6 +246,8 @@ def origin_of(view: CorpusView, source: str, name: str, kept: bool | None) -> Co
     if name == LANGUAGE:
         found = [one for one in layers if one != INGEST and view.nodes[one].name == LANGUAGE and "label" in layers[one]]
         return ColumnOrigin(name, tuple((one, "label") for one in found[-1:]))
+    if name in BIRTH:
+        return ColumnOrigin(name, ((INGEST, name),) if name in layers[INGEST] else ())
     having = [one for one in reversed([*layers]) if name in layers[one]]
     if name in WRITTEN:
         return ColumnOrigin(name, tuple((one, name) for one in (having[:1] if kept else having)))

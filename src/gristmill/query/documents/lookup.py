@@ -25,7 +25,9 @@ from gristmill.engine.plan.graph import CORPUS
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.errors import UserError
 from gristmill.query.documents.candidates import CorpusIndex, Rows, has_index
+from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import listed
+from gristmill.stages.generate.generated import PARENT
 from gristmill.stages.matches import (
     Matcher,
     match_domains,
@@ -46,6 +48,7 @@ KINDS: dict[str, tuple[str, Callable[[Sequence[str]], Matcher]]] = {
     "domain": ("url", match_domains),
     "content_hash": (TEXT, match_hashes),
     "text": (TEXT, match_texts),
+    "parent": (PARENT, match_ids),
 }
 """Kind of query -> the column that it searches, and its matcher."""
 Queries = str | Iterable[str] | None
@@ -169,6 +172,14 @@ def _work(
             for document in view.documents.get(source, ()) if may is None else may:
                 work[document].append((question, None if may is None else may[document]))
     return {document: todo for document, todo in work.items() if todo}, read
+
+
+def find_children(view: CorpusView, parents: Sequence[str]) -> list[RowMatch]:
+    """The documents that were generated from some documents; the query of a match is the id of its parent."""
+    todo: Todo = [(_Question("parent", parents), None)] if parents else []
+    generated = [source for source in view.chains if PARENT in view.nodes[f"{source}/{INGEST}"].columns]
+    documents = (one for source in generated for one in view.documents.get(source, ()))
+    return [place for document in documents if todo for place in _answers(view, document, todo)]
 
 
 def _scan_note(

@@ -12,6 +12,7 @@ from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.loader.order import Order
 from gristmill.query.documents.columns import WRITTEN, layers_of, origin_of, plain_type
 from gristmill.query.documents.documents import COLUMNS, LANGUAGE
+from gristmill.query.documents.generated import BIRTH
 from gristmill.query.documents.joined_files import JoinedFiles, LayerColumns
 from gristmill.query.takedown import withheld
 from gristmill.recipe.checks.columns import INGEST
@@ -81,7 +82,8 @@ class Views:
 
     def _documents_of(self, source: str) -> str:
         verdict = f"{source}/{CORPUS}"
-        names = (*COLUMNS, LANGUAGE, *WRITTEN)
+        own = [name for name in BIRTH if name in self._view.nodes[f"{source}/{INGEST}"].columns]
+        names = (*COLUMNS, *own, LANGUAGE, *WRITTEN)
         places = {name: origin_of(self._view, source, name, None).layers for name in names if name != "source"}
         wanted = [*(place for some in places.values() for place in some), (verdict, "step"), (verdict, "drop")]
         wanted += self._marks(source)

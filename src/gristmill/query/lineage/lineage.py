@@ -1,7 +1,7 @@
 """The life of a document: its origin, the verdict and the cuts of every step, and its location in the shards."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from gristmill.engine.plan.graph import CORPUS
@@ -18,6 +18,7 @@ from gristmill.query.takedown import withheld
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.sections.shards import GROUPS, TOKENS
 from gristmill.recipe.sections.tokenizer import TOKENIZER
+from gristmill.stages.generate.generated import PARENT
 from gristmill.store.store import Store
 
 _NO_SCORES = {
@@ -32,6 +33,9 @@ _NO_SCORES = {
     "cut_spans",
     "ids",
     "sampled",
+    "chunks",
+    "children",
+    "parent_id",
 }
 """Columns of a layer that are shown elsewhere or are not scores."""
 
@@ -113,6 +117,8 @@ class Life:
     """The shard group; its name has the tier and the weight."""
     withheld: str | None = None
     """Why only id, source and verdict are shown; None if everything is."""
+    generated: Mapping[str, Any] = field(default_factory=dict)
+    """For a generated document: its parent, prompt, model, sample and chunk."""
 
 
 def life_of(view: CorpusView, place: RowMatch) -> Life:
@@ -138,6 +144,7 @@ def life_of(view: CorpusView, place: RowMatch) -> Life:
         None if encoded is None else layers.value(encoded, "tokens", place.row),
         _tokenizer(view) if encoded is not None else None,
         None if grouped is None else layers.value(grouped, "group", place.row),
+        generated={} if row.get(PARENT) is None else _birth(row),
     )
 
 
@@ -147,6 +154,10 @@ def steps_of(view: CorpusView, document: DocumentPart, row: int) -> tuple[StepTa
     if (listed := withheld.list_of(view, document, row)) is not None:
         return _withheld_steps(layers, row, listed)[0]
     return tuple(_steps(layers, row, evidence.ids_with_evidence(view)))
+
+
+def _birth(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {PARENT: row[PARENT].hex(), **{name: row[name] for name in ("prompt", "model", "sample", "chunk")}}
 
 
 def _withheld(layers: DocumentLayers, place: RowMatch, listed: str) -> Life:

@@ -1,7 +1,7 @@
 """The lives of documents that a user names by id, URL, hash, quoted words, or a token of the training order."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -70,12 +70,25 @@ def lives_of(
     if len(found) > MOST_SHOWN:
         note(f"{counted(len(found), 'document')} match; the first {MOST_SHOWN} are shown.")
     found = found[:MOST_SHOWN]
+    found = _with_parents(view, found)
     shown = [place for place, life in found if life.withheld is None]
     prover = Prover(view, shown) if prove and isinstance(view, Run) else None
     for place, life in found:
         whole = _whole(view, shards, place, life, at, note)
         whole |= {} if prover is None or life.withheld is not None else {"proof": _proof(prover, place, shards, at)}
         yield WholeLife(life, whole)
+
+
+def _with_parents(view: CorpusView, found: Sequence[tuple[RowMatch, Life]]) -> list[tuple[RowMatch, Life]]:
+    """Each generated document, then the document that it was generated from, once."""
+    parents = [life.generated["parent"] for _, life in found if life.generated]
+    places = {one.doc_id.hex(): one for one in find(view, doc_id=parents)} if parents else {}
+    whole = {life.doc_id: (place, life) for place, life in found}
+    for _, life in found:
+        parent = life.generated.get("parent", "")
+        if parent in places and parent not in whole:
+            whole[parent] = (places[parent], life_of(view, places[parent]))
+    return list(whole.values())
 
 
 def check_question(what: str | None, text: str | None, sample: int | None, token: int | None) -> None:

@@ -31,9 +31,9 @@ from gristmill.query.documents.lookup import RowMatch
 from gristmill.query.lineage.origin import Reread, read_again
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.sections.shards import TOKENS
-from gristmill.schema import DOCUMENTS
 from gristmill.stages.contract import Map, StageConfig
 from gristmill.stages.declarations import stage_of
+from gristmill.store.answers import AnswerLog
 from gristmill.store.parquet import text_bytes
 
 Array = np.ndarray[Any, Any]
@@ -111,7 +111,7 @@ class Prover:
         if again is None:
             raise Differs(locator, "the reader no longer finds the record of this document there")
         now = rows_of(again.work, [(again.name, again.record)])
-        for name in DOCUMENTS.names:
+        for name in now.schema.names:
             _compare(locator, name, now.column(name), layers.cell(INGEST, name, place.row))
         return again
 
@@ -127,7 +127,10 @@ class Prover:
             batch = pa.RecordBatch.from_arrays(columns, names=[name for *_, name in view.columns])
             models = model_paths(self._run.models(node, layers.document.source), self._run.store)
             config = self._config(node)
-            answers = stage.apply(batch, config, **with_loaded(stage, config, models))
+            more = with_loaded(stage, config, models)
+            if stage.answers is not None:
+                more["answers"] = AnswerLog(self._run.store, stage.answers(config), is_read_only=True)
+            answers = stage.apply(batch, config, **more)
             answers = check_answers(answers, 1, node.module, promised)
             expected = dict(zip(promised.names, answers.columns, strict=True))
         if "text" in promised.names:

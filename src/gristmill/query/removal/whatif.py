@@ -31,7 +31,7 @@ from gristmill.query.removal import whatif_clusters
 from gristmill.query.removal.changes import NEAR_DEDUP, Change, parse_changes
 from gristmill.query.removal.funnel import funnels
 from gristmill.query.removal.whatif_mix import Mixture, remixed
-from gristmill.recipe.checks.columns import INGEST, View
+from gristmill.recipe.checks.columns import INGEST, View, columns_of_source
 from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.shards import SHARDS
 from gristmill.recipe.sections.tokenizer import TOKENIZER
@@ -227,7 +227,8 @@ def _changed_view(mill: Mill, node: Node, config: StageConfig, source: str) -> V
     route = mill.recipe.routes[source]
     steps = [replace(step, config=config) if step.id == node.id else step for step in route]
     try:
-        return bind_steps(steps[: [step.id for step in steps].index(node.id) + 1])[node.id]
+        more = columns_of_source(mill.recipe.sources[source])
+        return bind_steps(steps[: [step.id for step in steps].index(node.id) + 1], None, more)[node.id]
     except KeyError as error:
         raise UserError(
             f"With this change {error.args[0]}, so nothing can be evaluated. Add the step that writes it above "

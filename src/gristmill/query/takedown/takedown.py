@@ -1,7 +1,7 @@
 """The documents that takedown requests match in a run, and copies of these documents."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import pyarrow as pa
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
-from gristmill.query.documents.lookup import RowMatch, find, find_copies, text_layers
+from gristmill.query.documents.lookup import RowMatch, find, find_children, find_copies, text_layers
 from gristmill.query.takedown.withheld import list_of
 from gristmill.recipe.sections.takedowns import MATCH, SETS, TAKEDOWN
 from gristmill.stages import NO_DOCUMENT
@@ -77,6 +77,8 @@ class TakenDocument:
     named_by: str
     copy_of: str | None = None
     similarity: float | None = None
+    parent: str | None = None
+    """The document that it was generated from, if it goes because of that one."""
 
 
 @dataclass(frozen=True)
@@ -147,6 +149,10 @@ def find_matches(
             kind, of = ("texts", None) if original is None else ("copy", original.hex())
             answer = TakenDocument(place, _url(view, place), sets.requests[copy], kind, of, place.similarity)
             found[place.doc_id.hex()] = answer
+    for place in find_children(view, list(found)):
+        parent = found[place.query]
+        if place.doc_id.hex() not in found:
+            found[place.doc_id.hex()] = replace(parent, place=place, url=None, named_by="parent", parent=place.query)
     if cut:
         note(f"{in_part(len(cut))}.")
     short = {path for number, path in enumerate(paths) if sets.sizes[len(named) + number] < FEWEST}

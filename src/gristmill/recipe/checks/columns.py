@@ -7,10 +7,10 @@ module, so a recipe that loads can run. A name is bound to the newest earlier st
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from gristmill.recipe.model import Step
+from gristmill.recipe.model import Source, Step
 from gristmill.schema import DOCUMENTS, layer_schema
 from gristmill.stages import INGEST as INGEST
-from gristmill.stages.contract import DocumentStage, LayerStage, Sink
+from gristmill.stages.contract import DocumentStage, LayerStage, Reader, Sink
 from gristmill.stages.declarations import stage_of
 
 Route = tuple[Step, ...]
@@ -53,11 +53,13 @@ class Binding:
 class Before:
     """What the steps before a position in a route provide."""
 
-    def __init__(self) -> None:
-        documents = dict.fromkeys(DOCUMENTS.names, INGEST)
+    def __init__(self, more: Sequence[str] = ()) -> None:
+        """`more` are columns that only the reader of the source has."""
+        names = (*DOCUMENTS.names, *more)
+        documents = dict.fromkeys(names, INGEST)
         self.layers: dict[str, dict[str, str]] = {"": dict(documents), INGEST: documents}
         """By step name and by step id ("" means any step): column -> the newest layer that has it."""
-        self.every: dict[str, list[str]] = {name: [INGEST] for name in DOCUMENTS.names}
+        self.every: dict[str, list[str]] = {name: [INGEST] for name in names}
         """Column -> all layers that have it, oldest first."""
         self.models: dict[str, str] = {}
         """Name -> the newest step that fits such a model."""
@@ -108,9 +110,13 @@ class Before:
         )
 
 
-def bind_route(route: Sequence[Step], known: dict[int, tuple[str, ...]] | None = None) -> list[Binding]:
-    """A binding for each step of a route, in order; `known` caches the columns of steps that many routes share."""
-    before, found = Before(), []
+def bind_route(
+    route: Sequence[Step], known: dict[int, tuple[str, ...]] | None = None, more: Sequence[str] = ()
+) -> list[Binding]:
+    """A binding for each step of a route, in order; `known` caches the columns of steps that many routes share, and
+    `more` are columns that only the reader of the source has.
+    """
+    before, found = Before(more), []
     known = {} if known is None else known
     for step in route:
         found.append(before.bind(step))
@@ -118,6 +124,11 @@ def bind_route(route: Sequence[Step], known: dict[int, tuple[str, ...]] | None =
             known[id(step)] = columns_of(step)
         before.add(step, known[id(step)])
     return found
+
+
+def columns_of_source(source: Source) -> tuple[str, ...]:
+    """The columns that only the documents of a source have."""
+    return tuple(stage_of(source.module, Reader).columns.names)
 
 
 def columns_of(step: Step) -> tuple[str, ...]:

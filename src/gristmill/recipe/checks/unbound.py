@@ -11,13 +11,14 @@ from gristmill.stages import STEPS
 from gristmill.stages.declarations import stage_of
 
 
-def check_routes(draft: Draft, routes: Mapping[str, Route], apart: str) -> None:
+def check_routes(draft: Draft, routes: Mapping[str, Route], apart: str, more: Mapping[str, Sequence[str]]) -> None:
     """Add the mistakes of all routes. A mistake in a step that several sources share is reported once, with their
     names. Columns read by steps with the name `apart` are checked where the user wrote them (`check_reads`).
+    `more` has the columns that only the reader of a source has.
     """
     sources_of: dict[tuple[int, str], list[str]] = {}
     known: dict[int, tuple[str, ...]] = {}
-    bound = {source: bind_route(route, known) for source, route in routes.items()}
+    bound = {source: bind_route(route, known, more.get(source, ())) for source, route in routes.items()}
     for source, route in routes.items():
         for step, message in _faults(route, bound[source], apart):
             sources_of.setdefault((step.line, message), []).append(source)
@@ -49,9 +50,9 @@ def _faults(route: Route, bound: Sequence[Binding], apart: str) -> Iterator[tupl
             yield step, f"{step.id} repeats {last.id} with the same config, which has no effect. Remove one."
 
 
-def check_reads(draft: Draft, at: Path, reads: Sequence[str], route: Route) -> None:
+def check_reads(draft: Draft, at: Path, reads: Sequence[str], route: Route, more: Sequence[str] = ()) -> None:
     """Add the mistakes in the columns that the expression at `at` names; it is evaluated after the whole route."""
-    before = Before()
+    before = Before(more)
     for step in route:
         before.add(step, columns_of(step))
     absent = [name for name in reads if before.layer_of(name) is None]

@@ -48,7 +48,12 @@ def load_mix(
     options = {field: getattr(fields, field) for field in MixFields.model_fields}
     if is_sample:
         options |= _without_budget(fields)
-    config = mix.Config(**options, recipe=name, sources=domains)
+    parents = {source.name: source.parents for source in sources.values() if source.parents}
+    for field in ("max_generated", "max_family_epochs"):
+        if options[field] is not None and not parents:
+            draft.add_at_key((*AT, field), f"mix.{field} has no effect: no source is generated. Remove it.")
+            return ()
+    config = mix.Config(**options, recipe=name, sources=domains, parents=parents)
     if not check_config(draft, mix.__name__, MIX, config, AT):
         return ()
     line = draft.tree.line_of_key((*AT, "tokens"))  # the usual cause of a mix that the counted tokens cannot satisfy

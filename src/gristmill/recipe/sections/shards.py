@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
+from gristmill.recipe.checks.columns import columns_of_source
 from gristmill.recipe.checks.mistakes import Path, listed
 from gristmill.recipe.checks.unbound import check_reads
 from gristmill.recipe.config import load_config
@@ -97,7 +98,7 @@ def check_groups(draft: Draft, sources: Iterable[Source], routes: Mapping[str, t
         for place, columns in read.items():
             if source.name in routes:
                 route = tuple(takewhile(lambda step: step.name != GROUPS, routes[source.name]))
-                check_reads(draft, place, columns, route)
+                check_reads(draft, place, columns, route, columns_of_source(source))
 
 
 def idle_settings(recipe: Recipe) -> str | None:

@@ -1,19 +1,24 @@
 """The `sources` of a recipe."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from gristmill.recipe.checks.check import check
 from gristmill.recipe.checks.columns import extracts
 from gristmill.recipe.checks.locations import locate_pattern
-from gristmill.recipe.checks.mistakes import Path, dotted, show
+from gristmill.recipe.checks.mistakes import Path, dotted, listed, nearest, show
 from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import COLUMN, ReadFields, SourceFields, check_name, is_column
 from gristmill.recipe.model import Source, Step
 from gristmill.recipe.stage_module import StageModule, check_config, import_stage, known_formats
+from gristmill.stages import GENERATE
 from gristmill.stages.contract import Reader, StageConfig
 from gristmill.stages.declarations import stage_of
+from gristmill.stages.generate import generate, generated
+from gristmill.stages.generate.prompts import ready_names, ready_path
+from gristmill.stages.generate.settings import GenerateConfig, GenerateFields
 from gristmill.stages.reading.fields import Fields
 
 _UNDER_READ = dict.fromkeys(ReadFields.model_fields, "It belongs one level down, under read.")
@@ -32,6 +37,8 @@ def load_source(draft: Draft, name: str, raw: Any) -> Source | None:
         if at not in draft.tree.broken:
             draft.add(at, f"{dotted(at)} must be a mapping with kind and read, not {show(raw)}.")
         return None
+    if "generate" in raw:
+        return _load_generated(draft, name, raw, at)
     fields = check(draft, SourceFields, raw, at, elsewhere=_UNDER_READ)
     written = raw.get("read")
     read_at: Path = (*at, "read")
@@ -44,30 +51,108 @@ def load_source(draft: Draft, name: str, raw: Any) -> Source | None:
     exclude = _patterns(draft, read.exclude if read else (), (*read_at, "exclude"))
     if fields is None or read is None or stage is None or config is None or len(draft.mistakes) > before:
         return None
-    column_of_tier = fields.tier if is_column(fields.tier) else {}
-    return Source(
-        name=name,
-        kind=fields.kind,
+    return replace(
+        _source(name, fields, stage.module, config, draft.tree.line_of_key(at)),
         format=read.format,
-        module=stage.module,
-        config=config,
         paths=paths,
         exclude=exclude,
         links=read.links,
         snapshot=read.snapshot,
         part_bytes=read.part_bytes,
         limit=read.limit,
+        path_lines=path_lines,
+        code=stage.code,
+    )
+
+
+def _load_generated(draft: Draft, name: str, raw: dict[str, Any], at: Path) -> Source | None:
+    """A source whose documents a language model makes from those of other sources."""
+    before = len(draft.mistakes)
+    below: Path = (*at, GENERATE)
+    if "read" in raw:
+        draft.add_at_key(
+            (*at, "read"), f"{dotted(at)} has read and generate. Write two sources, with one of them each."
+        )
+    fields = check(draft, SourceFields, {**raw, "read": {}}, at)
+    written = raw[GENERATE]
+    if not isinstance(written, dict):
+        draft.add(below, f"{dotted(below)} must be a mapping with parents, prompts and model, not {show(written)}.")
+        return None
+    values = dict(written)
+    if isinstance(values.get("prompts"), str):
+        values["prompts"] = [values["prompts"]]
+    if isinstance(values.get("prompts"), list):
+        known = ready_names()
+        values["prompts"] = [ready_path(one) if one in known else one for one in values["prompts"]]
+    loaded = load_config(draft, GenerateFields, values, below)
+    if fields is None or not isinstance(loaded, GenerateFields) or len(draft.mistakes) > before:
+        return None
+    config = GenerateConfig(**{field: getattr(loaded, field) for field in GenerateConfig.model_fields})
+    if not check_config(draft, generate.__name__, GENERATE, config, below):
+        return None
+    return replace(
+        _source(name, fields, generated.__name__, generated.Config(source=name), draft.tree.line_of_key(at)),
+        parents=loaded.parents,
+        generate=config,
+    )
+
+
+def _source(name: str, fields: SourceFields, module: str, config: StageConfig, line: int) -> Source:
+    """A source without files."""
+    column_of_tier = fields.tier if is_column(fields.tier) else {}
+    return Source(
+        name=name,
+        kind=fields.kind,
+        format="generated",
+        module=module,
+        config=config,
+        paths=(),
+        exclude=(),
+        links="inside",
+        snapshot=None,
+        part_bytes=ReadFields.model_fields["part_bytes"].default,
+        limit=None,
         license=fields.license,
         domain=source_domain(name, fields.domain),
         tier=fields.tier if isinstance(fields.tier, str) else column_of_tier.get("default"),
         tiers=fields.tier if isinstance(fields.tier, dict) and not column_of_tier else {},
         weight=fields.weight,
-        line=draft.tree.line_of_key(at),
+        line=line,
         domain_column=fields.domain[COLUMN] if is_column(fields.domain) else None,
         tier_column=column_of_tier.get(COLUMN),
-        path_lines=path_lines,
-        code=stage.code,
     )
+
+
+def check_parents(
+    draft: Draft, sources: Mapping[str, Source], routes: Mapping[str, tuple[Step, ...]]
+) -> dict[str, tuple[Step, ...]]:
+    """The routes of generated sources, each after the step that generates it, by a name that no source has. Adds a
+    mistake if a parent is generated itself, or shares a step before that one with the generated source.
+    """
+    found: dict[str, tuple[Step, ...]] = {}
+    for name, source in sources.items():
+        for parent in source.parents:
+            at: Path = ("sources", name, GENERATE, "parents")
+            written = draft.tree.value["sources"]
+            if parent not in written:
+                near = nearest(parent, list(written))
+                hint = f"Did you mean {near}?" if near else f"Sources: {listed(written)}."
+                draft.add(at, f"{dotted(at)}: the recipe has no source {parent}. {hint}")
+            elif parent in sources and sources[parent].parents:
+                fix = "Name the source that is read, and use a prompt that does both."
+                draft.add(at, f"{dotted(at)}: {parent} is generated itself. {fix}")
+            elif parent in routes and name in routes:
+                ids = [step.id for step in routes[parent]]
+                at_step, own = ids.index(source.generated_by), {step.id for step in routes[name]}
+                if shared := next((step for step in ids[:at_step] if step in own), None):
+                    draft.add(
+                        ("sources", name, "kind"),
+                        f"sources.{name} takes the step {shared}, which its parent {parent} takes before the documents "
+                        f"of {name} exist. Give it another kind, such as generated, with its own list of steps.",
+                    )
+                else:
+                    found[f"{parent} > {name}"] = (routes[parent][at_step], *routes[name])
+    return found
 
 
 def source_domain(name: str, written: Any) -> str | None:

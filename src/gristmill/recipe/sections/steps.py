@@ -9,14 +9,28 @@ from gristmill.recipe.checks.mistakes import Path, dotted, listed, nearest, show
 from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import EVERY_SOURCE
-from gristmill.recipe.model import Step
+from gristmill.recipe.model import Source, Step
 from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.shards import GROUPS, SHARDS, TOKENS
 from gristmill.recipe.sections.takedowns import MATCH, SETS, TAKEDOWN
 from gristmill.recipe.stage_module import check_config, import_stage
 from gristmill.stages.declarations import stage_of
+from gristmill.stages.generate import generate
 
-RESERVED = (INGEST, "corpus", "index", "copies_left", TOKENS, GROUPS, SHARDS, MIX, MATCH, SETS, TAKEDOWN)
+RESERVED = (
+    INGEST,
+    stages.GENERATE,
+    "corpus",
+    "index",
+    "copies_left",
+    TOKENS,
+    GROUPS,
+    SHARDS,
+    MIX,
+    MATCH,
+    SETS,
+    TAKEDOWN,
+)
 """Names of stages that users do not write under `steps`."""
 
 USUAL_KINDS = ("web", "text", "code")
@@ -172,7 +186,16 @@ def _key_fault(key: str, lists: Lists, kinds: Mapping[str, str], of_kind: list[s
     )
 
 
-def route_of(name: str, kind: str, lists: Lists) -> list[Step | None]:
-    """A source's own list or that of its kind, then that of every source."""
+def route_of(name: str, kind: str, lists: Lists, sources: Mapping[str, Source]) -> list[Step | None]:
+    """A source's own list or that of its kind, the steps that generate documents from its own, and the list of every
+    source.
+    """
     own = lists.get(name, lists.get(kind, []))
-    return own + lists.get(EVERY_SOURCE, [])
+    children: list[Step | None] = [
+        Step(
+            one.generated_by, stages.GENERATE, one.name, generate.__name__, one.generate, one.line, implied_by=one.name
+        )
+        for one in sources.values()
+        if one.generate is not None and name in one.parents
+    ]
+    return own + children + lists.get(EVERY_SOURCE, [])

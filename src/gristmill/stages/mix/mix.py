@@ -10,11 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
+
 from gristmill.counted import counted
 from gristmill.errors import UserError, WrongSetting
 from gristmill.stages.contract import Asset
 from gristmill.stages.mix.continued import Past, past_of, read_manifest
 from gristmill.stages.mix.epochs import refuse_excess
+from gristmill.stages.mix.generated import refuse_generated
 from gristmill.stages.mix.groups import MixGroup, read_groups
 from gristmill.stages.mix.manifest import make_manifest, phase_entry
 from gristmill.stages.mix.numbers import exact
@@ -31,6 +34,8 @@ class Config(MixOptions):
     """Seed of the order of samples."""
     sources: dict[str, str | None]
     """The domain of each source."""
+    parents: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """The parents of each generated source."""
 
 
 def check(config: Config) -> None:
@@ -60,6 +65,7 @@ def make(config: Config, path: Path, models: Mapping[str, Path]) -> dict[str, An
     past = Past() if config.continues is None else past_of(config.continues, head, groups)
     planned = renamed(plan(groups, config, past.drawn), (phase["name"] for phase in past.phases))
     refuse_excess(groups, planned, config, past.drawn)
+    refuse_generated(groups, planned, config, config.parents, past.drawn)
     phases = [*past.phases, *map(phase_entry, planned)]
     manifest = make_manifest(head, _in_order(groups, past), config, phases)
     path.write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

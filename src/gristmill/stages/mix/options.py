@@ -104,6 +104,10 @@ class MixOptions(StageConfig):
     """tokens of the whole training, such as 100B; default: as many as the groups have"""
     max_epochs: Caps = MAX_EPOCHS
     """how often a text may be drawn in all phases together: a number, or by group, source or tier, and default"""
+    max_generated: Annotated[float, Field(ge=0, le=1)] | None = None
+    """the largest share of tokens from generated sources; a mixture with more is refused"""
+    max_family_epochs: Positive | None = None
+    """how often a parent may be seen on average, itself and in all that was generated from it together"""
     phases: tuple[MixPhase, ...] = ()
     """the phases of the training, in order; without any, there is one, called main"""
     continues: Continues | None = None

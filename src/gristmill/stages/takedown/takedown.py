@@ -3,9 +3,9 @@
 It drops every document that a request names, every near copy of such a document in any source (the Jaccard similarity
 of their shingles is at least `near`), and every document that contains a text of a request (at least the share `near`
 of its shingles). Documents are compared as they were read and as the last step left them, since steps may have cut
-copies differently. The step runs after all other steps and the tokenizer: when the keeper of a cluster is removed, its
-copies stay dropped, no other document replaces it, and no other document changes. The comparison is exact and uses no
-sketch.
+copies differently. A generated document goes if its parent is named, or if the text that was sent is such a copy. The
+step runs after all other steps and the tokenizer: when the keeper of a cluster is removed, its copies stay dropped, no
+other document replaces it, and no other document changes. The comparison is exact and uses no sketch.
 
 With `copies: list`, near copies stay and are marked in the columns, so that a person can decide. Copies of a named
 document of only a few words always stay, since unrelated documents also say "Thanks!" or "403 Forbidden".
@@ -149,7 +149,10 @@ def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> 
     documents = sum(one is not None for one in sets.doc_ids)
     drop = [None if one is None else REASON for one in request]
     detail = [None if one is None else f"{one}: named by {kind}" for one, kind in zip(request, kinds, strict=True)]
-    others = np.flatnonzero(batch.column("takedown_match.request").is_null())
+    for row, parent, of in _children(batch, models["takedown_sets"]):
+        if request[row] is None:
+            request[row], drop[row], detail[row] = of, REASON, f"{of}: generated from {parent.hex()}"
+    others = np.flatnonzero([one is None for one in request])
     for row, found in _copies(batch, others, sets, config.near, detail):
         named = sets.doc_ids[found.owner]
         share = found.similarity(sets)
@@ -170,19 +173,39 @@ def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> 
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
+@lru_cache(maxsize=2)
+def _named(path: Path) -> dict[bytes, str]:
+    """The ids of named documents, with the first request that names each."""
+    sets = open_sets(path)
+    pairs = zip(reversed(sets.doc_ids), reversed(sets.requests), strict=True)
+    return {doc_id: request for doc_id, request in pairs if doc_id is not None}
+
+
+def _children(batch: pa.RecordBatch, sets: Path) -> Iterator[tuple[int, bytes, str]]:
+    """The rows of generated documents whose parent is named, with the parent and the request."""
+    if "parent" in batch.schema.names:
+        named = _named(sets)
+        for row, parent in enumerate(batch.column("parent").to_pylist()):
+            if parent in named:
+                yield row, parent, named[parent]
+
+
 def _copies(
     batch: pa.RecordBatch, rows: Array, sets: Sets, near: float, detail: list[str | None]
 ) -> Iterator[tuple[int, Copy]]:
-    """The set that each row's last text, or else its first, is similar to; `detail` marks rows compared in part."""
+    """The set that each row's last text, or else its first, is similar to; of a generated document, before these, the
+    text that it was generated from. `detail` marks rows compared in part.
+    """
     first, last = first_and_last(batch)
-    for number, texts in enumerate((last, first)):
+    sent = batch.column("parent_text") if "parent_text" in batch.schema.names else None
+    for texts in (last, first) if sent is None else (sent, last, first):
         copies, cut = copies_of(texts.take(pa.array(rows)), sets, near)
         for at in cut:
             detail[rows[at]] = CUT
         yield from ((int(rows[found.row]), found) for found in copies)
-        if number == 0:
+        rows = np.setdiff1d(rows, rows[[found.row for found in copies]])
+        if texts is last:
             changed = pc.fill_null(pc.not_equal(first, last), False).to_numpy(zero_copy_only=False)
-            rows = np.setdiff1d(rows, rows[[found.row for found in copies]])
             rows = rows[changed[rows]]
 
 
@@ -228,10 +251,11 @@ def in_part(documents: int) -> str:
 
 
 STAGE = Map(
-    version=5,
+    version=6,
     config=Config,
     libraries=("unicode",),
     reads=READS,
+    may_read=("parent", "parent_text"),
     only_kept=True,
     uses=("takedown_sets",),
     schema=SCHEMA,

@@ -23,6 +23,8 @@ from gristmill.stages.takedown.requests import read_all
 
 READS = ("doc_id", "takedown_match.request", "takedown_match.shingles", "takedown_match.first_shingles")
 SCHEMA_OF_SETS = pa.schema([("doc_id", pa.binary(16)), ("request", pa.string()), ("shingles", pa.list_(pa.uint64()))])
+WORDS = 4
+"""The version of the word rules that the shingles use, for receipts."""
 FEWEST = 16
 """The least shingles of a text that is searched for within longer documents; a shorter text is too common and must be
 the whole document."""
@@ -49,7 +51,12 @@ def check(config: Config) -> None:
 def fit(batches: Iterator[pa.RecordBatch], config: Config, path: Path) -> dict[str, int]:
     found, shingles, documents = [], 0, 0
     for batch in batches:
-        named = batch.filter(batch.column(1).is_valid()) if config.documents else batch.slice(0, 0)
+        named = batch.filter(batch.column(1).is_valid())
+        if not config.documents:  # only their ids, because of which their children go
+            none = pa.array([[]] * named.num_rows, pa.list_(pa.uint64()))
+            named = pa.RecordBatch.from_arrays(
+                [*named.columns[:2], none, pa.nulls(named.num_rows, none.type)], schema=named.schema
+            )
         changed = named.filter(named.column(3).is_valid())
         documents += named.num_rows
         shingles += len(named.column(2).flatten()) + len(changed.column(3).flatten())
@@ -98,7 +105,7 @@ def _texts(config: Config) -> Iterator[tuple[str, str]]:
 
 
 STAGE = Fit(
-    version=4,
+    version=5,
     config=Config,
     libraries=("unicode", "pyarrow"),
     reads=READS,

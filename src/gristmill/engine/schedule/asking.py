@@ -1,0 +1,111 @@
+"""What a step that asks a model will cost, estimated from a sample, and how far it is."""
+
+import asyncio
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gristmill.counted import counted
+from gristmill.engine.plan.graph import Node
+from gristmill.engine.work.rows import read_batches
+from gristmill.engine.work.task import MapWork
+from gristmill.recipe.checks.columns import INGEST
+from gristmill.stages.generate.ask import cost_of
+from gristmill.stages.generate.generate import Config, requests_in, scope_of
+from gristmill.store.answers import FOLDER, AnswerLog, usage_in
+
+if TYPE_CHECKING:
+    from gristmill.engine.schedule.run_context import RunContext
+
+SAMPLED_PARTS, SAMPLED_ROWS = 8, 2000
+TOKEN_BYTES = 4
+"""Assumed bytes of a token."""
+REPORT_S = 15.0
+"""Seconds between lines about progress."""
+
+
+@dataclass(frozen=True)
+class AskingEstimate:
+    """What the requests of a step will cost."""
+
+    requests: int
+    missing: int
+    """Requests without a stored answer."""
+    prompt_tokens: int
+    """Tokens of the missing requests."""
+    completion_tokens: int
+    """Tokens of their answers: as many as stored ones have on average, or at most `max_tokens` each."""
+    is_bound: bool
+    money: float
+    documents: int
+    """Documents in the sample."""
+
+    def __str__(self) -> str:
+        if not self.missing:
+            return f"about {counted(self.requests, 'request')}, all of them answered before"
+        most = "at most" if self.is_bound else "about"
+        cost = f", {most} {self.money:,.2f} at these prices" if self.money else ""
+        return (
+            f"about {counted(self.requests, 'request')}, {self.missing:,} not answered before: "
+            f"{counted(self.prompt_tokens, 'token')} to send and {most} {self.completion_tokens:,} to receive{cost} "
+            f"(from a sample of {counted(self.documents, 'document')}, at {TOKEN_BYTES} bytes per token)"
+        )
+
+
+def estimate_asking(run: "RunContext", node: Node) -> AskingEstimate | None:
+    """What a step will cost, from the documents that the steps before it have processed; None if there are none."""
+    config = node.config
+    assert isinstance(config, Config)
+    ready = [
+        document
+        for source in node.sources
+        for document in run.documents.get(source, ())
+        if all(
+            layer == INGEST or (source, document.order) in run.states[layer].layers
+            for layer in node.views[source].layers
+        )
+    ]
+    step = max(1, -(-len(ready) // SAMPLED_PARTS))
+    log = AnswerLog(run.store, scope_of(config), is_read_only=True)
+    rows = requests = stored = size = 0
+    for document in ready[::step]:
+        view = node.views[document.source]
+        work = MapWork(node.module, config, run.view(document, node), view.columns, view.gates, {})
+        for batch in read_batches(work, run.store)[1]:
+            asks = requests_in(batch.columns.slice(0, SAMPLED_ROWS), config)
+            known = log.find([ask.key for ask in asks])
+            rows += min(batch.rows, SAMPLED_ROWS)
+            requests, stored = requests + len(asks), stored + sum(ask.key in known for ask in asks)
+            size += sum(len(ask.body) for ask in asks)
+            if batch.rows > SAMPLED_ROWS or rows > SAMPLED_PARTS * SAMPLED_ROWS:
+                break
+    if not rows:
+        return None
+    scale = sum(document.part.rows for document in ready) / rows
+    usage = usage_in(run.store, f"{FOLDER}/{scope_of(config)}")
+    each = usage.completion_tokens / usage.answers if usage.answers else config.sampling.max_tokens
+    missing = round(scale * (requests - stored))
+    prompt, completion = round(missing * size / max(requests, 1) / TOKEN_BYTES), round(missing * each)
+    money = cost_of(prompt, completion, config)
+    return AskingEstimate(round(scale * requests), missing, prompt, completion, not usage.answers, money, rows)
+
+
+async def report_asking(run: "RunContext", node: Node) -> None:
+    """Note the progress of a step now and then: rate, cost and the time left."""
+    config = node.config
+    assert isinstance(config, Config)
+    folder = f"{FOLDER}/{scope_of(config)}"
+    expected = await asyncio.to_thread(estimate_asking, run, node)
+    first = await asyncio.to_thread(usage_in, run.store, folder)
+    begun = time.monotonic()
+    while True:
+        await asyncio.sleep(REPORT_S)
+        now = await asyncio.to_thread(usage_in, run.store, folder)
+        new, seconds = now.answers - first.answers, time.monotonic() - begun
+        prompt, completion = (now[part] - first[part] for part in (0, 1))
+        money = cost_of(prompt, completion, config)
+        cost = f", {money:,.2f} spent" if money else ""
+        left = max((expected.missing if expected else 0) - new, 0)
+        eta = f"; about {left:,} left, {left * seconds / new / 60:,.0f} min" if new and left else ""
+        rate = f"{new:,} answers, {new / seconds:,.1f}/s, {(prompt + completion) / seconds:,.0f} tokens/s"
+        run.listener.note(f"{node.id}: {rate}{cost}{eta}")

@@ -1,0 +1,218 @@
+"""One connection to an OpenAI-compatible server: limits in seconds and bytes, and which side a fault belongs to."""
+
+import contextlib
+import http.client
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import orjson
+
+from gristmill.errors import UserError
+from gristmill.stages.generate.settings import RequestLimits
+
+PATH = "/chat/completions"
+MOST_EXCERPT = 200
+
+
+class Reply(NamedTuple):
+    """A valid answer of a server."""
+
+    text: str | None
+    finish: str | None
+    refusal: str | None
+    prompt_tokens: int
+    completion_tokens: int
+
+
+class ServerFault(Exception):
+    """A fault of a server; another server, or the same one later, may answer."""
+
+    def __init__(self, fact: str, retry_after_s: float | None = None) -> None:
+        super().__init__(fact)
+        self.retry_after_s = retry_after_s
+
+
+class FailedRequest(Exception):
+    """A fault that may be due to the request."""
+
+    def __init__(self, reason: str, detail: str) -> None:
+        super().__init__(f"{reason}: {detail}")
+        self.reason, self.detail = reason, detail
+
+
+class Refused(UserError):
+    """A server that refuses every request: the settings are wrong."""
+
+
+class Deadlines:
+    """Ends connections that take too long: a server that sends a byte now and then never runs into an idle limit."""
+
+    def __init__(self) -> None:
+        self._open: dict[int, tuple[float, Callable[[], None]]] = {}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.25):
+            now = time.monotonic()
+            for number, (ends, cut) in list(self._open.items()):
+                if now > ends and self._open.pop(number, None) is not None:
+                    cut()
+
+    def begin(self, link: object, seconds: float, cut: Callable[[], None]) -> None:
+        self._open[id(link)] = (time.monotonic() + seconds, cut)
+
+    def end(self, link: object) -> bool:
+        """Whether the connection was in time."""
+        return self._open.pop(id(link), None) is not None
+
+
+class ModelConnection:
+    """One connection to a server, kept open between requests."""
+
+    def __init__(self, address: str, limits: RequestLimits, key: str | None, deadlines: Deadlines) -> None:
+        parts = urlsplit(address)
+        self._host, self._path = parts.netloc, parts.path.rstrip("/") + PATH
+        self._is_tls = parts.scheme == "https"
+        self._limits, self._deadlines = limits, deadlines
+        self._secret = None if key is None else key.encode()
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if key is not None:
+            self._headers["Authorization"] = f"Bearer {key}"
+        self._connection: http.client.HTTPConnection | None = None
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def send(self, body: bytes) -> Reply:
+        """The answer to a request."""
+        status, headers, data = self._exchange(body)
+        if status == 200:
+            return read_reply(data)
+        said = data[:MOST_EXCERPT].decode("utf-8", "replace")
+        if status in (429, 502, 503, 504):
+            raise ServerFault(f"HTTP {status}", retry_after_s(headers.get("Retry-After")))
+        if status in (401, 403):  # without its text, which may repeat the key
+            raise Refused(
+                f"{self._host} refuses the API key (HTTP {status}), so the run stops. Stored answers are kept. Correct "
+                "the variable that api_key_env names, and run again."
+            )
+        if status == 404 or 300 <= status < 400:
+            raise Refused(
+                f"{self._host}{self._path} answers with HTTP {status} ({said}), so the run stops. Stored answers are "
+                "kept. Correct servers (up to and including /v1) or model, and run again."
+            )
+        raise FailedRequest("server_error" if status >= 500 else "request_rejected", f"HTTP {status}: {said}")
+
+    def _exchange(self, body: bytes) -> tuple[int, http.client.HTTPMessage, bytes]:
+        is_reused = self._connection is not None
+        try:
+            return self._once(body)
+        except (ConnectionError, http.client.HTTPException, ssl.SSLError, OSError) as error:
+            self.close()
+            if is_reused and isinstance(error, ConnectionError | http.client.RemoteDisconnected):
+                return self._exchange(body)  # the server closed a connection that was idle
+            raise _as_fault(error) from None
+
+    def _once(self, body: bytes) -> tuple[int, http.client.HTTPMessage, bytes]:
+        connection = self._connection
+        if connection is None:
+            kind = http.client.HTTPSConnection if self._is_tls else http.client.HTTPConnection
+            connection = self._connection = kind(self._host, timeout=self._limits.idle_s)
+            try:
+                connection.connect()
+            except OSError as error:
+                self.close()
+                raise ServerFault(f"no connection ({error.strerror or type(error).__name__})") from None
+            connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        sock = connection.sock
+        self._deadlines.begin(self, self._limits.total_s, lambda: _cut(sock))
+        try:
+            connection.request("POST", self._path, body, self._headers)
+            response = connection.getresponse()
+            data = response.read(self._limits.answer_bytes + 1)
+            if len(data) > self._limits.answer_bytes:
+                self.close()
+                raise FailedRequest("answer_too_large", f"more than {self._limits.answer_bytes:,} bytes")
+        finally:
+            in_time = self._deadlines.end(self)
+            if not in_time:
+                self.close()
+        if not in_time:
+            raise TimeoutError(f"not complete after {self._limits.total_s:g} s")
+        if response.will_close:
+            self.close()
+        if self._secret is not None:  # a server may repeat what it was sent
+            data = data.replace(self._secret, b"[API key]")
+        return response.status, response.headers, data
+
+
+def _cut(sock: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
+
+
+def _as_fault(error: Exception) -> Exception:
+    if isinstance(error, ssl.SSLError):
+        return ServerFault(f"TLS: {error.reason or type(error).__name__}")
+    if isinstance(error, TimeoutError):
+        return FailedRequest("server_timeout", str(error) or "timed out")
+    if isinstance(error, http.client.RemoteDisconnected):
+        return FailedRequest("connection_lost", "the server closed the connection without an answer")
+    return FailedRequest("connection_lost", type(error).__name__)
+
+
+def retry_after_s(value: str | None) -> float | None:
+    """Seconds, from a number or a date; None if the server does not say."""
+    if value is None:
+        return None
+    try:
+        return (
+            max(float(value), 0.0)
+            if value.strip().isdigit()
+            else max(parsedate_to_datetime(value).timestamp() - time.time(), 0.0)
+        )
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def read_reply(data: bytes) -> Reply:
+    """The answer in a response, read strictly. Raises FailedRequest."""
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        raise FailedRequest("answer_not_utf8", f"byte {error.start:,}") from None
+    try:
+        value = orjson.loads(text)
+        choice = value["choices"][0]
+        message = choice["message"]
+        said, finish, refusal = message.get("content"), choice.get("finish_reason"), message.get("refusal")
+        if not all(one is None or isinstance(one, str) for one in (said, finish, refusal)):
+            raise TypeError
+    except (orjson.JSONDecodeError, KeyError, IndexError, TypeError, AttributeError):
+        raise FailedRequest("answer_not_json", f"it begins with {text[:40]!r}") from None
+    usage = value.get("usage")
+    used = usage if isinstance(usage, dict) else {}
+    return Reply(
+        said, finish, refusal, _tokens(used.get("prompt_tokens")), _tokens(used.get("completion_tokens"), said or "")
+    )
+
+
+def _tokens(stated: Any, text: str = "") -> int:
+    """The tokens that a server states, or one for every four bytes if it states none."""
+    return stated if isinstance(stated, int) and 0 <= stated < 1 << 32 else -(-len(text.encode()) // 4)

@@ -1,0 +1,287 @@
+"""Sends documents to a language model, with prompts, and stores its answers next to the documents.
+
+Every kept document is cut into chunks, and each chunk is sent with each prompt, once for each sample, to any
+OpenAI-compatible server. Answers are stored as they arrive (`store/answers.py`) under the hash of the request, so
+nothing is paid for twice. The source that has the field `generate` reads them (`generated.py`): each answer becomes one
+of its documents. An answer that cannot be used becomes a dropped document with a reason.
+
+The output is a function of the documents, the settings and the stored answers. Rephrasing: Maini et al., Rephrasing the
+Web (WRAP), arXiv:2401.16380; Su et al., Nemotron-CC, arXiv:2412.02595.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import orjson
+import pyarrow as pa
+
+from gristmill.counted import counted
+from gristmill.errors import UserError, WrongSetting
+from gristmill.stages.calls import StoredAnswers
+from gristmill.stages.contract import Map, Resources
+from gristmill.stages.generate.ask import Ask, Asker, api_key
+from gristmill.stages.generate.chunks import chunks_of
+from gristmill.stages.generate.prompts import FIELDS, Malformed, ModelPrompt, read_prompt
+from gristmill.stages.generate.serve import LocalServer
+from gristmill.stages.generate.settings import GenerateConfig
+
+READS = ("doc_id", "source", "text", "title", "url", "license", "language_hint")
+MAY_READ = ("language.label",)
+CHILD = pa.struct(
+    [
+        ("chunk", pa.int32()),
+        ("prompt", pa.string()),
+        ("model", pa.string()),
+        ("sample", pa.int32()),
+        ("text", pa.string()),
+        ("drop", pa.string()),
+        ("detail", pa.string()),
+        ("answer", pa.binary(16)),
+    ]
+)
+"""answer: the hash of the request and its stored answer."""
+SCHEMA = pa.schema(
+    [
+        ("parent_id", pa.binary(16)),
+        ("parent_license", pa.string()),
+        ("chunks", pa.list_(pa.string())),
+        ("children", pa.list_(CHILD)),
+    ]
+)
+MIN_WARNED_SHARE = 0.05
+"""The share of unusable answers from which a run warns."""
+MEMORY = 600 << 20
+
+
+Config = GenerateConfig
+Stored = tuple[bytes, Any]
+"""The hash of an answer, and the answer."""
+
+
+class Wanted(NamedTuple):
+    """One answer that a document needs."""
+
+    row: int
+    chunk: int
+    prompt: ModelPrompt
+    sample: int
+    ask: Ask
+
+
+def prompts_of(config: Config) -> list[ModelPrompt]:
+    """The prompts of a config."""
+    return [read_prompt(path, tuple(config.values)) for path in config.prompts]
+
+
+def check(config: Config) -> None:
+    """Raise for settings that cannot work, before any request."""
+    prompts = prompts_of(config)
+    names = [prompt.name for prompt in prompts]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise WrongSetting(
+            "prompts", f"two prompts have the name {twice!r}, so their answers could not be distinguished. Rename one."
+        )
+    if shadowed := sorted(set(config.values) & set(FIELDS)):
+        raise WrongSetting("values", f"{shadowed[0]} is a field of documents. Give the value another name.")
+    if bool(config.servers) == (config.serve is not None):
+        raise WrongSetting("servers", "give the addresses of servers, or serve with a command to start one.")
+    if config.budget is not None and (config.budget.tokens is None) == (config.budget.money is None):
+        raise WrongSetting("budget", "give tokens or money.")
+    if config.budget is not None and config.budget.money is not None and not (config.price.input + config.price.output):
+        raise WrongSetting("budget", "money needs a price. Add price: {input: …, output: …} for a million tokens.")
+
+
+def scope_of(config: Config) -> str:
+    """The scope of the stored answers: one for each model, revision and sampling."""
+    about = [config.model, config.revision, config.sampling.model_dump()]
+    digest = hashlib.blake2b(orjson.dumps(about, option=orjson.OPT_SORT_KEYS), digest_size=8).hexdigest()
+    return f"{re.sub('[^A-Za-z0-9._-]', '-', config.model)[:60].strip('.-') or 'model'}-{digest}"
+
+
+def setup(config: Config) -> Iterator[LocalServer | None]:
+    """The server that this worker starts when it first needs one."""
+    server = None if config.serve is None else LocalServer(config.serve)
+    yield server
+    if server is not None:
+        server.stop()
+
+
+def resources(config: Config, part_bytes: int) -> Resources:
+    serve = config.serve
+    memory = MEMORY + 4 * part_bytes + (0 if serve is None else serve.memory)
+    return Resources(memory=memory, gpus=0 if serve is None else serve.gpus)
+
+
+def apply(
+    batch: pa.RecordBatch, config: Config, *, answers: StoredAnswers, loaded: LocalServer | None = None
+) -> pa.RecordBatch:
+    """Ask what is not stored, then make the children of each document from the stored answers."""
+    chunks = [chunks_in(text, config) for text in batch.column("text").to_pylist()]
+    wanted = list(_wanted(batch, chunks, config))
+    stored = stored_answers(wanted, answers)
+    if missing := {one.ask.key: one.ask for one in wanted if one.ask.key not in stored}:
+        stored |= _ask(list(missing.values()), config, answers, loaded)
+    children: list[list[dict[str, Any]]] = [[] for _ in range(batch.num_rows)]
+    for one in wanted:
+        children[one.row].append(_child(one, stored[one.ask.key], config))
+    columns = [
+        batch.column("doc_id"),
+        batch.column("license"),
+        pa.array(chunks, SCHEMA.field("chunks").type),
+        pa.array(children, SCHEMA.field("children").type),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def requests_in(batch: pa.RecordBatch, config: Config) -> list[Ask]:
+    """The requests for some documents, each once."""
+    chunks = [chunks_in(text, config) for text in batch.column("text").to_pylist()]
+    return list({one.ask.key: one.ask for one in _wanted(batch, chunks, config)}.values())
+
+
+def _ask(
+    asks: Sequence[Ask], config: Config, answers: StoredAnswers, server: LocalServer | None
+) -> dict[bytes, Stored]:
+    if answers.is_read_only:
+        raise UserError(
+            f"{counted(len(asks), 'stored answer is', 'stored answers are')} missing, so the children of these "
+            "documents cannot be made again. Run the recipe to request them."
+        )
+    api_key(config)
+    addresses = config.servers if server is None else (server.address(),)
+    return Asker(config, addresses, answers).ask(asks)
+
+
+def chunks_in(text: str | None, config: Config) -> list[str]:
+    """The chunks of a document that are sent; chunks of white space are not."""
+    pieces = (chunk.strip() for chunk in chunks_of(text or "", config.chunk_bytes))
+    return [piece for piece in pieces if piece]
+
+
+def _languages(batch: pa.RecordBatch) -> list[str]:
+    labels = batch.column("language.label").to_pylist() if "language.label" in batch.schema.names else None
+    hints = batch.column("language_hint").to_pylist()
+    return [label or hint or "" for label, hint in zip(labels or [None] * len(hints), hints, strict=True)]
+
+
+def _wanted(batch: pa.RecordBatch, chunks: Sequence[Sequence[str]], config: Config) -> Iterator[Wanted]:
+    prompts = prompts_of(config)
+    columns = {name: batch.column(name).to_pylist() for name in ("title", "url", "source")}
+    columns["language"] = _languages(batch)
+    seeds = [_seed(config.seed, sample) for sample in range(config.samples)]
+    frames = {prompt.name: _settings(prompt, config) for prompt in prompts}
+    for row, pieces in enumerate(chunks):
+        values = {name: column[row] or "" for name, column in columns.items()} | config.values
+        for number, piece in enumerate(pieces):
+            values["text"] = piece
+            for prompt in prompts:
+                messages = prompt.messages(values)
+                for sample, seed in enumerate(seeds):
+                    body = orjson.dumps({**frames[prompt.name], "messages": messages, "seed": seed})
+                    yield Wanted(row, number, prompt, sample, make_ask(body, sample, config))
+
+
+def _settings(prompt: ModelPrompt, config: Config) -> dict[str, Any]:
+    """What all requests of a prompt have in common."""
+    sampling = {name: value for name, value in config.sampling.model_dump().items() if value is not None}
+    schema = prompt.schema()
+    structured = {"name": re.sub("[^A-Za-z0-9_-]", "_", prompt.name)[:60], "schema": schema, "strict": True}
+    form = {} if schema is None else {"response_format": {"type": "json_schema", "json_schema": structured}}
+    return {"model": config.model, **sampling, **form}
+
+
+def make_ask(body: bytes, sample: int, config: Config) -> Ask:
+    """A request; its key is the hash of all that the answer depends on."""
+    named = b"%s\0%d\0%s" % (config.revision.encode(), sample, body)
+    key = hashlib.blake2b(named, digest_size=16).digest()
+    fault_key = hashlib.blake2b(b"%s\0fault\0%d" % (key, config.again), digest_size=16).digest()
+    return Ask(key, fault_key, body)
+
+
+def _seed(seed: int, sample: int) -> int:
+    digest = hashlib.blake2b(f"{seed}\0{sample}".encode(), digest_size=4).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+def stored_answers(wanted: Sequence[Wanted], answers: StoredAnswers) -> dict[bytes, Stored]:
+    """The stored answers, and the stored faults of requests without one, by the key of the request."""
+    asks = {one.ask.key: one.ask for one in wanted}
+    found = dict(answers.find(list(asks)))
+    left = [ask for key, ask in asks.items() if key not in found]
+    faults = answers.find([ask.fault_key for ask in left])
+    return found | {ask.key: faults[ask.fault_key] for ask in left if ask.fault_key in faults}
+
+
+def _child(one: Wanted, stored: Stored, config: Config) -> dict[str, Any]:
+    text, drop, detail = judge(stored[1], one.prompt)
+    return {
+        "chunk": one.chunk,
+        "prompt": one.prompt.name,
+        "model": config.model,
+        "sample": one.sample,
+        "text": text,
+        "drop": drop,
+        "detail": detail,
+        "answer": stored[0],
+    }
+
+
+def judge(body: Any, prompt: ModelPrompt) -> tuple[str | None, str | None, str | None]:
+    """Text, reason and detail of the document made from a stored answer."""
+    if isinstance(body, Mapping):
+        return None, body["fault"], body["detail"]
+    text, finish, refusal = body
+    if refusal or finish == "content_filter":
+        return None, "refused", refusal or finish
+    if not (text or "").strip():
+        return None, "empty_answer", f"finish_reason {finish}"
+    if finish == "length":
+        return None, "truncated_answer", "it reached max_tokens"
+    try:
+        return prompt.text_of(text), None, None
+    except Malformed as error:
+        return None, "malformed_answer", str(error)
+
+
+def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
+    """Count the children, and the unusable answers by reason."""
+    children = answers.column("children").flatten()
+    drops = children.field("drop").drop_null()
+    counts: dict[str, int] = {}
+    for reason in drops.to_pylist():
+        counts[reason] = counts.get(reason, 0) + 1
+    chunks = len(answers.column("chunks").flatten())
+    return {"children": len(children), "chunks": chunks, "unusable": counts, "scopes": {scope_of(config): 1}}
+
+
+def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
+    bad = {reason: count for reason, count in found.get("unusable", {}).items() if count}
+    if not found.get("children"):
+        return ("it made no document: no document of its parents was left. Check their steps",)
+    if sum(bad.values()) < MIN_WARNED_SHARE * found["children"]:
+        return ()
+    reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(bad.items()))
+    return (
+        f"{sum(bad.values()):,} of {counted(found['children'], 'answer')} cannot be used ({reasons}). Check the "
+        "prompts, max_tokens and the server; `again: 1` asks again what servers failed to answer",
+    )
+
+
+STAGE = Map(
+    version=1,
+    config=Config,
+    resources=resources,
+    check=check,
+    warnings=warnings,
+    reads=READS,
+    may_read=MAY_READ,
+    only_kept=True,
+    judges=False,
+    schema=SCHEMA,
+    setup=setup,
+    apply=apply,
+    metrics=metrics,
+    answers=scope_of,
+)

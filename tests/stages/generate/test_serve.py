@@ -1,0 +1,52 @@
+"""A server that a worker starts: it is ready before it is used, and it never outlives the worker."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from urllib.parse import urlsplit
+
+import pytest
+
+from gristmill.errors import UserError
+from gristmill.stages.generate.serve import LocalServer
+from gristmill.stages.generate.settings import Serve
+
+COMMAND = [sys.executable, "-m", "http.server", "{port}", "--bind", "127.0.0.1"]
+
+
+def answers(address):
+    with socket.socket() as attempt:
+        return attempt.connect_ex(("127.0.0.1", urlsplit(address).port)) == 0
+
+
+def test_a_server_is_ready_when_its_address_is_known_and_gone_when_it_is_stopped():
+    server = LocalServer(Serve(command=COMMAND, health="/"))
+    address = server.address()
+    assert answers(address)
+    assert server.address() == address
+    server.stop()
+    assert not answers(address)
+
+
+def test_a_server_ends_when_its_worker_is_killed():
+    """The worker dies by SIGKILL, so it cannot stop anything itself."""
+    code = (
+        "import sys, time\nfrom gristmill.stages.generate.serve import LocalServer\n"
+        "from gristmill.stages.generate.settings import Serve\n"
+        f"print(LocalServer(Serve(command={COMMAND!r}, health='/')).address(), flush=True)\ntime.sleep(600)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment) as worker:
+        address = worker.stdout.readline().strip()
+        assert answers(address)
+        worker.send_signal(signal.SIGKILL)
+    while answers(address):  # until the guard has noticed
+        pass
+
+
+def test_a_server_that_does_not_start_is_an_error_with_its_last_words():
+    code = "import sys; print('no such model'); sys.exit(3)"
+    with pytest.raises(UserError, match=r"ended with exit code 3, so nothing can be generated.*no such model"):
+        LocalServer(Serve(command=[sys.executable, "-c", code])).address()
