@@ -34,7 +34,9 @@ _OTHER_UNITS = {first: others for first, *others in UNITS}
 _UNIT = re.compile(rf"(?<![\w.,$])(\d+(?:[.,]\d+)*)( ?)({'|'.join(map(re.escape, _OTHER_UNITS))})(?!\w)")
 _QUOTED = re.compile(r'(?:(?<=\s)|^)["“]([^"“”\n]{15,200})["”]')
 _INNER_NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z]{2,}(?: [A-Z][a-z]{2,})*")
-_AUXILIARY = re.compile(r"\b(is|are|was|were|can|will|should|does|do|did|has|have|had|must|could|would)\b(?! (?:not|n't|no))")
+_AUXILIARY = re.compile(
+    r"\b(is|are|was|were|can|will|should|does|do|did|has|have|had|must|could|would)\b(?! (?:not|n't|no))"
+)
 _NEGATED = re.compile(r"\b(is|are|was|were|can|will|should|does|do|did|has|have|had|must|could|would) not\b|\bcannot\b")
 _LONG = {"km": "kilometres", "kg": "kilograms", "cm": "centimetres", "mm": "millimetres", "ms": "milliseconds"}
 _LONG |= {"KB": "kilobytes", "MB": "megabytes", "GB": "gigabytes", "%": " percent", "px": "pixels"}
@@ -45,7 +47,9 @@ def names_in(text: str) -> list[str]:
     return [word for found in _INNER_NAME.findall(text) for word in found.split()]
 
 
-def _replace_one(text: str, found: Sequence[re.Match[str]], rng: random.Random, new: Callable[[re.Match[str]], str]) -> str:
+def _replace_one(
+    text: str, found: Sequence[re.Match[str]], rng: random.Random, new: Callable[[re.Match[str]], str]
+) -> str:
     match = rng.choice(found)
     return text[: match.start()] + new(match) + text[match.end() :]
 
@@ -161,7 +165,7 @@ def reorder(text: str, rng: random.Random, names: Sequence[str]) -> str:
 def shorten(text: str, rng: random.Random, names: Sequence[str]) -> str:
     """A third of the sentences and the short parentheses left out."""
     kept = [piece for piece in _SENTENCE.split(text) if rng.random() > 0.33] or [text]
-    return re.sub(r" \([^()\n]{1,40}\)", "", " ".join(kept))
+    return re.sub(r" \([A-Za-z][a-z ,]{2,40}\)", "", " ".join(kept))
 
 
 def _spelled_date(match: re.Match[str]) -> str:

@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import random
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -130,7 +131,8 @@ def results(chunks: list[Chunk]) -> dict[str, tuple[int, int]]:
 def edited(chunks: list[Chunk]) -> list[tuple[str, str, str]]:
     """(edit, child, parent) of every edit that a chunk allows."""
     rng = random.Random(2)
-    names = sorted({name for chunk in chunks for name in names_in(chunk.text)})
+    ordinary = {word for chunk in chunks for word in re.findall("[a-z]+", chunk.text)}
+    names = sorted({name for chunk in chunks for name in names_in(chunk.text) if name.lower() not in ordinary})
     found = []
     for chunk in chunks:
         faithful = {name: edit(chunk.text, rng, names) or chunk.text for name, edit in FAITHFUL.items()}

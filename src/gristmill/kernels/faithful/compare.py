@@ -11,7 +11,8 @@ linear in the bytes of both.
 - A name is a word with a capital that the parent has in no spelling. At the start of a sentence or in a headline in title
   case it must also be no ordinary word, which is known for English only. In German, where nouns have capitals, it needs
   another such word beside it. The initials of a name in the parent are known.
-- A quotation or a piece of code is new if one of its 3-grams is (if it is shorter: one of its words).
+- A quotation is new if one of its 3-grams of words is (if it is shorter: one of its words). A piece of code is new if a
+  fifth of its 3-grams of tokens is. 3-grams across lines and sentences do not count: both may be moved.
 - A pair of neighbouring content words is flipped if the parent has it only with the other polarity. A negation changes
   the polarity of the next two pairs, and one of two opposites (`more`, `less`) changes that of its own pairs.
 """
@@ -113,7 +114,9 @@ ELLIPSIS = 0x2026
 
 # What a key in the table is about.
 _ABOUT = [np.uint64(0xA0761D6478BD642F * number % (1 << 64)) for number in range(1, 26)]
-SAID_WORD, SAID_NAME, SAID_INITIALS, SAID_NGRAM, SAID_CODE, SAID_PAIR, SAID_ADDRESS, SAID_CONTEXT, SAID_LOOP = _ABOUT[:9]
+SAID_WORD, SAID_NAME, SAID_INITIALS, SAID_NGRAM, SAID_CODE, SAID_PAIR, SAID_ADDRESS, SAID_CONTEXT, SAID_LOOP = _ABOUT[
+    :9
+]
 SAID_NUMBER, SAID_QUANTITY, SAID_BARE, SAID_UNIT, SAID_TIME, SAID_WEEKDAY, SAID_DATE, SAID_DAY = _ABOUT[9:17]
 SAID_YEARLESS, SAID_MONTH, SAID_MONTHLY, SAID_LONE_MONTH, OWN_CONTENT, OWN_NUMBER, OWN_LOOP, SEEN_LOOP = _ABOUT[17:]
 
@@ -247,7 +250,9 @@ def _language(tokens: TokenViews, count: int, lexicon: LexiconViews, votes: Ints
 
 
 @njit(nogil=True, cache=True)
-def _add_context(table: TableViews, tokens: TokenViews, count: int, lexicon: LexiconViews, first: int, last: int, key: np.uint64) -> None:
+def _add_context(
+    table: TableViews, tokens: TokenViews, count: int, lexicon: LexiconViews, first: int, last: int, key: np.uint64
+) -> None:
     """Notes the content words around a number."""
     for side in range(2):
         words, at, step = 0, (last if side else first - 1), (1 if side else -1)
@@ -317,7 +322,9 @@ def _knows_date(table: TableViews, date: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _add_facts(table: TableViews, tokens: TokenViews, count: int, lexicon: LexiconViews, facts: FactViews, found: int) -> None:
+def _add_facts(
+    table: TableViews, tokens: TokenViews, count: int, lexicon: LexiconViews, facts: FactViews, found: int
+) -> None:
     """Adds all that the parent's numbers, dates and addresses say."""
     for one in range(found):
         key, kind, unit = facts.keys[one], facts.kinds[one], facts.units[one]
@@ -459,7 +466,11 @@ def _check_facts(
             if not _has(table, SAID_TIME, key):
                 check = NUMBERS
         elif kind == DATE_FACT:
-            if not _knows_date(table, np.int64(key)) and not (other and _knows_date(table, np.int64(other))):
+            if (
+                facts.checked[one]
+                and not _knows_date(table, np.int64(key))
+                and not (other and _knows_date(table, np.int64(other)))
+            ):
                 check = DATES
         elif kind == WORD_FACT:
             if not _has(table, SAID_NAME, key):
@@ -530,6 +541,17 @@ def _check_names(
         _note(new, row, NAMES, begin, end)
 
 
+@njit(nogil=True, cache=True, forceinline=True)
+def _begins_again(tokens: TokenViews, at: int) -> bool:
+    """Whether the text before the token may be elsewhere in the parent: at a line, a sentence, or left-out words."""
+    if tokens.kinds[at] == SYMBOL and (
+        tokens.keys[at] == np.uint64(LEFT_BRACKET) or tokens.keys[at] == np.uint64(ELLIPSIS)
+    ):
+        return True
+    is_sentence = at > 0 and tokens.kinds[at - 1] == SYMBOL and tokens.entries[at - 1] != 0
+    return tokens.flags[at] & LINE != 0 or (is_sentence and tokens.flags[at] & SPACED != 0)
+
+
 @njit(nogil=True, cache=True)
 def _knows_words(table: TableViews, tokens: TokenViews, begin: int, end: int) -> bool:
     """Whether the parent has the 3-grams of words from token `begin` to `end`; of one or two words, the words."""
@@ -537,11 +559,9 @@ def _knows_words(table: TableViews, tokens: TokenViews, begin: int, end: int) ->
     words = 0
     known = True
     for at in range(begin, end):
+        if at > begin and _begins_again(tokens, at):
+            words = 0
         if not _is_word(tokens, at):
-            # Left-out words: `...`, `[...]`.
-            point = tokens.keys[at] if tokens.kinds[at] == SYMBOL else _NONE
-            if point == np.uint64(LEFT_BRACKET) or point == np.uint64(ELLIPSIS):
-                words = 0
             continue
         key = tokens.keys[at]
         words += 1
@@ -570,17 +590,23 @@ def _closing_quote(point: int) -> tuple[int, int]:
 
 
 @njit(nogil=True, cache=True)
-def _check_quotations(
-    table: TableViews, tokens: TokenViews, count: int, row: Ints, new: Ints
-) -> None:
-    """Counts quotations that the parent lacks. A straight quote opens only after white space or a symbol."""
+def _opens(tokens: TokenViews, at: int) -> bool:
+    """Whether a mark before the last token opens a quotation: a straight one only after white space or a symbol."""
+    if tokens.flags[at + 1] & SPACED:
+        return False
+    if tokens.keys[at] != np.uint64(QUOTE) or tokens.flags[at] & SPACED:
+        return True
+    return tokens.kinds[at - 1] == SYMBOL and tokens.kinds[at + 1] != SYMBOL
+
+
+@njit(nogil=True, cache=True)
+def _check_quotations(table: TableViews, tokens: TokenViews, count: int, row: Ints, new: Ints) -> None:
+    """Counts quotations that the parent lacks."""
     searched = np.zeros(6, np.int64)  # up to which token a closing mark was sought and not found
     at = 0
     while at < count:
         closing, number = _closing_quote(np.int64(tokens.keys[at])) if tokens.kinds[at] == SYMBOL else (0, 0)
-        opens = closing != 0 and at + 1 < count and not tokens.flags[at + 1] & SPACED
-        if opens and closing == QUOTE:
-            opens = at == 0 or tokens.flags[at] & SPACED != 0 or tokens.kinds[at - 1] == SYMBOL
+        opens = closing != 0 and at + 1 < count and _opens(tokens, at)
         if opens:
             end = max(at + 1, searched[number])
             last = min(count, at + MOST_QUOTED)
@@ -588,7 +614,15 @@ def _check_quotations(
                 if tokens.kinds[end] == SYMBOL and tokens.keys[end] == np.uint64(closing):
                     break
                 end += 1
-            if end < last and not tokens.flags[end] & BLANK:
+            if (
+                end < last
+                and not tokens.flags[end] & BLANK
+                and closing == QUOTE
+                and end + 1 < count
+                and _opens(tokens, end)
+            ):
+                searched[number] = end  # another quotation opens there, so this mark closed one
+            elif end < last and not tokens.flags[end] & BLANK:
                 if not _knows_words(table, tokens, at + 1, end):
                     _note(new, row, QUOTATIONS, tokens.begins[at], tokens.ends[end])
                 at = end
@@ -635,7 +669,8 @@ def _code_at(tokens: TokenViews, at: int, count: int, searched: npt.NDArray[np.i
     is_block = size == 3 or number == 6 or number == 9
     end = max(inside, searched[number])
     last = min(count, at + (MOST_CODE if is_block else MOST_QUOTED))
-    while end < last and (is_block or not tokens.flags[end] & BLANK):
+    ends_at = 0 if is_block else BLANK if mark == np.uint64(DOLLAR) else LINE
+    while end < last and not tokens.flags[end] & ends_at:
         if tokens.kinds[end] == SYMBOL:
             if is_tex and tokens.keys[end] == mark and end + 1 < count:
                 if tokens.keys[end + 1] == closing and tokens.kinds[end + 1] == SYMBOL:
@@ -648,27 +683,42 @@ def _code_at(tokens: TokenViews, at: int, count: int, searched: npt.NDArray[np.i
 
 
 @njit(nogil=True, cache=True)
+def _code_key(tokens: TokenViews, at: int) -> np.uint64:
+    """Returns the key of a token in code; all double quotes are one."""
+    key = tokens.keys[at]
+    if tokens.kinds[at] == SYMBOL and np.uint64(LEFT_DOUBLE_QUOTE) <= key <= np.uint64(LOW_DOUBLE_QUOTE):
+        key = np.uint64(QUOTE)
+    return mix(key, np.uint64(tokens.kinds[at]))
+
+
+@njit(nogil=True, cache=True)
 def _add_code(table: TableViews, tokens: TokenViews, count: int) -> None:
     """Adds the 3-grams of all tokens of the parent."""
     one = two = _NONE
     for at in range(count):
-        key = mix(tokens.keys[at], np.uint64(tokens.kinds[at]))
+        key = _code_key(tokens, at)
         _add(table, SAID_CODE, _three(one, two, key))
         one, two = two, key
 
 
 @njit(nogil=True, cache=True)
 def _knows_code(table: TableViews, extra: TableViews, tokens: TokenViews, begin: int, end: int) -> bool:
+    """Whether the parent has four fifths of the 3-grams of tokens, and of the words that are in none."""
     one = two = _NONE
+    size = known = grams = 0
     for at in range(begin, end):
-        key = mix(tokens.keys[at], np.uint64(tokens.kinds[at]))
-        if at >= begin + 2:
-            if not _has(extra, SAID_CODE, _three(one, two, key)):
-                return False
-        elif tokens.kinds[at] == NAME_WORD and not _has(table, SAID_WORD, tokens.keys[at]):
-            return False
+        if at > begin and _begins_again(tokens, at):
+            size = 0
+        key = _code_key(tokens, at)
+        size += 1
+        if size >= 3:
+            grams += 1
+            known += _has(extra, SAID_CODE, _three(one, two, key))
+        elif tokens.kinds[at] == NAME_WORD:
+            grams += 1
+            known += _has(table, SAID_WORD, tokens.keys[at])
         one, two = two, key
-    return True
+    return 5 * known >= 4 * grams
 
 
 @njit(nogil=True, cache=True)
@@ -722,6 +772,8 @@ def _pairs(
     before, before_side, before_at, negated = _NONE, 0, 0, 0
     before_opposite = False
     for at in range(count):
+        if tokens.flags[at] & BLANK:
+            before, negated = _NONE, 0
         if tokens.kinds[at] == SYMBOL:
             if tokens.entries[at] or tokens.keys[at] == np.uint64(COLON) or tokens.keys[at] == np.uint64(SEMICOLON):
                 before, negated = _NONE, 0

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gristmill.kernels.compile import njit
 from gristmill.kernels.faithful.tokens import (
     ADDRESS,
+    BLANK,
     CAPITAL,
     DATED,
     FIRST,
@@ -203,6 +204,15 @@ def _has(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews, flag: i
 
 
 @njit(nogil=True, cache=True)
+def _is_apart(tokens: TokenViews, at: int, last: int, count: int) -> bool:
+    """Whether an empty line is before one of the tokens from `at` to `last`."""
+    for one in range(at, min(last + 1, count)):
+        if tokens.flags[one] & BLANK:
+            return True
+    return False
+
+
+@njit(nogil=True, cache=True)
 def _plain(tokens: TokenViews, at: int, count: int, digits: int, low: int, high: int) -> int:
     """Returns the plain number of at most (if below 0: exactly) so many digits at `at`, if it is in the range; or -1."""
     if at >= count or tokens.kinds[at] != PLAIN_NUMBER or tokens.flags[at] & DATED:
@@ -229,6 +239,8 @@ def _year_after(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews) 
     after = at
     if _is_symbol(tokens, after, count, COMMA) or _has(tokens, after, count, lexicon, OF):
         after += 1
+    if _is_apart(tokens, at, after, count):
+        return 0, at
     year = _plain(tokens, after, count, -4, 1000, 2999)
     return (year, after + 1) if year >= 0 else (0, at)
 
@@ -266,14 +278,16 @@ def _date(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews) -> tup
         if day < 0:
             return at, 0, 0
         after = at + 1
-        if after < count and _is_glued(tokens, after) and (
-            _has(tokens, after, count, lexicon, ORDINAL_END) or _is_symbol(tokens, after, count, DOT)
+        if (
+            after < count
+            and _is_glued(tokens, after)
+            and (_has(tokens, after, count, lexicon, ORDINAL_END) or _is_symbol(tokens, after, count, DOT))
         ):
             after += 1
         if _has(tokens, after, count, lexicon, OF):
             after += 1
         month = _month(tokens, after, count, lexicon)
-        if not month:
+        if not month or _is_apart(tokens, at + 1, after, count):
             return at, 0, 0
         after += 1
         if _is_symbol(tokens, after, count, DOT):
@@ -292,7 +306,7 @@ def _date(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews) -> tup
     month, after = lexicon.dates[entry], at + 1
     if _is_symbol(tokens, after, count, DOT) and short:
         after += 1
-    day = _plain(tokens, after, count, 2, 1, 31)
+    day = -1 if _is_apart(tokens, at + 1, after, count) else _plain(tokens, after, count, 2, 1, 31)
     if day >= 0 and not (after + 1 < count and _is_symbol(tokens, after + 1, count, COLON)):
         after += 1
         if after < count and _is_glued(tokens, after) and _has(tokens, after, count, lexicon, ORDINAL_END):
@@ -302,7 +316,7 @@ def _date(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews) -> tup
     year, end = _year_after(tokens, after, count, lexicon)
     if year:
         return end, year * 10000 + month * 100, 0
-    return (at, 0, 0) if short or tokens.flags[at] & FIRST else (at + 1, month * 100, 0)
+    return at + 1, month * 100, 0
 
 
 @njit(nogil=True, cache=True)
@@ -318,21 +332,26 @@ def _meridiem(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews) ->
 
 @njit(nogil=True, cache=True)
 def _time(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews) -> tuple[int, int]:
-    """Returns the end of a time of day at `at` and its minutes, without the half of the day; the end is `at` if there is
+    """Returns the end of a time of day at `at` and its seconds, without the half of the day; the end is `at` if there is
     none.
     """
     hour = _plain(tokens, at, count, 2, 0, 24)
     if hour < 0:
         return at, 0
-    if _is_symbol(tokens, at + 1, count, COLON) and _is_glued(tokens, at + 1) and at + 2 < count:
-        minute = _plain(tokens, at + 2, count, -2, 0, 59)
-        if minute >= 0 and _is_glued(tokens, at + 2):
-            end = at + 3
-            if _is_symbol(tokens, end, count, COLON) and _plain(tokens, end + 1, count, -2, 0, 59) >= 0:
-                return at, 0  # with seconds: the numbers are compared one by one
-            return _meridiem(tokens, end, count, lexicon), hour % 12 * 60 + minute
-    end = _meridiem(tokens, at + 1, count, lexicon)
-    return (end, hour % 12 * 60) if 1 <= hour <= 12 and end > at + 1 else (at, 0)
+    seconds = hour % 12 * 3600
+    end = at + 1
+    for size in (60, 1):
+        value = _plain(tokens, end + 1, count, -2, 0, 59)
+        if value < 0 or not _is_symbol(tokens, end, count, COLON):
+            break
+        if not _is_glued(tokens, end) or not _is_glued(tokens, end + 1):
+            break
+        seconds += size * value
+        end += 2
+    half = _meridiem(tokens, end, count, lexicon)
+    if end == at + 1:
+        return (half, seconds) if 1 <= hour <= 12 and half > end and tokens.flags[end] & BLANK == 0 else (at, 0)
+    return half, seconds
 
 
 @njit(nogil=True, cache=True)
@@ -352,7 +371,7 @@ def _spelled(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews) -> 
                 here += 1
         entry = _entry(tokens, here, count)
         code = lexicon.numbers[entry] if entry >= 0 else 0
-        if code == 0 or code >= SHORT_SCALE:
+        if code == 0 or code >= SHORT_SCALE or (words and _is_apart(tokens, at, here, count)):
             break
         ordinal = ORDINAL <= code < SCALE
         code -= ORDINAL if ordinal else 0
@@ -387,7 +406,7 @@ def _spelled(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews) -> 
 @njit(nogil=True, cache=True)
 def _unit_after(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews) -> tuple[int, int]:
     """Returns the unit of a number that ends at `at`, or 0, and where the unit ends."""
-    if at >= count:
+    if at >= count or tokens.flags[at] & BLANK:
         return 0, at
     here = at
     if _is_symbol(tokens, here, count, HYPHEN) and _is_glued(tokens, here) and here + 1 < count:
@@ -429,7 +448,7 @@ def _scaled(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews, is_m
         here = at
         if _is_symbol(tokens, here, count, HYPHEN) and _is_glued(tokens, here) and here + 1 < count:
             here += 1 if _is_glued(tokens, here + 1) else 0
-        entry = _entry(tokens, here, count)
+        entry = -1 if _is_apart(tokens, at, here, count) else _entry(tokens, here, count)
         code = lexicon.numbers[entry] if entry >= 0 else 0
         if code == HUNDRED:
             power += 2
@@ -464,10 +483,13 @@ def read_facts(tokens: TokenViews, count: int, lexicon: LexiconViews, facts: Fac
             after, date, second = _date(tokens, at, count, lexicon)
             if after > at:
                 fact, end, key, other = DATE_FACT, after, np.uint64(date), np.uint64(second)
+                # `May` may be a verb at the start of a sentence, and `Mar` a name.
+                if date < 1300 and date % 100 == 0:
+                    checked = not (tokens.flags[at] & FIRST or lexicon.flags[tokens.entries[at]] & ABBREVIATION)
             elif kind == PLAIN_NUMBER:
-                after, minutes = _time(tokens, at, count, lexicon)
+                after, seconds = _time(tokens, at, count, lexicon)
                 if after > at:
-                    fact, end, key = TIME_FACT, after, np.uint64(minutes)
+                    fact, end, key = TIME_FACT, after, np.uint64(seconds)
                 else:
                     unit = _currency_before(tokens, at, lexicon)
                     power, end = _scaled(tokens, at + 1, count, lexicon, unit != 0)
@@ -491,5 +513,3 @@ def read_facts(tokens: TokenViews, count: int, lexicon: LexiconViews, facts: Fac
             found += 1
         at = max(end, at + 1)
     return found
-
-

@@ -254,7 +254,12 @@ def _address_end(data: Bytes, at: int, stop: int, unicode: UnicodeViews) -> int:
     begin = at
     while at < stop:
         bits, point, after = class_at(data, at, stop, unicode)
-        if bits & SPACE or (point < 0x80 and (point < 0x20 or _ADDRESS_ENDS[point])) or point == 0x201D or point == 0xBB:
+        if (
+            bits & SPACE
+            or (point < 0x80 and (point < 0x20 or _ADDRESS_ENDS[point]))
+            or point == 0x201D
+            or point == 0xBB
+        ):
             break
         at = after
     while at > begin and data[at - 1] < 0x80 and _ADDRESS_TAIL[data[at - 1]]:
@@ -488,4 +493,6 @@ def _keys_of(text: npt.NDArray[np.uint8], tables: UnicodeTables, buffer: npt.NDA
 
 def word_key(word: str) -> int:
     """Returns the key of a word, for a lexicon."""
-    return int(_keys_of(np.frombuffer(word.encode(), np.uint8), unicode_tables(), np.zeros(4 * MAX_WORD_BYTES, np.uint8)))
+    return int(
+        _keys_of(np.frombuffer(word.encode(), np.uint8), unicode_tables(), np.zeros(4 * MAX_WORD_BYTES, np.uint8))
+    )

@@ -100,7 +100,7 @@ def lexicon() -> Lexicon:
         for word, value in entries:
             column.setdefault(word, value)
     for place, language in enumerate(LANGUAGES):
-        for word in STOP_WORDS[language]:
+        for word in _TABLES["english"].split() if language == "en" else STOP_WORDS[language]:
             columns[5][word] = columns[5].get(word, 0) | 1 << place
     key_of = {word: word_key(word) for column in columns for word in column}
     keys = hash_set(set(key_of.values()))
