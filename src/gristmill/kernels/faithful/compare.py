@@ -42,6 +42,7 @@ from gristmill.kernels.faithful.facts import (
     lexicon_views,
     mix,
     new_facts,
+    number_key,
     read_facts,
     whole_key,
 )
@@ -222,6 +223,13 @@ def _is_content(tokens: TokenViews, at: int, lexicon: LexiconViews) -> bool:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
+def _key(tokens: TokenViews, at: int) -> np.uint64:
+    """Returns the key of a token in n-grams: of a number, with its power of ten."""
+    key = tokens.keys[at]
+    return number_key(key, tokens.entries[at]) if tokens.kinds[at] == PLAIN_NUMBER else key
+
+
+@njit(nogil=True, cache=True, forceinline=True)
 def _is_word(tokens: TokenViews, at: int) -> bool:
     return tokens.kinds[at] == NAME_WORD or tokens.kinds[at] == PLAIN_NUMBER
 
@@ -384,7 +392,7 @@ def _add_words(
         if kind == SYMBOL or kind == ADDRESS:
             letters = 0
             continue
-        key = tokens.keys[at]
+        key = _key(tokens, at)
         three = _three(one, two, key)
         _add(table, SAID_NGRAM, three)
         one, two = two, key
@@ -483,8 +491,12 @@ def _check_facts(
 
 @njit(nogil=True, cache=True)
 def _is_title(tokens: TokenViews, begin: int, end: int, lexicon: LexiconViews) -> bool:
-    """Whether the tokens of a line are a headline: at least two words of four letters or more, all with capitals."""
+    """Whether the tokens of a line are a headline: at least two words of four letters or more, all with capitals, and no
+    mark that ends a sentence.
+    """
     words = 0
+    if tokens.kinds[end - 1] == SYMBOL and tokens.entries[end - 1]:
+        return False
     for at in range(begin, end):
         if tokens.kinds[at] == NAME_WORD and tokens.values[at] > LEAST_LETTERS:
             if not tokens.flags[at] & CAPITAL:
@@ -524,7 +536,9 @@ def _check_names(
             continue
         flags = _flags(tokens, at, lexicon)
         entry = tokens.entries[at]
-        if flags & (STOP | NEGATION) or (entry >= 0 and (lexicon.dates[entry] or lexicon.numbers[entry])):
+        if flags & (STOP | NEGATION):
+            continue
+        if entry >= 0 and (lexicon.dates[entry] or lexicon.numbers[entry] or lexicon.units[entry]):
             continue
         if tokens.flags[at] & HAS_DIGIT or _has(table, SAID_WORD, tokens.keys[at]):
             continue
@@ -563,7 +577,7 @@ def _knows_words(table: TableViews, tokens: TokenViews, begin: int, end: int) ->
             words = 0
         if not _is_word(tokens, at):
             continue
-        key = tokens.keys[at]
+        key = _key(tokens, at)
         words += 1
         if words >= 3:
             known &= _has(table, SAID_NGRAM, _three(one, two, key))
@@ -685,7 +699,7 @@ def _code_at(tokens: TokenViews, at: int, count: int, searched: npt.NDArray[np.i
 @njit(nogil=True, cache=True)
 def _code_key(tokens: TokenViews, at: int) -> np.uint64:
     """Returns the key of a token in code; all double quotes are one."""
-    key = tokens.keys[at]
+    key = _key(tokens, at)
     if tokens.kinds[at] == SYMBOL and np.uint64(LEFT_DOUBLE_QUOTE) <= key <= np.uint64(LOW_DOUBLE_QUOTE):
         key = np.uint64(QUOTE)
     return mix(key, np.uint64(tokens.kinds[at]))
@@ -808,7 +822,7 @@ def _check_words(table: TableViews, tokens: TokenViews, count: int, lexicon: Lex
     for at in range(count):
         if not _is_word(tokens, at):
             continue
-        key = tokens.keys[at]
+        key = _key(tokens, at)
         row[WORDS] += 1
         if row[WORDS] >= 3:
             row[NGRAMS] += 1
@@ -834,14 +848,14 @@ def _passages(table: TableViews, tokens: TokenViews, count: int, about: np.uint6
     for at in range(count):
         if not _is_word(tokens, at):
             continue
-        key = key * _BASE + tokens.keys[at]
+        key = key * _BASE + _key(tokens, at)
         words += 1
         if words < LOOP_WORDS:
             continue
         if words > LOOP_WORDS:
             while not _is_word(tokens, first):
                 first += 1
-            key -= tokens.keys[first] * _BASE_TO_PASSAGE
+            key -= _key(tokens, first) * _BASE_TO_PASSAGE
             first += 1
         seen = _add(table, about, key)
         again += seen > 0
