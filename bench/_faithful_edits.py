@@ -1,4 +1,4 @@
-"""Edits of real texts by rules: faithful ones, and ones with a planted change. Independent of the code that finds them."""
+"""Edits of real texts by rules: faithful ones, and ones with a planted change. It shares no code with the checks."""
 
 import random
 import re
@@ -7,7 +7,20 @@ from collections.abc import Callable, Sequence
 Edit = Callable[[str, random.Random, Sequence[str]], str | None]
 """Returns the edited text; None if the text has nothing to edit. The third argument is names of other texts."""
 
-MONTHS = "January February March April May June July August September October November December".split()
+MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
 _MONTH = "|".join(MONTHS)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _NUMBER = re.compile(r"(?<![\w.,/-])\d+(?:[.,]\d+)*(?![\w/-])")
@@ -19,17 +32,57 @@ _YMD = re.compile(r"(?<![\w-])(\d{4})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])(?![\
 _MONTHLY = re.compile(rf"\b({_MONTH}) ((?:19|20)\d{{2}})\b")
 _DAILY = re.compile(rf"\b({_MONTH}) (\d{{1,2}})\b(?![,:]? ?\d)")
 UNITS = [
-    ("km", "miles", "metres"), ("kilometers", "miles"), ("kilometres", "miles"), ("miles", "kilometres", "feet"),
-    ("meters", "feet"), ("metres", "feet"), ("feet", "metres", "inches"), ("inches", "feet", "cm"), ("cm", "mm", "inches"),
-    ("mm", "cm"), ("kg", "g", "pounds"), ("pounds", "tons", "kg"), ("tons", "pounds"), ("grams", "kilograms"),
-    ("KB", "MB"), ("MB", "GB", "KB"), ("GB", "MB", "TB"), ("TB", "GB"), ("bytes", "bits", "megabytes"), ("bits", "bytes"),
-    ("seconds", "minutes", "hours"), ("second", "minute"), ("minutes", "hours", "seconds"), ("minute", "hour"),
-    ("hours", "minutes", "days"), ("hour", "minute"), ("days", "weeks", "hours"), ("day", "week"), ("weeks", "months", "days"),
-    ("week", "month"), ("months", "years", "weeks"), ("month", "year"), ("years", "months", "days"), ("year", "month"),
-    ("ms", "seconds"), ("milliseconds", "seconds"), ("percent", "million"), ("%", " km", " dollars"), ("dollars", "euros"),
-    ("pixels", "inches"), ("px", "em"), ("degrees", "percent"), ("MHz", "GHz"), ("GHz", "MHz"), ("Hz", "kHz"),
-    ("litres", "gallons"), ("liters", "gallons"), ("gallons", "litres"), ("acres", "hectares"), ("mph", "km/h"),
-]  # fmt: skip
+    ("km", "miles", "metres"),
+    ("kilometers", "miles"),
+    ("kilometres", "miles"),
+    ("miles", "kilometres", "feet"),
+    ("meters", "feet"),
+    ("metres", "feet"),
+    ("feet", "metres", "inches"),
+    ("inches", "feet", "cm"),
+    ("cm", "mm", "inches"),
+    ("mm", "cm"),
+    ("kg", "g", "pounds"),
+    ("pounds", "tons", "kg"),
+    ("tons", "pounds"),
+    ("grams", "kilograms"),
+    ("KB", "MB"),
+    ("MB", "GB", "KB"),
+    ("GB", "MB", "TB"),
+    ("TB", "GB"),
+    ("bytes", "bits", "megabytes"),
+    ("bits", "bytes"),
+    ("seconds", "minutes", "hours"),
+    ("second", "minute"),
+    ("minutes", "hours", "seconds"),
+    ("minute", "hour"),
+    ("hours", "minutes", "days"),
+    ("hour", "minute"),
+    ("days", "weeks", "hours"),
+    ("day", "week"),
+    ("weeks", "months", "days"),
+    ("week", "month"),
+    ("months", "years", "weeks"),
+    ("month", "year"),
+    ("years", "months", "days"),
+    ("year", "month"),
+    ("ms", "seconds"),
+    ("milliseconds", "seconds"),
+    ("percent", "million"),
+    ("%", " km", " dollars"),
+    ("dollars", "euros"),
+    ("pixels", "inches"),
+    ("px", "em"),
+    ("degrees", "percent"),
+    ("MHz", "GHz"),
+    ("GHz", "MHz"),
+    ("Hz", "kHz"),
+    ("litres", "gallons"),
+    ("liters", "gallons"),
+    ("gallons", "litres"),
+    ("acres", "hectares"),
+    ("mph", "km/h"),
+]
 _OTHER_UNITS = {first: others for first, *others in UNITS}
 _UNIT = re.compile(rf"(?<![\w.,$])(\d+(?:[.,]\d+)*)( ?)({'|'.join(map(re.escape, _OTHER_UNITS))})(?!\w)")
 _QUOTED = re.compile(r'(?:(?<=\s)|^)["“]([^"“”\n]{15,200})["”]')
@@ -118,7 +171,7 @@ def plant_unit(text: str, rng: random.Random, names: Sequence[str]) -> str | Non
 def plant_quotation(text: str, rng: random.Random, names: Sequence[str]) -> str | None:
     """One word of a quotation is a word from elsewhere in the text."""
     found = [match for match in _QUOTED.finditer(text) if len(match[1].split()) >= 4]
-    words = [word for word in re.findall(r"[a-z]{4,}", text)]
+    words = re.findall(r"[a-z]{4,}", text)
     if not found or len(set(words)) < 5:
         return None
 

@@ -5,9 +5,9 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 
-from gristmill.kernels.faithful.compare import CHECKS, COLUMNS
-from gristmill.kernels.text.unicode_classes import SPACE, TERMINAL, UNIT, UPPER, WORD, LETTER, unicode_tables
 from gristmill.kernels.faithful import facts as known
+from gristmill.kernels.faithful.compare import CHECKS, COLUMNS
+from gristmill.kernels.text.unicode_classes import LETTER, SPACE, TERMINAL, UNIT, UPPER, WORD, unicode_tables
 from gristmill.stages.measure import faithful_words
 from gristmill.stages.measure.stop_words import STOP_WORDS
 
@@ -151,7 +151,9 @@ def tokens_of(text):
         elif here & WORD:
             end, last, has_digit = (at + 1, at + 1, False) if here & UNIT else word_end(text, at + 1)
             token.capital = bool(here & UPPER)
-            if text.startswith("://", end) or (text[at:end].lower() == "www" and text[at:end].isascii() and dot(text, end)):
+            if text.startswith("://", end) or (
+                text[at:end].lower() == "www" and text[at:end].isascii() and dot(text, end)
+            ):
                 has_scheme = text.startswith("://", end)
                 start = end + 3 if has_scheme else at
                 end = max(address_end(text, start), end)
@@ -304,9 +306,9 @@ class Reader:
     def meridiem(self, at):
         if self.flag(at, known.MERIDIEM):
             return at + 1
-        if self.flag(at, known.MERIDIEM_HEAD) and self.symbol(at + 1, "."):
-            if self.flag(at + 2, known.MERIDIEM_TAIL) and self.glued(at + 2):
-                return at + 3 + self.symbol(at + 3, ".")
+        is_dotted = self.flag(at, known.MERIDIEM_HEAD) and self.symbol(at + 1, ".")
+        if is_dotted and self.flag(at + 2, known.MERIDIEM_TAIL) and self.glued(at + 2):
+            return at + 3 + self.symbol(at + 3, ".")
         return at
 
     def time(self, at):
@@ -372,9 +374,9 @@ class Reader:
         here = self.after_hyphen(at)
         token = self.tokens[here]
         if token.kind == "symbol":
-            if token.key == "°" and self.glued(here + 1) and (letter := about(self.at(here + 1), "unit")):
-                if self.tokens[here + 1].size == 1:
-                    return letter * 1000, here + 2
+            letter = about(self.at(here + 1), "unit") if token.key == "°" and self.glued(here + 1) else 0
+            if letter and self.tokens[here + 1].size == 1:
+                return letter * 1000, here + 2
             unit = self.unit_symbol(token)
         else:
             unit = about(token, "unit")
@@ -396,7 +398,12 @@ class Reader:
                 power += 2
             elif known.SCALE <= code < known.SHORT_SCALE:
                 power += code - known.SCALE
-            elif code >= known.SHORT_SCALE and not power and self.glued(here) and (money or code == known.SHORT_SCALE + 3):
+            elif (
+                code >= known.SHORT_SCALE
+                and not power
+                and self.glued(here)
+                and (money or code == known.SHORT_SCALE + 3)
+            ):
                 return code - known.SHORT_SCALE, here + 1
             else:
                 return power, at
@@ -446,9 +453,7 @@ class Reader:
 
 
 def is_content(token):
-    return (
-        token.kind == "word" and token.size >= 3 and not about(token, "flags") & (known.STOP | known.NEGATION)
-    )
+    return token.kind == "word" and token.size >= 3 and not about(token, "flags") & (known.STOP | known.NEGATION)
 
 
 def is_word(token):
@@ -610,8 +615,8 @@ def check_facts(said, tokens):
             if not times:
                 check = "new_numbers" if checked else None
             elif unit and (reading, unit) not in said.sets["quantity"]:
-                if (reading, 0) not in said.sets["bare"] or unit not in said.units:
-                    check = "new_units"
+                is_known = (reading, 0) in said.sets["bare"] and unit in said.units
+                check = None if is_known else "new_units"
             if check is None and checked and own[reading] > times > 0:
                 around = context(tokens, first, last)
                 near = sum((reading, word) in said.contexts for word in around)
@@ -656,7 +661,11 @@ def check_names(said, tokens, spoken):
 
 def is_initials(said, token, data):
     word = data[token.begin : token.end]
-    return 2 <= len(word) <= 8 and all(65 <= one <= 90 for one in word) and tuple(one | 32 for one in word) in said.initials
+    return (
+        2 <= len(word) <= 8
+        and all(65 <= one <= 90 for one in word)
+        and tuple(one | 32 for one in word) in said.initials
+    )
 
 
 def knows_words(said, tokens, begin, end):

@@ -13,12 +13,14 @@ from gristmill.stages.select.rules.faithful import RULES
 def measured(rows):
     """The layer of (text, parent) pairs whose parents are in `meta`."""
     metas = [None if parent is None else json.dumps({"parent_text": parent, "id": 1}) for _, parent in rows]
-    batch = pa.record_batch({"text": pa.array([text for text, _ in rows], pa.string()), "meta": pa.array(metas, pa.string())})
+    batch = pa.record_batch(
+        {"text": pa.array([text for text, _ in rows], pa.string()), "meta": pa.array(metas, pa.string())}
+    )
     return batch, faithful.apply(batch, faithful.Config())
 
 
 def verdicts(rows, **thresholds):
-    batch, layer = measured(rows)
+    _, layer = measured(rows)
     config = heuristics.Config(faithful=thresholds)
     known = {f"faithful.{name}": layer[name] for name in layer.schema.names}
     fixed = {"source": pa.array(["a"] * len(rows)), "snapshot": pa.nulls(len(rows), pa.string())}
@@ -32,7 +34,9 @@ def test_parent_is_a_column_or_a_field_of_meta():
     batch = pa.record_batch(
         {
             "text": pa.array(["It is 5 km.", "It is 5 km.", "It is 5 km."]),
-            "meta": pa.array(['{"parent_text": "It is 6 km."}', '{"parent_text": "It is 6 km."}', '{"parent_text": 7}']),
+            "meta": pa.array(
+                ['{"parent_text": "It is 6 km."}', '{"parent_text": "It is 6 km."}', '{"parent_text": 7}']
+            ),
             "parent_text": pa.array(["It is 5 km.", None, None]),
         }
     )
@@ -54,14 +58,18 @@ def test_documents_without_a_parent_have_nulls_and_are_counted():
 
 def test_spans_are_where_the_new_text_is():
     """`new` lists each finding with its check and its bytes, also after other documents and other scripts."""
-    _, layer = measured([("Zürich", "Zürich"), ("水 Zürich is 5 miles from https://b.org", "水 Zürich is 5 km from here")])
+    _, layer = measured(
+        [("Zürich", "Zürich"), ("水 Zürich is 5 miles from https://b.org", "水 Zürich is 5 km from here")]
+    )
     text = "水 Zürich is 5 miles from https://b.org".encode()
     found = [(one["check"], text[one["start"] : one["stop"]].decode()) for one in layer["new"][1].as_py()]
     assert found == [("units", "5 miles"), ("urls", "https://b.org")]
 
 
 LONG = "The mill by the river grinds wheat and rye for the village every day of the week. "
-FRENCH = "Le moulin est dans le village et les gens de la ville sont sur la place avec des amis pour le jour de la fête."
+FRENCH = (
+    "Le moulin est dans le village et les gens de la ville sont sur la place avec des amis pour le jour de la fête."
+)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +80,12 @@ FRENCH = "Le moulin est dans le village et les gens de la ville sont sur la plac
         ("language_changed", FRENCH, LONG + "They have to be there with that.", {}),
         ("looped", LONG * 9, LONG * 3, {}),
         ("new_number", "It is 6 km.", "It is 5 km.", {}),
-        ("longer_than_parent", " ".join(f"wheat{chr(97 + n)}" for n in range(20)), "rye and wheat", {"max_new_numbers": None}),
+        (
+            "longer_than_parent",
+            " ".join(f"wheat{chr(97 + n)}" for n in range(20)),
+            "rye and wheat",
+            {"max_new_numbers": None},
+        ),
         ("shorter_than_parent", "The mill", LONG, {"min_length_ratio": 0.5}),
         ("copy_of_parent", LONG, LONG, {"max_copied_share": 0.9}),
         ("too_little_of_parent", "The village", LONG, {"min_covered_share": 0.5}),

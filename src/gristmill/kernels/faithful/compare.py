@@ -1,16 +1,16 @@
 """Compares each text of a batch with its parent: counts what is new in it and notes where.
 
-All that the parent says goes into one table of hashes with counts: words, their 3-grams, numbers, quantities, dates, and
-pairs of content words with the polarity of what they say. The text is then checked against the table, so the time is
-linear in the bytes of both.
+All that the parent says goes into one table of hashes with counts: words, their 3-grams, numbers, quantities, dates,
+and pairs of content words with the polarity of what they say. The text is then checked against the table, so the time
+is linear in the bytes of both.
 
 - A number that the text has more often than the parent is checked by its context: half of the three content words on
   either side must be near that number in the parent.
 - A date is known if the parent has it; or if the parent has its day without a year, and its year elsewhere.
 - A quantity is known if the parent has the number with this unit; or without a unit, and the unit in parentheses.
-- A name is a word with a capital that the parent has in no spelling. At the start of a sentence or in a headline in title
-  case it must also be no ordinary word, which is known for English only. In German, where nouns have capitals, it needs
-  another such word beside it. The initials of a name in the parent are known.
+- A name is a word with a capital that the parent has in no spelling. At the start of a sentence or in a headline in
+  title case it must also be no ordinary word, which is known for English only. In German, where nouns have capitals, it
+  needs another such word beside it. The initials of a name in the parent are known.
 - A quotation is new if one of its 3-grams of words is (if it is shorter: one of its words). A piece of code is new if a
   fifth of its 3-grams of tokens is. 3-grams across lines and sentences do not count: both may be moved.
 - A pair of neighbouring content words is flipped if the parent has it only with the other polarity. A negation changes
@@ -30,10 +30,10 @@ from gristmill.kernels.faithful.facts import (
     NEGATION,
     NUMBER_FACT,
     STOP,
+    SYMBOLS,
     TIME_FACT,
     WEEKDAYS,
     WORD_FACT,
-    SYMBOLS,
     Facts,
     FactViews,
     Lexicon,
@@ -177,7 +177,7 @@ def _slot(table: TableViews, key: np.uint64) -> np.uint64:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _add(table: TableViews, about: np.uint64, what: np.uint64) -> int:
+def _add(table: TableViews, about: np.uint64, what: np.uint64) -> Any:
     """Counts a key once more; returns how often it was there before."""
     key = (what ^ about) * _BASE
     slot = np.uint64(2) * _slot(table, key)
@@ -192,14 +192,14 @@ def _add(table: TableViews, about: np.uint64, what: np.uint64) -> int:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _count(table: TableViews, about: np.uint64, what: np.uint64) -> int:
+def _count(table: TableViews, about: np.uint64, what: np.uint64) -> Any:
     """Returns how often a key was counted."""
     held = table.slots[np.uint64(2) * _slot(table, (what ^ about) * _BASE) + _ONE]
     return np.int64(held & _LOW) if held >> _FULL == np.uint64(table.state[0]) else 0
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _has(table: TableViews, about: np.uint64, what: np.uint64) -> bool:
+def _has(table: TableViews, about: np.uint64, what: np.uint64) -> Any:
     return _count(table, about, what) > 0
 
 
@@ -293,7 +293,7 @@ def _fits_context(
 
 
 @njit(nogil=True, cache=True)
-def _add_date(table: TableViews, date: int) -> None:
+def _add_date(table: TableViews, date: Any) -> None:
     if date == 0:
         return
     if date > WEEKDAYS:
@@ -313,7 +313,7 @@ def _add_date(table: TableViews, date: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _knows_date(table: TableViews, date: int) -> bool:
+def _knows_date(table: TableViews, date: Any) -> bool:
     if date > WEEKDAYS:
         return date - WEEKDAYS > 100 or _has(table, SAID_WEEKDAY, np.uint64(date - WEEKDAYS))
     year, month, day = date // 10000, date // 100 % 100, date % 100
@@ -437,6 +437,14 @@ def _note(new: Ints, row: Ints, check: int, begin: int, end: int) -> None:
 
 
 @njit(nogil=True, cache=True)
+def _knows_unit(table: TableViews, number: np.uint64, unit: int) -> bool:
+    """Whether the parent has a number with this unit, or without one and the unit in parentheses."""
+    if _has(table, SAID_QUANTITY, mix(number, np.uint64(unit))):
+        return True
+    return _has(table, SAID_BARE, number) and _has(table, SAID_UNIT, np.uint64(unit))
+
+
+@njit(nogil=True, cache=True)
 def _check_facts(
     table: TableViews,
     tokens: TokenViews,
@@ -462,14 +470,11 @@ def _check_facts(
                 key = other if times else key
             if times == 0:
                 check = NUMBERS if facts.checked[one] else -1
-            elif unit:
-                if not _has(table, SAID_QUANTITY, mix(key, np.uint64(unit))) and not (
-                    _has(table, SAID_BARE, key) and _has(table, SAID_UNIT, np.uint64(unit))
-                ):
-                    check = UNITS
-            if check < 0 and facts.checked[one] and _count(table, OWN_NUMBER, key) > times > 0:
-                if not _fits_context(table, tokens, count, lexicon, first, last, key):
-                    check = NUMBERS
+            elif unit and not _knows_unit(table, key, unit):
+                check = UNITS
+            is_more = check < 0 and facts.checked[one] and _count(table, OWN_NUMBER, key) > times > 0
+            if is_more and not _fits_context(table, tokens, count, lexicon, first, last, key):
+                check = NUMBERS
         elif kind == TIME_FACT:
             if not _has(table, SAID_TIME, key):
                 check = NUMBERS
@@ -491,8 +496,8 @@ def _check_facts(
 
 @njit(nogil=True, cache=True)
 def _is_title(tokens: TokenViews, begin: int, end: int, lexicon: LexiconViews) -> bool:
-    """Whether the tokens of a line are a headline: at least two words of four letters or more, all with capitals, and no
-    mark that ends a sentence.
+    """Whether the tokens of a line are a headline: at least two words of four letters or more, all with capitals, and
+    no mark that ends a sentence.
     """
     words = 0
     if tokens.kinds[end - 1] == SYMBOL and tokens.entries[end - 1]:
@@ -588,7 +593,7 @@ def _knows_words(table: TableViews, tokens: TokenViews, begin: int, end: int) ->
 
 
 @njit(nogil=True, cache=True)
-def _closing_quote(point: int) -> tuple[int, int]:
+def _closing_quote(point: Any) -> tuple[int, int]:
     """Returns the mark that ends a quotation that begins with `point`, and its number; 0 if there is none."""
     if point == QUOTE:
         return QUOTE, 0
@@ -657,6 +662,12 @@ def _run(tokens: TokenViews, at: int, count: int) -> int:
 
 
 @njit(nogil=True, cache=True)
+def _is_formula(tokens: TokenViews, inside: int) -> bool:
+    """Whether a dollar sign begins a formula: `$5 and $6` are amounts of money."""
+    return not tokens.flags[inside] & SPACED and tokens.kinds[inside] != PLAIN_NUMBER
+
+
+@njit(nogil=True, cache=True)
 def _code_at(tokens: TokenViews, at: int, count: int, searched: npt.NDArray[np.int64]) -> tuple[int, int, int]:
     """Returns the tokens inside a piece of code or a formula at `at`, and the token after it; (at, at, at) if there is
     none. Both are between equal marks (`, ```, $, $$), or between \\( and \\), \\[ and \\].
@@ -676,10 +687,8 @@ def _code_at(tokens: TokenViews, at: int, count: int, searched: npt.NDArray[np.i
         closing = np.uint64(RIGHT_PAREN) if opening == np.uint64(LEFT_PAREN) else np.uint64(RIGHT_BRACKET)
         number = 8 if opening == np.uint64(LEFT_PAREN) else 9
         inside += 1
-    elif mark == np.uint64(DOLLAR) and size == 1:
-        # `$5 and $6` are amounts of money.
-        if tokens.flags[inside] & SPACED or tokens.kinds[inside] == PLAIN_NUMBER:
-            return at, at, at
+    elif mark == np.uint64(DOLLAR) and size == 1 and not _is_formula(tokens, inside):
+        return at, at, at
     is_block = size == 3 or number == 6 or number == 9
     end = max(inside, searched[number])
     last = min(count, at + (MOST_CODE if is_block else MOST_QUOTED))
@@ -880,8 +889,8 @@ class Scratch(NamedTuple):
 @njit(nogil=True, cache=True)
 def _read(
     text: npt.NDArray[np.uint8],
-    begin: int,
-    end: int,
+    begin: Any,
+    end: Any,
     tables: UnicodeTables,
     lexicon: Lexicon,
     tokens: Tokens,

@@ -172,7 +172,7 @@ def number_key(mantissa: np.uint64, power: int) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def whole_key(value: int) -> np.uint64:
+def whole_key(value: Any) -> np.uint64:
     """Returns the key of a whole number."""
     power = 0
     while value and value % 10 == 0:
@@ -206,15 +206,15 @@ def _has(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews, flag: i
 @njit(nogil=True, cache=True)
 def _is_apart(tokens: TokenViews, at: int, last: int, count: int) -> bool:
     """Whether an empty line is before one of the tokens from `at` to `last`."""
+    apart = False
     for one in range(at, min(last + 1, count)):
-        if tokens.flags[one] & BLANK:
-            return True
-    return False
+        apart |= tokens.flags[one] & BLANK != 0
+    return apart
 
 
 @njit(nogil=True, cache=True)
 def _plain(tokens: TokenViews, at: int, count: int, digits: int, low: int, high: int) -> int:
-    """Returns the plain number of at most (if below 0: exactly) so many digits at `at`, if it is in the range; or -1."""
+    """Returns the plain number of at most (if below 0: exactly) so many digits at `at`, if it is in range; or -1."""
     if at >= count or tokens.kinds[at] != PLAIN_NUMBER or tokens.flags[at] & DATED:
         return -1
     size, value = tokens.digits[at], tokens.values[at]
@@ -235,7 +235,7 @@ def _month(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews) -> in
 
 @njit(nogil=True, cache=True)
 def _year_after(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews) -> tuple[int, int]:
-    """Returns a year after a month or day, perhaps after a comma or `of`, and where it ends; (0, at) if there is none."""
+    """Returns a year after a month or day, perhaps after a comma or `of`, and its end; (0, at) if there is none."""
     after = at
     if _is_symbol(tokens, after, count, COMMA) or _has(tokens, after, count, lexicon, OF):
         after += 1
@@ -324,16 +324,16 @@ def _meridiem(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews) ->
     """Returns the end of `am`, `p.m.` at `at`, or `at`."""
     if _has(tokens, at, count, lexicon, MERIDIEM):
         return at + 1
-    if _has(tokens, at, count, lexicon, MERIDIEM_HEAD) and _is_symbol(tokens, at + 1, count, DOT):
-        if _has(tokens, at + 2, count, lexicon, MERIDIEM_TAIL) and _is_glued(tokens, at + 2):
-            return at + 4 if _is_symbol(tokens, at + 3, count, DOT) else at + 3
+    is_dotted = _has(tokens, at, count, lexicon, MERIDIEM_HEAD) and _is_symbol(tokens, at + 1, count, DOT)
+    if is_dotted and _has(tokens, at + 2, count, lexicon, MERIDIEM_TAIL) and _is_glued(tokens, at + 2):
+        return at + 4 if _is_symbol(tokens, at + 3, count, DOT) else at + 3
     return at
 
 
 @njit(nogil=True, cache=True)
 def _time(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews) -> tuple[int, int]:
-    """Returns the end of a time of day at `at` and its seconds, without the half of the day; the end is `at` if there is
-    none.
+    """Returns the end of a time of day at `at` and its seconds, without the half of the day; the end is `at` if there
+    is none.
     """
     hour = _plain(tokens, at, count, 2, 0, 24)
     if hour < 0:
@@ -377,12 +377,10 @@ def _spelled(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews) -> 
         code -= ORDINAL if ordinal else 0
         if code < HUNDRED:
             value = code - 1
-            if value < 20 and (current % 100 == 0 or (value < 10 and current % 10 == 0 and current % 100 >= 20)):
-                current += value
-            elif value >= 20 and current % 100 == 0:
-                current += value
-            else:
+            rest = current % 100
+            if rest != 0 and not (value < 10 and rest % 10 == 0 and rest >= 20):
                 break
+            current += value
         elif code == HUNDRED:
             if current >= 100:
                 break

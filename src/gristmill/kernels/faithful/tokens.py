@@ -2,10 +2,10 @@
 
 - A *word* is a run of letters, marks and numbers that begins with a letter; `'` and `’` inside it belong to it. A final
   `'s` does not count. Every Han or kana character is a word.
-- A *number* begins with an ASCII digit. `1,234`, `1.234.567`, `1 234` (with a no-break space) and `1'234` have groups of
-  thousands; `1.5` and `1,5` have decimals; `1.234` may be either. Other dotted digits (`1.2.3`) are compared as they are
-  written, unless they are a date: `4.5.2021`. A number is a mantissa without trailing zeros, modulo 2^64, and a power of
-  ten.
+- A *number* begins with an ASCII digit. `1,234`, `1.234.567`, `1 234` (with a no-break space) and `1'234` have groups
+  of thousands; `1.5` and `1,5` have decimals; `1.234` may be either. Other dotted digits (`1.2.3`) are compared as they
+  are written, unless they are a date: `4.5.2021`. A number is a mantissa without trailing zeros, modulo 2^64, and a
+  power of ten.
 - An *address* begins with a scheme and `://`, or with `www.`, and ends before white space, a quote or a bracket.
 - Any other character but white space is a *symbol*.
 """
@@ -38,8 +38,8 @@ NAME_WORD, PLAIN_NUMBER, ADDRESS, SYMBOL = range(4)
 """Kinds of tokens."""
 
 SPACED, LINE, BLANK, FIRST, CAPITAL, HAS_DIGIT, THOUSANDS, DATED = (1 << bit for bit in range(8))
-"""Flags: white space, a line end or an empty line before it; first word of a sentence; first letter is a capital; a word
-with a digit; a number that may also have groups of thousands; a number that is a date."""
+"""Flags: white space, a line end or an empty line before it; first word of a sentence; first letter is a capital; a
+word with a digit; a number that may also have groups of thousands; a number that is a date."""
 
 LITERAL = 9999
 """The power of ten of a number that is compared as it is written."""
@@ -169,7 +169,7 @@ def _groups_end(data: Bytes, at: int, stop: int, separator: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _dotted_date(data: Bytes, begin: int, end: int) -> int:
+def _dotted_date(data: Bytes, begin: int, end: int) -> Any:
     """Returns d.m.yyyy as yyyymmdd; -1 for anything else."""
     first = _digits_end(data, begin, end)
     second = _digits_end(data, first + 1, end)
@@ -303,7 +303,7 @@ def _word_keys(
         key = _lower_hash(data, begin, end)
         stem = _lower_hash(data, begin, begin + STEM_CHARACTERS) if end - begin > STEM_CHARACTERS else key
         return key, stem, end - begin
-    size, at, characters, stem = 0, begin, 0, 0
+    size, at, characters, end_of_stem = 0, begin, 0, 0
     while at < end:
         byte = data[at]
         if byte < 0x80:
@@ -315,9 +315,9 @@ def _word_keys(
             size = put_utf8(out, size, APOSTROPHE if point == RIGHT_QUOTE else point + lower_change(unicode, point))
         characters += 1
         if characters == STEM_CHARACTERS:
-            stem = size
+            end_of_stem = size
     key = hash_bytes(out, 0, size)
-    return key, hash_bytes(out, 0, stem) if stem else key, characters
+    return key, hash_bytes(out, 0, end_of_stem) if end_of_stem else key, characters
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -376,7 +376,7 @@ def _word_end(data: Bytes, at: int, stop: int, unicode: UnicodeViews) -> tuple[i
 
 
 @njit(nogil=True, cache=True)
-def _find(keys: Uint64s, size: int, key: np.uint64) -> int:
+def _find(keys: Uint64s, size: int, key: np.uint64) -> Any:
     """Returns the slot of a key, or -1."""
     mask = np.uint64(size - 1)
     slot = key & mask

@@ -76,7 +76,8 @@ def parent_evidence(
         return None
     data = text.encode()
     departures = [
-        Departure(step=step, passage=data[one["start"] : one["stop"]].decode("utf-8", "replace"), **one) for one in found
+        Departure(step=step, passage=data[one["start"] : one["stop"]].decode("utf-8", "replace"), **one)
+        for one in found
     ]
     return ParentEvidence(text, parent, tuple(departures))
 

@@ -60,6 +60,8 @@ def make_prices(core_hour: float = CORE_HOUR, tokens: int | str = TOKENS) -> Rep
 
 def sections(view: CorpusView, against: CorpusView | None, prices: ReportPrices) -> list[Section]:
     """All sections that this corpus has."""
+    from gristmill.report.corpus.diversity import diversity  # which imports this module
+
     measures = find_measures(view)
     drawn = draw(view, measures)
     others = None if against is None else draw(against, find_measures(against))
@@ -72,6 +74,7 @@ def sections(view: CorpusView, against: CorpusView | None, prices: ReportPrices)
         lambda: _clusters(view),
         lambda: _contamination(view),
         lambda: _personal_data(view),
+        lambda: diversity(view),
         lambda: _tokenizer(view),
         lambda: _mixture(view),
         lambda: _packing(view),

@@ -3,14 +3,14 @@
     - faithful: {}
     - heuristics: {rules: [faithful]}
 
-The parent's text is the column `parent_text` of an earlier step, or the field `parent_text` of `meta`, where readers keep
-fields that they do not map. A document without one gets nulls, and no rule drops it. Nothing here needs a model, and this
-step drops nothing: the rule set `faithful` of the step `heuristics` does (docs/faithful.md).
+The parent's text is the column `parent_text` of an earlier step, or the field `parent_text` of `meta`, where readers
+keep fields that they do not map. A document without one gets nulls, and no rule drops it. Nothing here needs a model,
+and this step drops nothing: the rule set `faithful` of the step `heuristics` does (docs/faithful.md).
 
 The checks are numbers, dates, quantities with units, names, addresses, quotations, code and formulas that the parent
-lacks in any spelling; negations and comparisons that are turned round; another language; loops; and phrases with which a
-model speaks about its task. `new` lists what is new, with its place in the text. The other columns are for ratios: words,
-3-grams that are copied, and content words of both sides.
+lacks in any spelling; negations and comparisons that are turned round; another language; loops; and phrases with which
+a model speaks about its task. `new` lists what is new, with its place in the text. The other columns are for ratios:
+words, 3-grams that are copied, and content words of both sides.
 """
 
 from collections.abc import Mapping, Sequence

@@ -105,7 +105,8 @@ def lexicon() -> Lexicon:
     key_of = {word: word_key(word) for column in columns for word in column}
     keys = hash_set(set(key_of.values()))
     place_of = {int(key): place for place, key in enumerate(keys) if key}
-    arrays: list[Any] = [np.zeros(len(keys), np.int32) for _ in range(5)] + [np.zeros(len(keys), np.uint64)]
+    kinds = (np.int32,) * 5 + (np.uint64,)
+    arrays: list[Any] = [np.zeros(len(keys), kind) for kind in kinds]
     for array, column in zip(arrays, columns, strict=True):
         for word, value in column.items():
             array[place_of[key_of[word]]] = value
@@ -113,7 +114,7 @@ def lexicon() -> Lexicon:
     for word, unit in columns[3].items():
         if len(word) == 1 and not word.isalnum():
             symbols[ord(word)] = unit
-    found = Lexicon(keys, *arrays, symbols)
+    found = Lexicon._make([keys, *arrays, symbols])
     for array in found:
         array.setflags(write=False)
     return found
