@@ -46,7 +46,8 @@ class Chunk(NamedTuple):
 
 
 def run(data: Path | None) -> Iterable[dict]:
-    found = texts(data, LIMIT_BYTES)
+    texts_in = data / "text" if data and (data / "text").is_dir() else data
+    found = texts(texts_in, LIMIT_BYTES)
     rng = random.Random(0)
     pairs = [(FAITHFUL[rng.choice(list(FAITHFUL))](one, rng, ()) or one, one) for text in found for one in cut(text)]
     children, parents = zip(*pairs, strict=True)

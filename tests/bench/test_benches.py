@@ -41,6 +41,7 @@ SMALL = {
     "engine": {"TINY_PARTS": 3},
     "exactdup": {"LIMIT_BYTES": 200_000, "ROUNDS": 1},
     "extract": {"ROUNDS": 1, "SLOW_PAGES": 2},
+    "faithful": {"LIMIT_BYTES": 100_000, "ROUNDS": 1, "TEXTS": 20},
     "ingest": {"ROUNDS": 1},
     "language": {"LIMIT_BYTES": 50_000, "ROUNDS": 1},
     "lineage": {"TOKENS": 5, "SCALE": DEMO_SCALE},

@@ -14,7 +14,7 @@ is linear in the bytes of both.
 - A quotation is new if one of its 3-grams of words is (if it is shorter: one of its words). A piece of code is new if a
   fifth of its 3-grams of tokens is. 3-grams across lines and sentences do not count: both may be moved.
 - A pair of neighbouring content words is flipped if the parent has it only with the other polarity. A negation changes
-  the polarity of the next two pairs, and one of two opposites (`more`, `less`) changes that of its own pairs.
+  the polarity of the next two pairs, and one of two opposites (`more`, `less`) that of both pairs that it is in.
 """
 
 from typing import Any, NamedTuple
@@ -129,7 +129,7 @@ _BASE = np.uint64(0x9E3779B97F4A7C15)
 _BASE_TO_PASSAGE = np.uint64(pow(0x9E3779B97F4A7C15, LOOP_WORDS, 1 << 64))
 
 
-class Table(NamedTuple):
+class SaidTable(NamedTuple):
     """Counts by key: pairs of a key and generation << 32 | count; entries of an older generation do not exist."""
 
     slots: npt.NDArray[np.uint64]
@@ -137,33 +137,33 @@ class Table(NamedTuple):
     """Generation, and bits of the slots in use."""
 
 
-class TableViews(NamedTuple):
-    """Views of the arrays of `Table`."""
+class SaidViews(NamedTuple):
+    """Views of the arrays of `SaidTable`."""
 
     slots: Uint64s
     state: Ints
 
 
 @njit(nogil=True, cache=True)
-def _table_views(table: Any) -> TableViews:
-    return TableViews(view(table.slots), view(table.state))
+def _table_views(table: Any) -> SaidViews:
+    return SaidViews(view(table.slots), view(table.state))
 
 
 @njit(nogil=True, cache=True)
-def _prepared(table: Table, entries: int) -> Table:
+def _prepared(table: SaidTable, entries: int) -> SaidTable:
     """Returns an empty table for at most this many entries, with more slots than that."""
     bits = 8
     while (1 << bits) < entries + (entries >> 2):
         bits += 1
     if len(table.slots) < 2 << bits:
-        table = Table(np.zeros(2 << bits, np.uint64), table.state)
+        table = SaidTable(np.zeros(2 << bits, np.uint64), table.state)
     table.state[0] += 1
     table.state[1] = bits
     return table
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _slot(table: TableViews, key: np.uint64) -> np.uint64:
+def _slot(table: SaidViews, key: np.uint64) -> np.uint64:
     """Returns the slot of a key, or the free one for it."""
     bits = np.uint64(table.state[1])
     mask = (_ONE << bits) - _ONE
@@ -177,7 +177,7 @@ def _slot(table: TableViews, key: np.uint64) -> np.uint64:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _add(table: TableViews, about: np.uint64, what: np.uint64) -> Any:
+def _add(table: SaidViews, about: np.uint64, what: np.uint64) -> Any:
     """Counts a key once more; returns how often it was there before."""
     key = (what ^ about) * _BASE
     slot = np.uint64(2) * _slot(table, key)
@@ -192,14 +192,14 @@ def _add(table: TableViews, about: np.uint64, what: np.uint64) -> Any:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _count(table: TableViews, about: np.uint64, what: np.uint64) -> Any:
+def _count(table: SaidViews, about: np.uint64, what: np.uint64) -> Any:
     """Returns how often a key was counted."""
     held = table.slots[np.uint64(2) * _slot(table, (what ^ about) * _BASE) + _ONE]
     return np.int64(held & _LOW) if held >> _FULL == np.uint64(table.state[0]) else 0
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _has(table: TableViews, about: np.uint64, what: np.uint64) -> Any:
+def _has(table: SaidViews, about: np.uint64, what: np.uint64) -> Any:
     return _count(table, about, what) > 0
 
 
@@ -259,7 +259,7 @@ def _language(tokens: TokenViews, count: int, lexicon: LexiconViews, votes: Ints
 
 @njit(nogil=True, cache=True)
 def _add_context(
-    table: TableViews, tokens: TokenViews, count: int, lexicon: LexiconViews, first: int, last: int, key: np.uint64
+    table: SaidViews, tokens: TokenViews, count: int, lexicon: LexiconViews, first: int, last: int, key: np.uint64
 ) -> None:
     """Notes the content words around a number."""
     for side in range(2):
@@ -275,7 +275,7 @@ def _add_context(
 
 @njit(nogil=True, cache=True)
 def _fits_context(
-    table: TableViews, tokens: TokenViews, count: int, lexicon: LexiconViews, first: int, last: int, key: np.uint64
+    table: SaidViews, tokens: TokenViews, count: int, lexicon: LexiconViews, first: int, last: int, key: np.uint64
 ) -> bool:
     """Whether half of the content words around a number are around it in the parent, too."""
     seen = known = 0
@@ -293,7 +293,7 @@ def _fits_context(
 
 
 @njit(nogil=True, cache=True)
-def _add_date(table: TableViews, date: Any) -> None:
+def _add_date(table: SaidViews, date: Any) -> None:
     if date == 0:
         return
     if date > WEEKDAYS:
@@ -313,7 +313,7 @@ def _add_date(table: TableViews, date: Any) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _knows_date(table: TableViews, date: Any) -> bool:
+def _knows_date(table: SaidViews, date: Any) -> bool:
     if date > WEEKDAYS:
         return date - WEEKDAYS > 100 or _has(table, SAID_WEEKDAY, np.uint64(date - WEEKDAYS))
     year, month, day = date // 10000, date // 100 % 100, date % 100
@@ -331,7 +331,7 @@ def _knows_date(table: TableViews, date: Any) -> bool:
 
 @njit(nogil=True, cache=True)
 def _add_facts(
-    table: TableViews, tokens: TokenViews, count: int, lexicon: LexiconViews, facts: FactViews, found: int
+    table: SaidViews, tokens: TokenViews, count: int, lexicon: LexiconViews, facts: FactViews, found: int
 ) -> None:
     """Adds all that the parent's numbers, dates and addresses say."""
     for one in range(found):
@@ -365,7 +365,7 @@ def number_of(tokens: TokenViews, at: int) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def _add_units(table: TableViews, tokens: TokenViews, count: int, lexicon: LexiconViews) -> None:
+def _add_units(table: SaidViews, tokens: TokenViews, count: int, lexicon: LexiconViews) -> None:
     """Adds the units in parentheses: `Distance (km)`."""
     for at in range(1, count):
         before = tokens.keys[at - 1] if tokens.kinds[at - 1] == SYMBOL else _NONE
@@ -381,9 +381,7 @@ def _add_units(table: TableViews, tokens: TokenViews, count: int, lexicon: Lexic
 
 
 @njit(nogil=True, cache=True)
-def _add_words(
-    table: TableViews, text: Bytes, tokens: TokenViews, count: int, lexicon: LexiconViews, row: Ints
-) -> None:
+def _add_words(table: SaidViews, text: Bytes, tokens: TokenViews, count: int, lexicon: LexiconViews, row: Ints) -> None:
     """Adds words, 3-grams and the initials of names of the parent, and counts its words."""
     one = two = initials = _NONE
     letters = 0
@@ -414,7 +412,7 @@ def _add_words(
 
 
 @njit(nogil=True, cache=True)
-def _is_initials(table: TableViews, text: Bytes, begin: int, end: int) -> bool:
+def _is_initials(table: SaidViews, text: Bytes, begin: int, end: int) -> bool:
     """Whether the capitals of an abbreviation (`UN`, `UNESCO`) are the initials of a name in the parent."""
     if not 2 <= end - begin <= MOST_INITIALS:
         return False
@@ -437,7 +435,7 @@ def _note(new: Ints, row: Ints, check: int, begin: int, end: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _knows_unit(table: TableViews, number: np.uint64, unit: int) -> bool:
+def _knows_unit(table: SaidViews, number: np.uint64, unit: int) -> bool:
     """Whether the parent has a number with this unit, or without one and the unit in parentheses."""
     if _has(table, SAID_QUANTITY, mix(number, np.uint64(unit))):
         return True
@@ -446,7 +444,7 @@ def _knows_unit(table: TableViews, number: np.uint64, unit: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _check_facts(
-    table: TableViews,
+    table: SaidViews,
     tokens: TokenViews,
     count: int,
     lexicon: LexiconViews,
@@ -519,7 +517,7 @@ def _is_capital_word(tokens: TokenViews, at: int, count: int, lexicon: LexiconVi
 
 @njit(nogil=True, cache=True)
 def _check_names(
-    table: TableViews,
+    table: SaidViews,
     text: Bytes,
     tokens: TokenViews,
     count: int,
@@ -572,7 +570,7 @@ def _begins_again(tokens: TokenViews, at: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _knows_words(table: TableViews, tokens: TokenViews, begin: int, end: int) -> bool:
+def _knows_words(table: SaidViews, tokens: TokenViews, begin: int, end: int) -> bool:
     """Whether the parent has the 3-grams of words from token `begin` to `end`; of one or two words, the words."""
     one = two = _NONE
     words = 0
@@ -619,7 +617,7 @@ def _opens(tokens: TokenViews, at: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _check_quotations(table: TableViews, tokens: TokenViews, count: int, row: Ints, new: Ints) -> None:
+def _check_quotations(table: SaidViews, tokens: TokenViews, count: int, row: Ints, new: Ints) -> None:
     """Counts quotations that the parent lacks."""
     searched = np.zeros(6, np.int64)  # up to which token a closing mark was sought and not found
     at = 0
@@ -715,7 +713,7 @@ def _code_key(tokens: TokenViews, at: int) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def _add_code(table: TableViews, tokens: TokenViews, count: int) -> None:
+def _add_code(table: SaidViews, tokens: TokenViews, count: int) -> None:
     """Adds the 3-grams of all tokens of the parent."""
     one = two = _NONE
     for at in range(count):
@@ -725,7 +723,7 @@ def _add_code(table: TableViews, tokens: TokenViews, count: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _knows_code(table: TableViews, extra: TableViews, tokens: TokenViews, begin: int, end: int) -> bool:
+def _knows_code(table: SaidViews, extra: SaidViews, tokens: TokenViews, begin: int, end: int) -> bool:
     """Whether the parent has four fifths of the 3-grams of tokens, and of the words that are in none."""
     one = two = _NONE
     size = known = grams = 0
@@ -746,8 +744,8 @@ def _knows_code(table: TableViews, extra: TableViews, tokens: TokenViews, begin:
 
 @njit(nogil=True, cache=True)
 def _check_code(
-    table: TableViews,
-    extra: TableViews,
+    table: SaidViews,
+    extra: SaidViews,
     parent: TokenViews,
     parent_count: int,
     tokens: TokenViews,
@@ -783,7 +781,7 @@ def _check_code(
 
 @njit(nogil=True, cache=True)
 def _pairs(
-    table: TableViews,
+    table: SaidViews,
     tokens: TokenViews,
     count: int,
     lexicon: LexiconViews,
@@ -825,7 +823,7 @@ def _pairs(
 
 
 @njit(nogil=True, cache=True)
-def _check_words(table: TableViews, tokens: TokenViews, count: int, lexicon: LexiconViews, row: Ints) -> None:
+def _check_words(table: SaidViews, tokens: TokenViews, count: int, lexicon: LexiconViews, row: Ints) -> None:
     """Counts words, copied 3-grams, and content words that the parent has or lacks."""
     one = two = _NONE
     for at in range(count):
@@ -846,7 +844,7 @@ def _check_words(table: TableViews, tokens: TokenViews, count: int, lexicon: Lex
 
 
 @njit(nogil=True, cache=True)
-def _passages(table: TableViews, tokens: TokenViews, count: int, about: np.uint64, row: Ints) -> int:
+def _passages(table: SaidViews, tokens: TokenViews, count: int, about: np.uint64, row: Ints) -> int:
     """Counts every passage of LOOP_WORDS words; returns how many came before. For SEEN_LOOP, counts into LOOPED those
     that the text has more often than the parent.
     """
@@ -873,7 +871,7 @@ def _passages(table: TableViews, tokens: TokenViews, count: int, about: np.uint6
     return again
 
 
-class Scratch(NamedTuple):
+class CompareScratch(NamedTuple):
     """Arrays for one document and its parent, with room for the longest of a batch."""
 
     tokens: Tokens
@@ -909,9 +907,9 @@ def _compare_one(
     text_bytes: npt.NDArray[np.uint8],
     parent_bytes: npt.NDArray[np.uint8],
     lexicon_arrays: Lexicon,
-    table_arrays: Table,
-    extra_arrays: Table,
-    scratch: Scratch,
+    table_arrays: SaidTable,
+    extra_arrays: SaidTable,
+    scratch: CompareScratch,
     sizes: tuple[int, int, int, int],
     counts: npt.NDArray[np.int64],
 ) -> None:
@@ -966,7 +964,7 @@ def compare(
         if valid[document]:
             longest = max(longest, offsets[document + 1] - offsets[document])
             longest_parent = max(longest_parent, parent_offsets[document + 1] - parent_offsets[document])
-    scratch = Scratch(
+    scratch = CompareScratch(
         new_tokens(longest),
         new_tokens(longest_parent),
         new_facts(longest),
@@ -975,8 +973,8 @@ def compare(
         np.zeros(64, np.int64),
         np.zeros(1 + 3 * MOST_SPANS, np.int64),
     )
-    table = Table(np.zeros(2, np.uint64), np.zeros(2, np.int64))
-    extra = Table(np.zeros(2, np.uint64), np.zeros(2, np.int64))
+    table = SaidTable(np.zeros(2, np.uint64), np.zeros(2, np.int64))
+    extra = SaidTable(np.zeros(2, np.uint64), np.zeros(2, np.int64))
     spans = np.empty((64, 4), np.int64)
     total = 0
     for document in range(documents):

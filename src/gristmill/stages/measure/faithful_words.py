@@ -34,7 +34,7 @@ _TABLES = read_table(__file__, "faithful.toml")
 LEAKS: Sequence[str] = _TABLES["leaks"]["phrases"]
 """What a model says about its task, as regular expressions."""
 LANGUAGES = ("en", "de", *sorted(set(STOP_WORDS) - {"en", "de"}))[:64]
-"""The languages that can be told apart; the kernel knows the first two by their places."""
+"""The languages that can be recognised; the kernel knows the first two by their places."""
 _SYMBOLS = 0x2100
 _NONE = "-"
 
