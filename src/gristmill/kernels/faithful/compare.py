@@ -10,7 +10,7 @@ is linear in the bytes of both.
 - A quantity is known if the parent has the number with this unit; or without a unit, and the unit in parentheses.
 - A name is a word with a capital that the parent has in no spelling. At the start of a sentence or in a headline in
   title case it must also be no ordinary word, which is known for English only. In German, where nouns have capitals, it
-  needs another such word beside it. The initials of a name in the parent are known.
+  needs another such word next to it. The initials of a name in the parent are known.
 - A quotation is new if one of its 3-grams of words is (if it is shorter: one of its words). A piece of code is new if a
   fifth of its 3-grams of tokens is. 3-grams across lines and sentences do not count: both may be moved.
 - A pair of neighbouring content words is flipped if the parent has it only with the other polarity. A negation changes
