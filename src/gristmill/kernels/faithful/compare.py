@@ -199,8 +199,8 @@ def _count(table: SaidViews, about: np.uint64, what: np.uint64) -> Any:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _has(table: SaidViews, about: np.uint64, what: np.uint64) -> Any:
-    return _count(table, about, what) > 0
+def _has(table: SaidViews, about: np.uint64, what: np.uint64) -> bool:
+    return bool(_count(table, about, what) > 0)
 
 
 @njit(nogil=True, cache=True, forceinline=True)
