@@ -42,6 +42,7 @@ SMALL = {
     "exactdup": {"LIMIT_BYTES": 200_000, "ROUNDS": 1},
     "explore": {"DOCUMENTS": 300, "ROUNDS": 1},
     "extract": {"ROUNDS": 1, "SLOW_PAGES": 2},
+    "faithful": {"LIMIT_BYTES": 100_000, "ROUNDS": 1, "TEXTS": 20},
     "generate": {"REQUESTS": 300, "KILLS": 1, "DOCUMENTS": 60},
     "ingest": {"ROUNDS": 1},
     "language": {"LIMIT_BYTES": 50_000, "ROUNDS": 1},

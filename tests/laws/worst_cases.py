@@ -42,6 +42,7 @@ SHAPES: dict[str, Callable[[int], list[tuple[str, str]]]] = {
     "equal lines": lambda size: one("the mill stands by the river.\n" * (size // 30)),
     "digits and signs": lambda size: one("1.2-3@4:5/" * (size // 10)),
     "letters of other scripts": lambda size: one("水é" * (size // 5)),
+    "quotes and code that never end": lambda size: one('“a «b "c `d $e \\(f ' * (size // 24)),
     "opened tags": lambda size: one("<div><b>" * (size // 8)),
     "a footer that all share": lambda size: many(
         size // 100, lambda n: words(n, 4) + FOOTER, lambda n: f"https://a.example/{n}"
@@ -78,6 +79,7 @@ def table_of(rows: list[tuple[str, str]]) -> pa.Table:
             "locator": pa.array([f"mill/{n}.py" for n in range(count)]),
             "language_hint": pa.array(["python"] * count),
             "license": pa.array(["MIT OR ISC"] * count),
+            "parent_text": pa.array(texts),
             "ingest.text": pa.array(texts),
             "ingest.drop": pa.nulls(count, pa.string()),
             "corpus.drop": pa.nulls(count, pa.string()),

@@ -117,6 +117,7 @@ def column(name):
         "license": pa.array(["MIT", "GPL-3.0-only OR MIT", "Apache-2.0", None, "MIT AND ISC", "x", "MIT"]),
         "timestamp": pa.array([0] * rows, pa.timestamp("us", tz="UTC")),
         "ingest.text": pa.array([ROBOTS, *TEXTS[1:]]),
+        "parent_text": pa.array([*TEXTS[1:], TEXTS[0]]),
         "ingest.drop": pa.array(["robots_txt", *[None] * (rows - 1)]),
     }
     return known.get(name, pa.nulls(rows, pa.string()))

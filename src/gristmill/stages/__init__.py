@@ -48,6 +48,7 @@ STEPS = {
     "keep_language": "gristmill.stages.select.keep_language",
     "signals": "gristmill.stages.measure.signals",
     "code_signals": "gristmill.stages.measure.code_signals",
+    "faithful": "gristmill.stages.measure.faithful",
     "heuristics": "gristmill.stages.select.heuristics",
     "url_dedup": "gristmill.stages.dedup.url_dedup",
     "exact_dedup": "gristmill.stages.dedup.exact_dedup",

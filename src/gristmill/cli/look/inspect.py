@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any
 
@@ -10,7 +11,7 @@ import typer
 from rich.text import Text
 
 from gristmill.cli.look.clusters import show_clusters
-from gristmill.cli.look.evidence_screen import show_flags
+from gristmill.cli.look.evidence_screen import show_flags, show_parents
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, id_prefix, open_view, print_json
 from gristmill.cli.shared.screen import Screen, passage, words
 from gristmill.cli.shared.show import console, value_text
@@ -29,7 +30,7 @@ from gristmill.query.documents.documents import (
     sources_with,
     unfinished,
 )
-from gristmill.query.lineage.evidence import COLUMN, Suites, evidence_steps
+from gristmill.query.lineage.evidence import COLUMN, NEW_COLUMN, Suites, steps_with_any_evidence
 from gristmill.query.lineage.evidence import plain as plain_flag
 from gristmill.query.removal.reasons import reasons_of
 from gristmill.query.takedown.withheld import withheld_note, withholding
@@ -75,7 +76,11 @@ def command(
     ] = None,
     cuts: Annotated[bool, typer.Option("--cuts", help="Show what steps cut out of the texts, in place.")] = False,
     evidence: Annotated[
-        bool, typer.Option("--evidence", help="Only documents that contain eval items, next to the items.")
+        bool,
+        typer.Option(
+            "--evidence",
+            help="Only documents that contain eval items, or that say what their parent does not; with both texts.",
+        ),
     ] = False,
     records: Annotated[
         bool, typer.Option("--records", help="Also records that are not documents: requests, warcinfo, robots.txt.")
@@ -103,7 +108,7 @@ def command(
     view = open_view(recipe, store)
     step = find_step(view, stage)
     if evidence and not reaches_evidence(view, step):
-        steps = ", ".join(node.id for node in evidence_steps(view))
+        steps = ", ".join(node.id for node in steps_with_any_evidence(view))
         raise UserError(f"--stage {stage} comes before {steps}, so there is no evidence yet. Leave --stage out.")
     unknown = [name for name in source or () if name not in view.chains]
     if unknown:
@@ -203,7 +208,8 @@ def _plain(row: Row, suites: Suites) -> dict[str, Any]:
     verdict = {"step": row.step, "reason": row.reason, "detail": row.detail, "not_judged_by": row.unjudged}
     cuts = {"pieces": [{"text": text, "cut_by": step} for text, step in row.pieces]} if row.pieces else {}
     flags = {"evidence": [plain_flag(flag, suites.item(flag)) for flag in row.flags]} if row.flags else {}
-    return {**row.fields, "verdict": verdict, "columns": row.columns, "text": row.text, **cuts, **flags}
+    parents = {"parents": [asdict(one) for one in row.parents]} if row.parents else {}
+    return {**row.fields, "verdict": verdict, "columns": row.columns, "text": row.text, **cuts, **flags, **parents}
 
 
 def _show(out: Screen, row: Row, chars: int, grep: re.Pattern[str] | None, suites: Suites) -> None:
@@ -225,14 +231,18 @@ def _show(out: Screen, row: Row, chars: int, grep: re.Pattern[str] | None, suite
     facts = {name: fields[name] for name in FACTS} | row.columns
     if row.flags:
         facts.pop(COLUMN, None)
+    if row.parents:
+        facts.pop(NEW_COLUMN, None)
     known = [words((name, "dim"), f" {value_text(value)}") for name, value in facts.items() if value is not None]
     for line in _lines(known, out.width):
         out.print(line)
     if row.flags:
         show_flags(out, [(flag, suites.item(flag)) for flag in row.flags], chars == MOST)
+    if row.parents:
+        show_parents(out, row.parents, chars == MOST)
     if row.pieces:
         _show_cuts(out, row)
-    elif row.text and not row.flags:
+    elif row.text and not row.flags and not row.parents:
         _show_text(out, row.text, chars, grep)
     out.print()
 

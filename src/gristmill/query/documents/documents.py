@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import orjson
 import pyarrow as pa
 
 from gristmill.engine.plan.graph import CORPUS, Node, drops
@@ -16,13 +17,15 @@ from gristmill.hints import option
 from gristmill.query.documents.columns import COLUMNS as COLUMNS
 from gristmill.query.documents.columns import REWRITTEN
 from gristmill.query.lineage import evidence
-from gristmill.query.lineage.evidence import Flag
+from gristmill.query.lineage.evidence import Flag, ParentEvidence
 from gristmill.query.takedown import withheld
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import nearest
 from gristmill.stages import LANGUAGE as LANGUAGE
 from gristmill.stages import NO_DOCUMENT
 from gristmill.store.parquet import open_parts
+
+PARENT = "parent_text"
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,8 @@ class Row:
     """Why only id, source and verdict are shown (`withheld.py`)."""
     flags: tuple[Flag, ...] = ()
     """If requested, the eval items that it contains."""
+    parents: tuple[ParentEvidence, ...] = ()
+    """If requested, what it says that its parent does not."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +66,7 @@ class _Wanted:
     doc_id: str | None
     grep: re.Pattern[str] | None
     flagged: bool
-    """Whether it must have evidence of eval items."""
+    """Whether it must have evidence."""
 
 
 def find_step(view: CorpusView, stage: str | None) -> str | None:
@@ -95,7 +100,7 @@ def rows(
 
     Without `records`, records that are not documents (requests) are left out. `url` is a substring of the URL, `doc_id`
     a hexadecimal prefix, and `grep` must match the text. With `cuts`, a row includes the cut passages. With `flagged`,
-    only documents with items of an eval suite are returned, together with the matches.
+    only documents with items of an eval suite, or with something that their parent does not say, are returned.
     """
     wanted = _Wanted(dropped, _named(view, stage), reason, records, url, doc_id, grep, flagged)
     for source in sources_with(view, stage, sources):
@@ -191,8 +196,8 @@ def unfinished(view: CorpusView, stage: str | None) -> list[str]:
 
 
 def reaches_evidence(view: CorpusView, stage: str | None) -> bool:
-    """Whether a step that writes evidence of eval items runs up to this step."""
-    ids = evidence.ids_with_evidence(view)
+    """Whether a step that writes evidence runs up to this step."""
+    ids = evidence.ids_with_evidence(view) | evidence.ids_with_evidence(view, evidence.FAITHFUL)
     return any(not ids.isdisjoint(_chain(view, source, stage)) for source in sources_with(view, stage))
 
 
@@ -226,6 +231,8 @@ class _Part:
         self.columns = [tuple(reader.names) for reader in self.readers]
         ids = evidence.ids_with_evidence(view)
         self.with_evidence = [layer for layer, name in enumerate(self.names) if name in ids]
+        ids = evidence.ids_with_evidence(view, evidence.FAITHFUL)
+        self.with_parents = [layer for layer, name in enumerate(self.names) if name in ids]
         self._read: dict[tuple[int, int, str], Any] = {}
         self._withheld: tuple[int, Any] = (-1, None)
 
@@ -291,7 +298,10 @@ class _LazyRow:
             return False  # a match would reveal withheld content
         if wanted.url is not None and wanted.url not in (self._get(0, "url") or ""):
             return False
-        if wanted.flagged and not any(self._get(layer, evidence.COLUMN) for layer in self.part.with_evidence):
+        if wanted.flagged and not (
+            any(self._get(layer, evidence.COLUMN) for layer in self.part.with_evidence)
+            or any(self._get(layer, evidence.NEW_COLUMN) for layer in self.part.with_parents)
+        ):
             return False
         return wanted.grep is None or wanted.grep.search(self._text() or "") is not None
 
@@ -319,6 +329,7 @@ class _LazyRow:
             self.part.unjudged,
             tuple(self._pieces()) if cuts else (),
             flags=tuple(self._flags()) if flagged else (),
+            parents=tuple(self._parents()) if flagged else (),
         )
 
     def _newest(self, name: str) -> Any:
@@ -355,6 +366,15 @@ class _LazyRow:
         for layer in self.part.with_evidence:
             if found := self._get(layer, evidence.COLUMN):
                 yield from evidence.flags_of(self.part.names[layer], found, (self._text(layer) or "").encode())
+
+    def _parents(self) -> Iterator[ParentEvidence]:
+        for layer in self.part.with_parents:
+            parent = self._newest(PARENT)
+            if parent is None and (meta := self._get(0, "meta")):
+                parent = orjson.loads(meta).get(PARENT)
+            step, found = self.part.names[layer], self._get(layer, evidence.NEW_COLUMN)
+            if one := evidence.parent_evidence(step, found, self._text(layer) or "", parent):
+                yield one
 
     def _get(self, layer: int, name: str) -> Any:
         return self.part.column(layer, self.group, name)[self.row].as_py()

@@ -1,4 +1,4 @@
-"""Evidence of contamination: where documents contain items of an eval suite, with the texts of both."""
+"""Evidence: where documents contain items of an eval suite, and what generated ones say that their parents do not."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +14,8 @@ if TYPE_CHECKING:  # importing it takes a tenth of the start time of every comma
 
 STEP = "decontaminate"
 COLUMN = "evidence"
+FAITHFUL = "faithful"
+NEW_COLUMN = "new"
 _SUITE = "eval_suite"
 
 
@@ -38,9 +40,46 @@ class Flag:
     passage: str
 
 
-def ids_with_evidence(view: CorpusView) -> set[str]:
-    """The ids of the steps that write evidence."""
-    return {node.id for node in view.nodes.values() if node.name == STEP}
+@dataclass(frozen=True)
+class Departure:
+    """Something in a generated document that its parent does not say."""
+
+    step: str
+    check: str
+    """What is new: numbers, dates, units, names, urls, quotations, code, flipped_negations, flipped_comparisons."""
+    start: int
+    """The offset in bytes in the step's input text."""
+    stop: int
+    passage: str
+
+
+@dataclass(frozen=True)
+class ParentEvidence:
+    """A generated document beside its parent."""
+
+    text: str
+    """The step's input text."""
+    parent: str
+    departures: tuple[Departure, ...]
+
+
+def ids_with_evidence(view: CorpusView, name: str = STEP) -> set[str]:
+    """The ids of the steps of this name."""
+    return {node.id for node in view.nodes.values() if node.name == name}
+
+
+def parent_evidence(
+    step: str, found: Sequence[Mapping[str, Any]] | None, text: str, parent: str | None
+) -> ParentEvidence | None:
+    """What a row of the step `faithful` lists, with both texts; None if it lists nothing."""
+    if not found or parent is None:
+        return None
+    data = text.encode()
+    departures = [
+        Departure(step=step, passage=data[one["start"] : one["stop"]].decode("utf-8", "replace"), **one)
+        for one in found
+    ]
+    return ParentEvidence(text, parent, tuple(departures))
 
 
 def flags_of(step: str, found: Sequence[Mapping[str, Any]] | None, text: bytes) -> tuple[Flag, ...]:
@@ -61,6 +100,18 @@ def evidence_steps(view: CorpusView) -> list[NodeFacts]:
         raise UserError(
             f"{view.label} has no step {STEP}, so eval items were not searched. Add - {STEP}: {{suite: FOLDER}} "
             "to its steps (docs/decontaminate.md)."
+        )
+    return found
+
+
+def steps_with_any_evidence(view: CorpusView) -> list[NodeFacts]:
+    """The steps whose findings can be shown beside another text. Raises UserError if there are none."""
+    found = [node for node in view.nodes.values() if node.name in (STEP, FAITHFUL)]
+    if not found:
+        raise UserError(
+            f"{view.label} has no step {STEP} and no step {FAITHFUL}, so no text was compared with another one. Add "
+            f"- {STEP}: {{suite: FOLDER}} (docs/decontaminate.md) or, for generated text, - {FAITHFUL}: {{}} "
+            "(docs/faithful.md) to its steps."
         )
     return found
 

@@ -7,6 +7,7 @@ from gristmill.engine.publish.run_record import describe
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.query.opening import check_finished
 from gristmill.report.corpus.canaries import canary_sections
+from gristmill.report.corpus.diversity import diversity_sections
 from gristmill.report.corpus.sections import ReportedCorpus, ReportPrices, sections
 from gristmill.report.page import check_charts, render
 
@@ -26,7 +27,7 @@ def make_report(view: CorpusView, against: CorpusView | None, prices: ReportPric
         about=describe(view) if view.record is not None else view.label,
         against=None if against is None else describe(against),
         cards=_cards(now, before),
-        sections=[*sections(now, before), *canary_sections(view, against)],
+        sections=[*sections(now, before), *diversity_sections(view), *canary_sections(view, against)],
     )
 
 

@@ -18,9 +18,10 @@ from pydantic import field_validator, model_validator
 
 from gristmill.stages.contract import Map, OtherSetting, StageConfig
 from gristmill.stages.natural_languages import ENGLISH, LABEL, language_of
-from gristmill.stages.select.rules import c4, code, fineweb, gopher_quality, gopher_repetition
+from gristmill.stages.select.rules import c4, code, faithful, fineweb, gopher_quality, gopher_repetition
 from gristmill.stages.select.rules.c4 import Config as C4Config
 from gristmill.stages.select.rules.code import Config as CodeConfig
+from gristmill.stages.select.rules.faithful import Config as FaithfulConfig
 from gristmill.stages.select.rules.fineweb import Config as FineWebConfig
 from gristmill.stages.select.rules.gopher_quality import Config as GopherQualityConfig
 from gristmill.stages.select.rules.gopher_repetition import Config as GopherRepetitionConfig
@@ -44,6 +45,7 @@ SETS = {
     "c4": c4.SET,
     "fineweb": fineweb.SET,
     "code": code.SET,
+    "faithful": faithful.SET,
 }
 OWN = "own"
 _ABSENT: tuple[Any, ...] = (None, (), [])
@@ -55,7 +57,7 @@ CountedBy = Literal["source", "snapshot", "language", "language_hint"]
 class Config(StageConfig):
     """The rules, their order and their thresholds."""
 
-    rules: tuple[Literal["gopher_repetition", "gopher_quality", "c4", "fineweb", "code", "own"], ...] = ()
+    rules: tuple[Literal["gopher_repetition", "gopher_quality", "c4", "fineweb", "code", "faithful", "own"], ...] = ()
     """Sets in the order in which they are tried; `own` means the recipe's own rules. Sets that are not listed but have
     thresholds below follow in the order of the recipe."""
     gopher_repetition: GopherRepetitionConfig | None = None
@@ -68,6 +70,8 @@ class Config(StageConfig):
     """Thresholds of the rules that FineWeb added."""
     code: CodeConfig | None = None
     """Thresholds of the rules for source code."""
+    faithful: FaithfulConfig | None = None
+    """Thresholds of the rules for generated text, which need the step `faithful`."""
     own: tuple[str, ...] = ()
     """The recipe's own rules: a condition over columns, `->`, the reason."""
     count_by: tuple[CountedBy, ...] = ("source", "snapshot")

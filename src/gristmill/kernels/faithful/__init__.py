@@ -1,0 +1,1 @@
+"""Finds what a text says that its parent does not."""

@@ -1,0 +1,155 @@
+"""Measures whether a generated text still says what its parent says: each check is a column.
+
+    - faithful: {}
+    - heuristics: {rules: [faithful]}
+
+The parent's text is the column `parent_text` of an earlier step, or the field `parent_text` of `meta`, where readers
+keep fields that they do not map. A document without one gets nulls, and no rule drops it. Nothing here needs a model,
+and this step drops nothing: the rule set `faithful` of the step `heuristics` does (docs/faithful.md).
+
+The checks are numbers, dates, quantities with units, names, addresses, quotations, code and formulas that the parent
+lacks in any spelling; negations and comparisons that are turned round; another language; loops; and phrases with which
+a model speaks about its task. `new` lists what is new, with its place in the text. The other columns are for ratios:
+words, 3-grams that are copied, and content words of both sides.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import field_validator
+
+from gristmill.kernels.faithful.compare import CHECKS, COLUMNS, compare
+from gristmill.kernels.text.unicode_classes import UNICODE_VERSION, unicode_tables
+from gristmill.stages.buffers import views_of
+from gristmill.stages.contract import Map, StageConfig
+from gristmill.stages.measure.faithful_words import LEAKS, lexicon
+
+PARENT = "parent_text"
+NEW = "new"
+"""The column with what is new and where."""
+_SPAN = pa.struct([("check", pa.string()), ("start", pa.int32()), ("stop", pa.int32())])
+SCHEMA = pa.schema(
+    [
+        *(pa.field(name, pa.bool_() if name == "language_changed" else pa.int32()) for name in COLUMNS),
+        pa.field("leaks", pa.int32()),
+        pa.field(NEW, pa.list_(_SPAN)),
+    ]
+)
+
+
+class Config(StageConfig):
+    unicode_version: str = UNICODE_VERSION
+    """Version of the character tables; part of the config because it changes the counts."""
+
+    @field_validator("unicode_version")
+    @classmethod
+    def _is_the_running_version(cls, version: str) -> str:
+        if version != UNICODE_VERSION:
+            raise ValueError(
+                f"this Gristmill has the character tables of Unicode {UNICODE_VERSION}, not {version}, so the counts "
+                "would differ. Remove unicode_version"
+            )
+        return version
+
+
+def parents_of(batch: pa.RecordBatch) -> pa.Array:
+    """The parent's text of each document, or null."""
+    names = batch.schema.names
+    own = batch.column(PARENT) if PARENT in names else pa.nulls(batch.num_rows, pa.string())
+    if "meta" not in names:
+        return own
+    meta = batch.column("meta")
+    rows = np.flatnonzero(
+        pc.and_(own.is_null(), pc.match_substring(meta, f'"{PARENT}"')).fill_null(False).to_numpy(zero_copy_only=False)
+    )
+    if not len(rows):
+        return own
+    found: list[str | None] = [None] * batch.num_rows
+    for row in rows.tolist():
+        value = orjson.loads(meta[row].as_py()).get(PARENT)
+        found[row] = value if isinstance(value, str) else None
+    return pc.coalesce(own, pa.array(found, pa.string()))
+
+
+@lru_cache(maxsize=1)
+def _leaks() -> str:
+    return f"(?i)(?:{'|'.join(LEAKS)})"
+
+
+def _count_leaks(text: pa.Array, parent: pa.Array) -> pa.Array:
+    """How many phrases about the task a text has more than its parent."""
+    counts = pc.count_substring_regex(text, _leaks())
+    some = pc.greater(counts, 0).fill_null(False)
+    before = pc.count_substring_regex(pc.if_else(some, parent, ""), _leaks())
+    return pc.max_element_wise(pc.subtract(counts, before), 0).cast(pa.int32())
+
+
+def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
+    """One row of counts per document; a row without text or parent has nulls."""
+    text, parent = batch.column("text"), parents_of(batch)
+    offsets, data, has_text = views_of(text)
+    parent_offsets, parent_data, has_parent = views_of(parent)
+    valid = has_text & has_parent
+    counts, spans = compare(offsets, data, parent_offsets, parent_data, valid, unicode_tables(), lexicon())
+    missing = ~valid
+    columns = [
+        pa.array(counts[:, place].astype(np.bool_ if field.type == pa.bool_() else np.int32), field.type, mask=missing)
+        for place, field in enumerate(SCHEMA)
+        if field.name in COLUMNS
+    ]
+    valid_text = pc.if_else(pa.array(valid), text, None)
+    columns.append(_count_leaks(valid_text, parent))
+    columns.append(_listed(spans, valid))
+    return pa.record_batch(columns, schema=SCHEMA)
+
+
+def _listed(spans: np.ndarray[Any, Any], valid: np.ndarray[Any, Any]) -> pa.Array:
+    """The spans of each row, sorted by place."""
+    spans = spans[np.lexsort((spans[:, 1], spans[:, 3], spans[:, 2], spans[:, 0]))]
+    ends = np.cumsum(np.bincount(spans[:, 0], minlength=len(valid)))
+    offsets = pa.array(np.concatenate(([0], ends)), pa.int32(), mask=np.append(~valid, False))
+    checks = pa.array([name.removeprefix("new_") for name in CHECKS]).take(pa.array(spans[:, 1]))
+    places = (pa.array(spans[:, place].astype(np.int32)) for place in (2, 3))
+    values = pa.StructArray.from_arrays([checks, *places], fields=list(_SPAN))
+    return pa.ListArray.from_arrays(offsets, values)
+
+
+def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
+    """Count documents with a parent, and those that each check finds something in."""
+    found = {
+        name: int(pc.sum(pc.greater(answers[name].cast(pa.int32()), 0)).as_py() or 0)
+        for name in (*CHECKS, "language_changed", "looped_words", "leaks")
+    }
+    return {"documents": batch.num_rows, "with_parent": answers.num_rows - answers["words"].null_count, "checks": found}
+
+
+def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
+    """Warn if documents have no parent to compare them with (law 7)."""
+    documents, compared = found.get("documents", 0), found.get("with_parent", 0)
+    if documents and not compared:
+        return [
+            f"no document has a parent, so nothing was compared. Give each one the field {PARENT}, or remove the step "
+            "faithful from the routes of documents that were not generated"
+        ]
+    if compared < documents:
+        return [f"{documents - compared:,} of {documents:,} documents have no {PARENT} and were not compared"]
+    return []
+
+
+STAGE = Map(
+    version=1,
+    config=Config,
+    libraries=("pyarrow",),
+    reads=("text", "meta"),
+    may_read=(PARENT,),
+    only_kept=True,
+    schema=SCHEMA,
+    apply=apply,
+    metrics=metrics,
+    warnings=warnings,
+)
