@@ -243,7 +243,7 @@ def test_shares_of_the_whole_are_compared(watched):
         "of the clusters of all/near_dedup have the size 3-4, in v1 75.0%; 65.0% of the whole moved"
         in messages["clusters"]
     )
-    assert "of the kept documents are in de, in v1" in next(one.message for one in found.alarms)
+    assert re.search("of the kept documents are in (de|en), in v1", found.alarms[0].message)  # both moved by as much
     assert "of the available tokens are of pages, in v1 100.0%" in messages["tokens"]
     assert re.fullmatch(r"watch: all/signals processes [\d.e-]+ MB/s of CPU time, in v1 [\d.e-]+ MB/s\.", *found.notes)
 

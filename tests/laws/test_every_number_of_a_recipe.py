@@ -25,7 +25,7 @@ VALUES += ("1000000000000000000", str(2**60), str(2**63 - 1), "1e300", "1.797693
 """Ordered from the smallest to the largest."""
 FINE = ("0.1234567891",)
 """Ten decimals are one more than comparisons accept."""
-NEEDED = {"heuristics": ["signals", "code_signals", "language"], "keep_language": ["language"]}
+NEEDED = {"heuristics": ["signals", "code_signals", "language", "faithful"], "keep_language": ["language"]}
 ALSO = {
     "known_dedup": {"indexes": "[index]"},
     "keep_language": {"keep": "{en: 0.1}"},
@@ -39,8 +39,8 @@ ALSO |= {"safety": {"terms": "terms.txt", "toxicity": "toxic.bin"}}
 KEYS = {"keep": "en", "sample_bytes": "d", "domains": "d", "tiers": "A", "upsample": "s", "floors": "language"}
 """The names to use for settings that map names to numbers."""
 TRAIN = {"sample_bytes": "{d: 1MB}", "vocab": "600"}
-HOW = ("partitions", "continues.at_sample", "continues.at_tokens")
-"""Settings for the number of tasks, and settings that need an existing training run."""
+HOW = ("partitions", "continues.at_sample", "continues.at_tokens", "max_generated", "max_family_epochs")
+"""Settings for the number of tasks, and settings that need an existing training run or a generated source."""
 ENTRIES = {entry.name: entry for entry in all_entries()}
 STEPS = [name for name, entry in ENTRIES.items() if entry.kind == "step"]
 
@@ -85,7 +85,7 @@ def recipe_with(entry: ReferenceEntry, values: dict[str, str]) -> str:
     read, steps, last = {"format": "jsonl", "paths": "[texts.jsonl]"}, [], ""
     if entry.kind == "step":
         if entry.name == "heuristics":
-            values = {"rules": "[gopher_repetition, gopher_quality, c4, fineweb, code]", **values}
+            values = {"rules": "[gopher_repetition, gopher_quality, c4, fineweb, code, faithful]", **values}
         if entry.name == "extract":
             read |= {"paths": "[pages.jsonl]", "fields": "{html: html}"}
         steps = [*NEEDED.get(entry.name, ()), f"{entry.name}: {written({**ALSO.get(entry.name, {}), **values})}"]

@@ -361,7 +361,8 @@ PARTS = {
     "changes": "whatif", "whatif_clusters": "whatif", "whatif_mix": "whatif",
     "columns": "export", "croissant": "export", "dataset_card": "export", "sql_views": "sql",
     "joined_files": "sql", "disk": "plan", "mixture": "plan", "pinning": "plan",
-    "measured": "plan", "word_changes": "canaries", "sizing": "plan", "limits": "plan",
+    "measured": "plan", "asking": "plan", "generated": "export", "word_changes": "canaries",
+    "sizing": "plan", "limits": "plan",
 }  # fmt: skip
 """Modules without their own worst case -> the query that uses them."""
 PLUGINS = {
@@ -370,7 +371,7 @@ PLUGINS = {
 }
 """Queries of separate packages -> the modules they use; the other modules are commands, pages and kernels."""
 OTHERS = {
-    *("align", "boosting", "commands", "page", "plot", "report", "show_command", "train_command", "whole_file"),
+    *("align", "boosting", "commands", "page", "report", "show_command", "train_command", "whole_file"),
 }
 
 

@@ -38,7 +38,7 @@ COMMANDS = {
     "bias": "Show which groups a step keeps and removes.",
     "canaries": "Show a fixed sample of documents, before and after each step.",
     "report": "Write a report of a finished corpus, as HTML (extra `report`).",
-    "watch": "Compare a corpus with another version, and list what changed for the worse.",
+    "watch": "List what changed for the worse since another version.",
     "explore": "Explore a corpus in a browser (extra `explore`).",
     "page": "Write a report page about a finished corpus, as HTML.",
     "whatif": "Show what another setting of a step would keep and drop.",

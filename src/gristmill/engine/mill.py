@@ -220,7 +220,7 @@ class Mill:
             raise UserError(
                 f"{self.recipe.path}: strict is true and watch raised {counted(len(run.watched['alarms']), 'alarm')}, "
                 f"so nothing was published: {' '.join(alarms)} All work is stored, and the newest version is the one "
-                "before this run. Fix the cause, or name what is meant to change under ignore of watch, and run again."
+                "before this run. Fix the cause, or list intended changes under ignore of watch, and run again."
             )
 
     def _refuse_unmet(self, executor: Executor) -> None:

@@ -19,6 +19,7 @@ from gristmill.stages.select.rules import gopher_quality
 from gristmill.stages.shared.verdicts import reasons_of
 
 ALL = ("gopher_repetition", "gopher_quality", "c4", "fineweb", "code")
+"""The rule sets over signals of a text; `faithful` is tested with its step."""
 NAMES = ("en", "de", "ZH", None)
 HINTS = ("JSON", "Python", "JavaScript", "HTML", "Zig", None)
 
@@ -326,10 +327,11 @@ def test_a_contradictory_config_is_refused(written: dict[str, Any], message: str
 
 def test_reasons_are_unique_over_all_sets() -> None:
     """All sets together are a valid config: no two rules have the same reason."""
-    reasons = reasons_of(groups(Config.model_validate({"rules": list(ALL)})))
+    sets = (*ALL, "faithful")
+    reasons = reasons_of(groups(Config.model_validate({"rules": list(sets)})))
     assert len(reasons) == len(set(reasons))
     assert all(reason.isidentifier() for reason in reasons)
-    assert set(heuristics.SETS) == set(ALL)
+    assert set(heuristics.SETS) == set(sets)
 
 
 def test_a_field_that_does_not_exist_is_named_before_the_missing_rules():

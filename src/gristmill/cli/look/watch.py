@@ -21,7 +21,7 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Compare a corpus with another version, and list what changed for the worse.
+    """List what changed for the worse since another version.
 
     It compares documents per source and snapshot, survival per step, source and language, distributions of signals and
     scores, clusters, tokens per byte and tokens per group. The exit code is 1 if there is an alarm.

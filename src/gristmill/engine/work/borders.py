@@ -25,6 +25,8 @@ ORIGIN = (pa.field("part", pa.uint64()), pa.field("row", pa.int64()))
 """How a record of an exchange names its row."""
 _RECORD_TYPES: dict[str, type] = dict.fromkeys(Record.__slots__, str)
 _RECORD_TYPES |= {"position": int, "timestamp_us": int, "fields": int}
+_BUILT_IN = ("doc_id", "more")
+"""Fields of a record that only built-in readers set."""
 
 
 def check_answers(answers: Any, rows: int, module: str, promised: pa.Schema) -> pa.RecordBatch:
@@ -221,6 +223,10 @@ def _checked_record(record: Any, module: str, after: int, stop: int | None) -> R
         raise BrokenPromise(f"{where} yielded {_kind_of(record)}. Yield Record(position, ...) of gristmill.schema.")
     for name, kind in _RECORD_TYPES.items():
         value = getattr(record, name)
+        if name in _BUILT_IN:
+            if value:
+                raise BrokenPromise(f"{where} set {name}, which only built-in readers do. Omit it.")
+            continue
         if (value is not None or name == "position") and (not isinstance(value, kind) or isinstance(value, bool)):
             fix = "Decode it" if isinstance(value, bytes) else "Convert it"
             raise BrokenPromise(

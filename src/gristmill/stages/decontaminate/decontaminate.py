@@ -26,7 +26,7 @@ from gristmill.stages.decontaminate.eval_suite import OpenedSuite, open_suite
 from gristmill.stages.decontaminate.matching.evidence import MILLION, RULES
 from gristmill.stages.decontaminate.matching.units import PIECES
 from gristmill.stages.natural_languages import LABEL
-from gristmill.stages.shared.cut import FIELDS, SPANS, cut, spans_of
+from gristmill.stages.shared.cut import FIELDS, SPAN_TYPE, cut, spans_of
 from gristmill.stages.shared.tally import NOTHING
 
 CONTAMINATED = "eval_item"
@@ -143,7 +143,7 @@ def _cut(text: pa.Array, flags: Sequence[Sequence[Mapping[str, Any]]], margin: i
     spans = spans_of(rows, starts, stops, len(text))
     firsts = spans.offsets.to_numpy().astype(np.int64)
     firsts, bounds = snap_spans(data, offsets, firsts, spans.flatten().to_numpy(), False)
-    snapped = pa.ListArray.from_arrays(pa.array(firsts.astype(np.int32)), pa.array(bounds)).cast(SPANS)
+    snapped = pa.ListArray.from_arrays(pa.array(firsts.astype(np.int32)), pa.array(bounds)).cast(SPAN_TYPE)
     return cut(text, snapped, NOTHING_LEFT)
 
 

@@ -24,7 +24,7 @@ from pydantic import Field
 from gristmill.counted import counted
 from gristmill.stages.buffers import changes
 from gristmill.stages.contract import AsCount, Exchange, StageConfig
-from gristmill.stages.decontaminate.eval_scan import HIT, SPANS
+from gristmill.stages.decontaminate.eval_scan import HIT, SPAN_TYPE
 from gristmill.stages.decontaminate.eval_suite import open_suite
 from gristmill.stages.decontaminate.matching.evidence import EXACT, FUZZY, MILLION, NGRAM
 from gristmill.stages.decontaminate.matching.units import ENOUGH
@@ -39,7 +39,7 @@ EVIDENCE = pa.struct(
         ("rule", pa.uint8()),
         ("whole", pa.bool_()),
         ("share", pa.uint32()),
-        ("spans", SPANS),
+        ("spans", SPAN_TYPE),
     ]
 )
 SCHEMA = pa.schema([("evidence", pa.list_(pa.field("item", EVIDENCE)))])

@@ -18,7 +18,7 @@ from gristmill.stages.decontaminate.matching.evidence import Finding
 from gristmill.stages.decontaminate.matching.findings import find
 from gristmill.stages.decontaminate.matching.index import open_index
 
-SPANS = pa.list_(pa.field("item", pa.int32()))
+SPAN_TYPE = pa.list_(pa.field("item", pa.int32()))
 HIT = pa.struct(
     [
         ("item", pa.uint64()),
@@ -30,7 +30,7 @@ HIT = pa.struct(
         ("alike", pa.uint32()),
         ("windows", pa.uint32()),
         ("bits", pa.binary()),
-        ("spans", SPANS),
+        ("spans", SPAN_TYPE),
         ("says", pa.uint32()),
     ]
 )

@@ -18,7 +18,7 @@ from gristmill.kernels.text.snap_spans import snap_spans
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import Map
 from gristmill.stages.dedup import substring_spans
-from gristmill.stages.shared.cut import FIELDS, SPANS, cut
+from gristmill.stages.shared.cut import FIELDS, SPAN_TYPE, cut
 
 READS = ("text", "substring_spans.spans")
 SCHEMA = pa.schema(FIELDS)
@@ -37,7 +37,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     np.cumsum(pc.list_value_length(spans).fill_null(0).to_numpy(zero_copy_only=False), out=firsts[1:])
     bounds = spans.flatten().to_numpy(zero_copy_only=False)
     firsts, bounds = snap_spans(*bytes_of(text), firsts, bounds, config.snap == "line")
-    snapped = pa.ListArray.from_arrays(pa.array(firsts.astype(np.int32)), pa.array(bounds)).cast(SPANS)
+    snapped = pa.ListArray.from_arrays(pa.array(firsts.astype(np.int32)), pa.array(bounds)).cast(SPAN_TYPE)
     columns = cut(text, snapped, NOTHING_LEFT)
     return pa.RecordBatch.from_arrays([columns[name] for name in SCHEMA.names], schema=SCHEMA)
 

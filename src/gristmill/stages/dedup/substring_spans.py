@@ -28,7 +28,7 @@ from gristmill.stages.buffers import one_chunk
 from gristmill.stages.contract import Exchange
 from gristmill.stages.dedup import substring_blocks
 from gristmill.stages.shared import keep_order
-from gristmill.stages.shared.cut import SPANS, spans_of
+from gristmill.stages.shared.cut import SPAN_TYPE, spans_of
 from gristmill.stages.shared.keep_order import RANK, RANK_BYTES, KeepOrder, fixed_bytes
 
 RECORD_SCHEMA = pa.schema([("rank", RANK), ("text", pa.large_string())])
@@ -117,7 +117,7 @@ STAGE = Exchange(
     reads=reads,
     only_kept=True,
     record_schema=RECORD_SCHEMA,
-    schema=pa.schema([("spans", SPANS)]),
+    schema=pa.schema([("spans", SPAN_TYPE)]),
     emit=emit,
     reduce=reduce,
     memory_field="block_bytes",

@@ -19,8 +19,8 @@ from gristmill.kernels.text.cut_spans import first_bad_row, without_spans
 from gristmill.schema import VERDICT
 from gristmill.stages.buffers import bytes_of, strings
 
-SPANS = pa.list_(pa.field("item", pa.int64()))
-FIELDS = (pa.field("text", pa.string()), pa.field("cut_spans", SPANS), pa.field("cut_bytes", pa.int64()), *VERDICT)
+SPAN_TYPE = pa.list_(pa.field("item", pa.int64()))
+FIELDS = (pa.field("text", pa.string()), pa.field("cut_spans", SPAN_TYPE), pa.field("cut_bytes", pa.int64()), *VERDICT)
 """The remaining text, the spans, their bytes, and the verdict on a text of which nothing remains."""
 
 
@@ -31,7 +31,9 @@ def spans_of(rows: npt.ArrayLike, starts: npt.ArrayLike, stops: npt.ArrayLike, c
         order = np.lexsort((start, row))
         row, start, stop = row[order], start[order], stop[order]
     if not len(row):
-        return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.int64())).cast(SPANS)
+        return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, np.int32)), pa.array([], pa.int64())).cast(
+            SPAN_TYPE
+        )
     # The furthest stop so far within a row. A step that no stop of a text (< 2^31) reaches separates rows.
     step = row << 32
     reach = np.maximum.accumulate(step + stop)
@@ -42,7 +44,7 @@ def spans_of(rows: npt.ArrayLike, starts: npt.ArrayLike, stops: npt.ArrayLike, c
     bounds = np.stack([start[first], reach[last] - step[last]], axis=1).reshape(-1)
     offsets = np.zeros(count + 1, np.int32)
     np.cumsum(np.bincount(row[first], minlength=count) * 2, out=offsets[1:])
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(bounds)).cast(SPANS)
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(bounds)).cast(SPAN_TYPE)
 
 
 def cut(text: pa.StringArray, spans: pa.ListArray, reason: str) -> dict[str, pa.Array]:
@@ -92,5 +94,5 @@ def _bounds(spans: pa.ListArray, text: pa.StringArray) -> tuple[Any, Any]:
 def _listed(firsts: Any, bounds: Any, missing: Any) -> pa.ListArray:
     mask = pa.array(missing) if missing.any() else None
     return pa.ListArray.from_arrays(pa.array(firsts.astype(np.int32)), pa.array(bounds, pa.int64()), mask=mask).cast(
-        SPANS
+        SPAN_TYPE
     )
