@@ -244,7 +244,7 @@ def test_shares_of_the_whole_are_compared(watched):
         in messages["clusters"]
     )
     assert re.search("of the kept documents are in (de|en), in v1", found.alarms[0].message)  # both moved by as much
-    assert "of the available tokens are of pages, in v1 100.0%" in messages["tokens"]
+    assert "of the available tokens are of pages, in v1 0.04%" in messages["tokens"]
     assert re.fullmatch(r"watch: all/signals processes [\d.e-]+ MB/s of CPU time, in v1 [\d.e-]+ MB/s\.", *found.notes)
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.stages.shared.cut import FIELDS, SPANS, cut, spans_of
+from gristmill.stages.shared.cut import FIELDS, SPAN_TYPE, cut, spans_of
 
 
 def column(texts):
@@ -15,7 +15,7 @@ def column(texts):
 
 
 def spans(*lists):
-    return pa.array(lists, SPANS)
+    return pa.array(lists, SPAN_TYPE)
 
 
 def pieces(text, bounds):
