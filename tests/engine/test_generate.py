@@ -11,9 +11,11 @@ from tests.conftest import Project
 from tests.stages.generate.model_server import completion, serving, words_of
 
 from gristmill.errors import UserError
+from gristmill.query.documents.documents import rows
 from gristmill.query.documents.layers import DocumentLayers
 from gristmill.query.sizing.asking import asking_lines
 from gristmill.recipe.load import load
+from gristmill.report.corpus.diversity import diversity_sections
 from gristmill.stages.generate.generate import make_ask, scope_of
 from gristmill.store.answers import AnswerLog
 from gristmill.store.parquet import PartReader
@@ -318,3 +320,35 @@ def test_a_killed_run_asks_only_what_is_missing(family):
         begun = len(server.bodies)
         assert family.parts(family.run()) == whole
         assert not paid & {make_ask(body, 0, config).key for body in server.bodies[begun:]}
+
+
+FACTS = [
+    "The mill on the Elbe was built in 1836 and grinds 40 tons of grain a day.",
+    "Its owner, Anna Richter, bought a second wheel for 900 euros in May 1871.",
+    "The water falls 3 metres, and two stones of granite turn all night long.",
+]
+
+
+def test_generated_text_is_checked_against_its_parent(tmp_path):
+    """`faithful` reads the text that was sent; a changed number is a reason, and the report compares both texts."""
+
+    def say(body, handler):
+        text = next(one for one in FACTS if one in body["messages"][-1]["content"])
+        return text.replace("1836", "1863")
+
+    project = Family(tmp_path)
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "facts.jsonl").write_text("".join(json.dumps({"text": one}) + "\n" for one in FACTS))
+    with serving(say) as server:
+        project.write(server.address, prompts="rephrase", all="[]")
+        steps = "generated: [faithful, heuristics: {rules: [faithful]}]"
+        project.recipe.write_text(project.recipe.read_text().replace("generated: []", steps))
+        run = project.run()
+    assert run.states["generated/heuristics"].metrics["dropped"] == {"new_number": 1}
+    (section,) = diversity_sections(run)
+    assert {row[:2] for row in section.rows} == {("rephrase", "tiny")}
+    assert section.text.startswith("Kept generated texts and their parents, cut to the same length: 2 documents read.")
+    (found,) = rows(run, None, None, None, flagged=True)
+    (beside,) = found.parents
+    assert [beside.text[one.start : one.stop] for one in beside.departures] == ["1863"]
+    assert beside.parent == FACTS[0]
