@@ -15,6 +15,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -103,7 +104,7 @@ def some_chunks(data: Path | None, is_reported: bool) -> list[Chunk]:
 def _sited(data: Path | None) -> Iterator[tuple[str, str]]:
     """Texts and their sites: the host, or a tenth of a collection without hosts."""
     if data is None:
-        yield from ((text, f"site {number}") for number, text in enumerate(made_up_texts()))
+        yield from ((text, f"site {number}") for number, text in enumerate(islice(made_up_texts(), 4 * TEXTS)))
         return
     for path in sorted(data.rglob("*.jsonl.zst")):
         if path.parent.name not in ("text", "gold", "quality"):
