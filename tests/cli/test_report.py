@@ -15,8 +15,9 @@ from gristmill.query.documents.columns import ColumnReader
 from gristmill.query.documents.histograms import KEPT, REMOVED, Measure
 from gristmill.query.removal.funnel import funnels
 from gristmill.report.charts import short_number
-from gristmill.report.corpus.sections import _quality
+from gristmill.report.corpus.sections import _clusters, _quality
 from gristmill.stages import NO_DOCUMENT
+from gristmill.stages.dedup.clusters import size_histogram
 
 OWN_STEP = """
 import pyarrow as pa
@@ -149,6 +150,17 @@ def test_a_small_group_is_left_out_with_a_remark():
     section = _quality(corpus, None)
     assert [row[:2] for row in section.rows] == [("edu: source a", "30"), ("edu: language en", "41")]
     assert "20 documents with a score; 1 group with fewer is left out." in section.text
+
+
+def test_clusters_of_every_size_are_shown():
+    """Sizes are classes like 3-4 in the metrics of a run; rows and bars are in the order of their numbers."""
+    sizes = {name: size_histogram(np.array(found)) for name, found in (("b", [2000]), ("a", [2, 2, 3, 9, 4]))}
+    metrics = {"clusters_by_size": sizes["b"] | sizes["a"], "chains": {"10": 1, "2": 3}}
+    section = _clusters(SimpleNamespace(metrics=lambda name: [(name, metrics)]), None)
+    assert [row[2:] for row in section.rows] == [
+        *(("2", "2"), ("3-4", "2"), ("9-16", "1"), ("1,025-2,048", "1")),
+        *(("2", "3"), ("10", "1")),
+    ]
 
 
 def test_rates_equal_those_of_status(everything, report, say):

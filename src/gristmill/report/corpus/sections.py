@@ -361,9 +361,10 @@ def _clusters(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | Non
     bars, table = [], []
     for step, metrics in corpus.metrics("near_dedup"):
         for kind, key in (("cluster size", "clusters_by_size"), ("chain length", "chains")):
-            for number, times in sorted(metrics.get(key, {}).items(), key=lambda one: int(one[0])):
-                table.append((step, kind, f"{int(number):,}", f"{int(times):,}"))
-                bars.append({"size": f"{kind} {number}", "number": int(times), "kind": kind})
+            for name, times in sorted(metrics.get(key, {}).items(), key=lambda one: int(one[0].partition("-")[0])):
+                numbers = "-".join(f"{int(number):,}" for number in name.split("-"))  # a size may be a class: 3-4
+                table.append((step, kind, numbers, f"{int(times):,}"))
+                bars.append({"size": f"{kind} {numbers}", "number": int(times), "kind": kind})
     if not table:
         return None
     text = "Near duplicates form clusters. A chain is the number of links from a document to the one that is kept."
