@@ -1,6 +1,7 @@
 """Golden pages: a run says where extraction no longer gives the expected text, before any work and in every run."""
 
 import json
+import os
 import shutil
 from collections import Counter
 
@@ -96,6 +97,21 @@ def test_a_fault_of_the_folder_is_one_message(pages, say, monkeypatch, name, con
     assert line.startswith(f"gristmill: {pages.recipe}:8: golden: ")
     assert message in line
     assert pages.mill().last_run() is None
+
+
+@pytest.mark.parametrize("name", ["mill.html", "mill.txt"])
+def test_a_file_that_cannot_be_read_is_one_message(pages, say, name):
+    """A link to nowhere, a folder and a pipe have the names of a page or a text."""
+    file = pages.folder / "golden" / name
+    for make, message in (
+        (lambda: file.symlink_to("nowhere"), "cannot be read (No such file or directory), so it is not checked"),
+        (file.mkdir, f"{file} is a folder, not a file"),
+        (lambda: os.mkfifo(file), f"{file} is a pipe, not a file"),
+    ):
+        file.rmdir() if file.is_dir() else file.unlink()
+        make()
+        output = say("golden", pages.recipe)
+        assert (output.code, message in output.err) == (2, True), output.err
 
 
 def test_an_empty_folder_and_a_missing_one_are_refused(pages, say):

@@ -15,8 +15,10 @@ from gristmill.query.documents.columns import ColumnReader
 from gristmill.query.documents.histograms import KEPT, REMOVED, Measure
 from gristmill.query.removal.funnel import funnels
 from gristmill.report.charts import short_number
-from gristmill.report.corpus.sections import _quality
+from gristmill.report.corpus.sections import _clusters, _mixture, _quality
 from gristmill.stages import NO_DOCUMENT
+from gristmill.stages.dedup.clusters import size_histogram
+from gristmill.stages.mix.tally import tally
 
 OWN_STEP = """
 import pyarrow as pa
@@ -149,6 +151,40 @@ def test_a_small_group_is_left_out_with_a_remark():
     section = _quality(corpus, None)
     assert [row[:2] for row in section.rows] == [("edu: source a", "30"), ("edu: language en", "41")]
     assert "20 documents with a score; 1 group with fewer is left out." in section.text
+
+
+def test_clusters_of_every_size_are_shown():
+    """Sizes are classes like 3-4 in the metrics of a run; rows and bars are in the order of their numbers."""
+    sizes = {name: size_histogram(np.array(found)) for name, found in (("b", [2000]), ("a", [2, 2, 3, 9, 4]))}
+    metrics = {"clusters_by_size": sizes["b"] | sizes["a"], "chains": {"10": 1, "2": 3}}
+    section = _clusters(SimpleNamespace(metrics=lambda name: [(name, metrics)]), None)
+    assert [row[2:] for row in section.rows] == [
+        *(("2", "2"), ("3-4", "2"), ("9-16", "1"), ("1,025-2,048", "1")),
+        *(("2", "3"), ("10", "1")),
+    ]
+
+
+def test_the_phases_of_a_mixture_add_up():
+    """Samples and tokens of all phases are the sums of the phases, although tokens are rounded means."""
+    groups = [
+        {"name": "a", "domain": "d", "tokens": 1001, "samples": 10, "max_epochs": 4},
+        {"name": "b", "domain": "d", "tokens": 500, "samples": 7, "max_epochs": 4},
+    ]
+    phases = [
+        {"name": name, "samples": a + b, "targets": {"a": 0.5, "b": 0.5}, "weights": {"a": a, "b": b}}
+        for name, a, b in (("one", 5, 3), ("two", 7, 2))
+    ]
+    metrics = tally({"groups": groups, "phases": phases})
+    section = _mixture(SimpleNamespace(metrics=lambda name: [(name, metrics)]), None)
+    assert section.rows == [
+        ("one", "d", "a", "5", "501", "70.1%", "0.50", ""),
+        ("one", "d", "b", "3", "214", "29.9%", "0.43", ""),
+        ("two", "d", "a", "7", "701", "83.1%", "0.70", ""),
+        ("two", "d", "b", "2", "143", "16.9%", "0.29", ""),
+        ("all phases", "", "a", "12", "1,202", "77.1%", "1.20", "201"),
+        ("all phases", "", "b", "5", "357", "22.9%", "0.71", "0"),
+    ]
+    assert "Tokens are estimates" in section.text
 
 
 def test_rates_equal_those_of_status(everything, report, say):

@@ -14,9 +14,12 @@ from tests.conftest import Project
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Silent, find_warnings
 from gristmill.errors import UserError
-from gristmill.query.versions.distances import changes_of_shares, ks_limit, moved_limit, rate_limit
+from gristmill.query.documents.histograms import DrawnValues
+from gristmill.query.versions import comparisons
+from gristmill.query.versions.distances import changes_of_shares, count_limit, ks_limit, moved_limit, rate_limit
 from gristmill.query.versions.shifts import distance
 from gristmill.query.watch import compare, make_watch, open_against
+from gristmill.recipe.sections.watch import WatchFields
 
 NOUNS = ("miller", "river", "village", "harvest", "flour", "baker", "market", "barn", "meadow", "carpenter", "wheel")
 VERBS = ("carried", "repaired", "watched", "painted", "followed", "visited", "opened", "described", "measured")
@@ -106,13 +109,61 @@ def test_another_sample_raises_no_alarm(watched, tmp_path):
         assert compare(other.run(), watched.run).alarms == []
 
 
+def side(sources, snapshots=None, every=1):
+    """A version with these numbers of documents, by source, and by (source, snapshot)."""
+    empty = {"first": {}, "extracted": {}, "cut": {}}
+    states = {
+        f"{name}/corpus": SimpleNamespace(metrics={"funnel": {**empty, "read": {"rows": rows}}})
+        for name, rows in sources.items()
+    }
+    found = {(name, ""): rows for name, rows in sources.items()} if snapshots is None else snapshots
+    names = [key for key, rows in found.items() for _ in range(rows // every)]
+    drawn = DrawnValues({}, np.zeros(0, bool), [one for one, _ in names], [one for _, one in names], [], every)
+    return SimpleNamespace(chains=dict.fromkeys(sources, ()), states=states, nodes={}), drawn
+
+
+def lost(then, now):
+    """The alarms about numbers of documents."""
+    (other, before), (view, after) = then, now
+    found = comparisons.documents(comparisons.Sides((other, view), (before, after), [], WatchFields(against="v1")))
+    return [alarm.message.removeprefix("watch: ").partition(". ")[0] for alarm in found]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(24, 1), (100, 52), (440, 310), (442, 331), (600, 470), (1, 0), (30, 99)]
+)
+def test_a_source_that_loses_documents_is_an_alarm(before, after):
+    """It needs no other source that loses as many; one that is missing is an alarm, however small it was."""
+    has = f"has {after} document{'s' * (after > 1)}" if after else "is missing"
+    expected = [f"source one {has}; v1 has {before} document{'s' * (before > 1)}"]
+    assert lost(side({"one": before, "two": 40}), side({"one": after, "two": 36})) == expected
+    assert lost(side({"one": before}, every=50), side({"one": after}, every=40)) == expected
+
+
+@pytest.mark.parametrize(("before", "after"), [(24, 12), (100, 70), (440, 352), (9, 1), (10, 30), (5000, 4001)])
+def test_a_small_change_of_a_source_is_no_alarm(before, after):
+    """It is within the limit, or two random halves of the same documents may differ as much."""
+    assert lost(side({"one": before}), side({"one": after})) == []
+
+
+def test_snapshots_are_compared_if_both_versions_have_them():
+    """An estimate needs more documents; a source that is gone is one alarm; a new pattern of snapshots is none."""
+    then = side({"one": 900}, {("one", "a"): 600, ("one", "b"): 300})
+    assert lost(then, side({"one": 2500}, {("one", "a"): 400, ("one", "b"): 300, ("one", "c"): 1800})) == [
+        "snapshot a of one has 400 documents; v1 has 600 documents"
+    ]
+    assert lost(then, side({"one": 0}, {})) == ["source one is missing; v1 has 900 documents"]
+    assert lost(then, side({"one": 890})) == lost(side({"one": 890}), then) == []
+    assert lost(then, side({"one": 700}, {("one", "a"): 400, ("one", "b"): 300}, every=10)) == []
+
+
 POPULATION = np.random.default_rng(5).lognormal(6, 2, 20_000).round()
 
 
 @pytest.mark.parametrize("rows", [40, 400, 10_000])
 def test_limits_hold_for_samples_of_the_same_documents(rows):
-    """Twenty samples: distributions, rates and shares of a whole are within the limits of chance, and a real change
-    is beyond them as soon as there are enough documents.
+    """Twenty samples: distributions, rates, shares of a whole and numbers of documents are within the limits of
+    chance, and a real change is beyond them as soon as there are enough documents.
     """
     draw = np.random.default_rng(rows)
     first = draw.choice(POPULATION, rows, replace=False)
@@ -124,6 +175,10 @@ def test_limits_hold_for_samples_of_the_same_documents(rows):
         shares = [Counter((np.log2(one + 1) // 2).tolist()) for one in (first, other)]
         moved = sum(map(abs, changes_of_shares(*shares).values())) / 2
         assert moved <= moved_limit(*shares, (rows, rows))
+        half, again = draw.binomial(2 * rows, 0.5, 2)
+        assert abs(again / half - 1) <= count_limit(half, again)
+        every = draw.binomial(half, 0.1) * 10, draw.binomial(again, 0.1) * 10
+        assert abs(every[1] / every[0] - 1) <= count_limit(*every, (10, 10))
     worse = draw.choice(POPULATION, rows, replace=False) * 4
     is_beyond = distance(np.sort(first), np.sort(worse)) > ks_limit(rows, rows)
     assert is_beyond == (rows >= 400)

@@ -1,6 +1,7 @@
 """The live page, the metrics and the lineage events: true, harmless, and never in the way of a run."""
 
 import json
+import os
 import re
 import threading
 from datetime import UTC, datetime, timedelta
@@ -228,6 +229,26 @@ def test_a_metrics_file_is_replaced_at_once(finished, tmp_path):
         MetricsFile(tmp_path / "none" / "run.prom")
 
 
+@pytest.mark.parametrize("observer", [MetricsFile, lambda path: LineageEvents(str(path))])
+def test_only_a_file_is_written(finished, tmp_path, observer):
+    """A link stays and its file is written; a pipe, a folder and a loop of links are refused and stay."""
+    _, _, record = finished
+    (tmp_path / "link").symlink_to("file")
+    observer(tmp_path / "link")(record)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").stat().st_size > 0
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+    names = {path.name for path in tmp_path.iterdir()}
+    wrong = {"pipe": "is a pipe, not a file", "folder": "is a folder", "loop": "cannot be written", "x" * 300: "cannot"}
+    for name, message in wrong.items():
+        with pytest.raises(UserError, match=f"{message}.*nothing was run"):
+            observer(tmp_path / name)
+    assert {path.name for path in tmp_path.iterdir()} == names
+    assert (tmp_path / "pipe").is_fifo()
+
+
 # Lineage events.
 
 
@@ -339,8 +360,16 @@ def test_events_go_to_a_file_line_by_line(finished, tmp_path):
     found = [checked(json.loads(line)) for line in path.read_text().splitlines()]
     assert [one["eventType"] for one in found] == ["START", "FAIL", "START", "ABORT"]
     assert found[1]["run"]["facets"]["errorMessage"]["message"] == "The sack has a hole."
-    with pytest.raises(UserError, match="Name an http or https URL"):
-        LineageEvents("ftp://me:hunter2@host/")
+
+
+@pytest.mark.parametrize(
+    "url", ["ftp://me:hunter2@host/", "http://[::bad", "http://", "http://host:port", "https://me:hunter2@host:99999"]
+)
+def test_a_url_that_names_no_server_is_refused(url):
+    """Before any work, and without the password."""
+    with pytest.raises(UserError, match="Name an http or https URL") as raised:
+        LineageEvents(url)
+    assert "hunter2" not in str(raised.value)
 
 
 def test_a_location_is_named_as_openlineage_names_it(finished):

@@ -17,7 +17,7 @@ from gristmill.query.documents.columns import columns_of
 from gristmill.query.documents.histograms import DrawnValues, Histogram, Measure, count, draw, find_measures
 from gristmill.query.opening import damage_message
 from gristmill.query.removal.funnel import funnels
-from gristmill.query.versions.distances import ERRORS, changes_of_shares, ks_limit, moved_limit, rate_limit
+from gristmill.query.versions.distances import ERRORS, changes_of_shares, count_limit, ks_limit, moved_limit, rate_limit
 from gristmill.query.versions.shifts import distance
 from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.watch import WatchFields
@@ -131,22 +131,36 @@ def _worst(alarms: Iterable[Alarm]) -> list[Alarm]:
 
 
 def documents(sides: Sides) -> Iterator[Alarm]:
-    """Documents read, by source and snapshot. A new snapshot is not an alarm."""
-    then, now = (Counter(zip(drawn.source, drawn.snapshot, strict=True)) for drawn in sides.drawn)
-    for (source, snapshot), drawn in then.items():
-        rows = drawn, now[source, snapshot]
-        before, after = (one * side.every for one, side in zip(rows, sides.drawn, strict=True))
-        limit = sides.settings.documents if after < before else GROWN - 1
-        limit = max(limit, ERRORS * float(np.sqrt(1 / rows[0] + rows[1] / rows[0] ** 2)))
-        if abs(after / before - 1) > limit:
-            name = f"snapshot {snapshot} of {source}" if snapshot else f"source {source}"
-            has = "is missing" if not after else f"has {_about(after, sides.drawn[1])}"
-            fact = f"{name} {has}; {sides.label} has {_about(before, sides.drawn[0])}. Check its paths and input files."
-            yield sides.alarm("documents", source, (before, after), (abs(after / before - 1), limit), fact)
+    """Documents read, by source, or by snapshot if both versions have snapshots. A new snapshot is not an alarm."""
+    then, now = ({source: one["read"]["rows"] for source, one in funnels(view).items()} for view in sides.views)
+    drawn = [Counter(zip(one.source, one.snapshot, strict=True)) for one in sides.drawn]
+    dated = set.intersection(*({source for source, snapshot in one if snapshot} for one in drawn))
+    for source in then:
+        if source not in dated:
+            yield from _number(sides, source, f"source {source}", (then[source], now.get(source, 0)), (1, 1))
+    every = sides.drawn[0].every, sides.drawn[1].every
+    for source, snapshot in drawn[0]:
+        if source in dated:
+            name = f"snapshot {snapshot} of {source}" if snapshot else f"source {source} (without a snapshot)"
+            before, after = (one[source, snapshot] * k for one, k in zip(drawn, every, strict=True))
+            yield from _number(sides, source, name, (before, after), every)
 
 
-def _about(number: int, drawn: DrawnValues) -> str:
-    return f"{'about ' if drawn.every > 1 else ''}{counted(number, 'document')}"
+def _number(sides: Sides, source: str, name: str, numbers: tuple[int, int], every: tuple[int, int]) -> Iterator[Alarm]:
+    """An alarm if a number of documents changed. If it is 0 now, that is not chance, unless it is an estimate."""
+    before, after = numbers
+    if not before:
+        return
+    least = sides.settings.documents if after < before else GROWN - 1
+    limit = max(least, 0.0 if not after and every == (1, 1) else count_limit(before, after, every))
+    if abs(after / before - 1) > limit:
+        has = f"has {_about(after, every[1])}" if after else "is missing"
+        fact = f"{name} {has}; {sides.label} has {_about(before, every[0])}. Check its paths and input files."
+        yield sides.alarm("documents", source, numbers, (abs(after / before - 1), limit), fact)
+
+
+def _about(number: int, every: int) -> str:
+    return f"{'about ' if every > 1 else ''}{counted(number, 'document')}"
 
 
 def survival(sides: Sides) -> Iterator[Alarm]:

@@ -24,6 +24,16 @@ def rate_limit(before: tuple[float, float], after: tuple[float, float]) -> float
     return ERRORS * math.sqrt(share * (1 - share) * (1 / before[1] + 1 / after[1]))
 
 
+def count_limit(before: float, after: float, every: tuple[int, int] = (1, 1)) -> float:
+    """The relative change of a number of documents that may be chance. `every`: one document of so many was counted.
+
+    As in all limits, two versions are two random halves of the same documents: the variance of a number of documents
+    is half that number. An estimate from one document of k adds k - 1 times the number.
+    """
+    variance = sum(number * (k - 0.5) for number, k in zip((before, after), every, strict=True))
+    return ERRORS * math.sqrt(variance) / before
+
+
 def changes_of_shares(before: Mapping[str, float], after: Mapping[str, float]) -> dict[str, float]:
     """The change of each share of the whole. Half the sum of their sizes is the part of the whole that moved."""
     totals = sum(before.values()), sum(after.values())

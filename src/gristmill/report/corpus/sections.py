@@ -361,9 +361,10 @@ def _clusters(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | Non
     bars, table = [], []
     for step, metrics in corpus.metrics("near_dedup"):
         for kind, key in (("cluster size", "clusters_by_size"), ("chain length", "chains")):
-            for number, times in sorted(metrics.get(key, {}).items(), key=lambda one: int(one[0])):
-                table.append((step, kind, f"{int(number):,}", f"{int(times):,}"))
-                bars.append({"size": f"{kind} {number}", "number": int(times), "kind": kind})
+            for name, times in sorted(metrics.get(key, {}).items(), key=lambda one: int(one[0].partition("-")[0])):
+                numbers = "-".join(f"{int(number):,}" for number in name.split("-"))  # a size may be a class: 3-4
+                table.append((step, kind, numbers, f"{int(times):,}"))
+                bars.append({"size": f"{kind} {numbers}", "number": int(times), "kind": kind})
     if not table:
         return None
     text = "Near duplicates form clusters. A chain is the number of links from a document to the one that is kept."
@@ -414,30 +415,30 @@ def _tokenizer(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | No
 def _mixture(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
     bars, table = [], []
     for _id, metrics in corpus.metrics("mix"):
-        samples = {group: max(1, facts["samples"]) for group, facts in metrics["groups"].items()}
+        groups, drawn = metrics["groups"], Counter[str]()
         for phase, facts in metrics["phases"].items():
             for domain, part in facts["domains"].items():
                 bars.append({"phase": phase, "tokens": part["tokens"], "domain": domain})
                 for group, taken in part["groups"].items():
-                    share = percent(taken["tokens"], facts["tokens"])
-                    epochs = f"{taken['samples'] / samples[group]:.2f}"
-                    table.append((phase, domain, group, f"{taken['tokens']:,}", share, epochs, ""))
-        drawn = {
-            group: facts["drawn_samples"] * facts["tokens"] // samples[group]
-            for group, facts in metrics["groups"].items()
-        }
-        for group, facts in metrics["groups"].items():
-            again = max(0, facts["drawn_samples"] - facts["samples"]) * facts["tokens"] // samples[group]
-            epochs = f"{facts['drawn_samples'] / samples[group]:.2f}"
-            share = percent(drawn[group], sum(drawn.values()))
-            table.append(("all phases", "", group, f"{drawn[group]:,}", share, epochs, f"{again:,}"))
+                    drawn[group] += taken["tokens"]
+                    numbers = _drawn(taken["samples"], taken["tokens"], facts["tokens"], groups[group])
+                    table.append((phase, domain, group, *numbers, ""))
+        for group, facts in groups.items():
+            numbers = _drawn(facts["drawn_samples"], drawn[group], drawn.total(), facts)
+            table.append(("all phases", "", group, *numbers, f"{max(0, drawn[group] - facts['tokens']):,}"))
     if not table:
         return None
     text = (
-        "Tokens of each domain in each phase. One epoch is every sample of a group once; tokens after it are repeated."
+        "Samples and tokens that each phase draws. One epoch is every sample of a group once; tokens after it are "
+        "repeated. Tokens are estimates: the samples times the mean number of tokens in a sample of the group."
     )
-    head = ("phase", "domain", "group", "tokens", "share", "epochs", "repeated tokens")
+    head = ("phase", "domain", "group", "samples", "tokens", "share", "epochs", "repeated tokens")
     return Section("Mixture", text, head, table, charts.bars(bars, "phase", "tokens", "domain"), (), 3)
+
+
+def _drawn(samples: int, tokens: int, whole: int, group: Mapping[str, int]) -> tuple[str, ...]:
+    """Cells: samples, tokens, their share of the whole, epochs of the group."""
+    return f"{samples:,}", f"{tokens:,}", percent(tokens, whole), f"{samples / max(1, group['samples']):.2f}"
 
 
 def _packing(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:

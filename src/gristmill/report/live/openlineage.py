@@ -24,7 +24,7 @@ from gristmill.engine.publish.journal import FINISHED, RUNNING, Observer
 from gristmill.errors import UserError
 from gristmill.log import Log
 from gristmill.places import is_url, local_path, without_secrets
-from gristmill.report.live.openmetrics import MetricsFile
+from gristmill.report.live.openmetrics import MetricsFile, output_file
 
 PRODUCER = f"https://pypi.org/project/gristmill/{gristmill.__version__}"
 SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
@@ -65,7 +65,7 @@ class LineageEvents:
     def __init__(self, where: str) -> None:
         """`where` is the URL of a server, or a file that gets one JSON object per line."""
         path = local_path(where)
-        if path is None and urlsplit(where).scheme not in ("http", "https"):
+        if path is None and not _is_server(where):
             raise UserError(
                 f"{without_secrets(where)} cannot take lineage events, so nothing was run. Name an http or https URL, "
                 "or a file."
@@ -86,6 +86,15 @@ class LineageEvents:
         self._sent_at = now
         if is_last:
             self._deliver(make_event(_ending(record["status"]), record, self._namespace), True)
+
+
+def _is_server(url: str) -> bool:
+    """Whether a URL names a server, and its port, if any, is a number."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def _ending(status: str) -> str:
@@ -145,9 +154,7 @@ def _facet(kind: str, /, **fields: Any) -> dict[str, Any]:
 
 class _EventFile:
     def __init__(self, path: str) -> None:
-        self._path = Path(path)
-        if self._path.is_dir() or not self._path.parent.is_dir():
-            raise UserError(f"{path} cannot be written, so nothing was run. Name a file in a folder that exists.")
+        self._path = output_file(Path(path))
 
     def append(self, event: Mapping[str, Any], _: bool) -> None:
         with self._path.open("a", encoding="utf-8") as file:

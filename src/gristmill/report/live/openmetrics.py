@@ -4,6 +4,7 @@ https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md
 """
 
 import os
+import stat
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 from gristmill.engine.publish.journal import FINISHED, KILLED, RUNNING, STOPPED
 from gristmill.errors import UserError
+from gristmill.places import kind_of
 from gristmill.printable import one_line
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -22,15 +24,31 @@ class MetricsFile:
     """Writes the metrics of a run to a file, for the textfile collector of node_exporter."""
 
     def __init__(self, path: Path) -> None:
-        if path.is_dir() or not path.parent.is_dir():
-            raise UserError(f"{path} cannot be written, so nothing was run. Name a file in a folder that exists.")
-        self._path = path
+        self._path = output_file(path)
 
     def __call__(self, record: Mapping[str, Any]) -> None:
         # The collector may read at any moment, and reads only names that end in .prom.
         temporary = self._path.with_name(f"{self._path.name}.{os.getpid()}.tmp")
         temporary.write_text(metrics_text(record, str(record["status"]).partition(":")[0]), encoding="utf-8")
         temporary.replace(self._path)
+
+
+def output_file(path: Path) -> Path:
+    """The file that a path or its links lead to. Raises UserError if it is something else, like a pipe: a run would
+    replace it, or wait for its reader.
+    """
+    found = Path(os.path.realpath(path))
+    try:
+        mode = found.stat().st_mode
+    except OSError as error:
+        if not isinstance(error, FileNotFoundError) or not found.parent.is_dir():
+            raise UserError(
+                f"{path} cannot be written ({error.strerror}), so nothing was run. Name a file in a folder that exists."
+            ) from None
+    else:
+        if not stat.S_ISREG(mode):
+            raise UserError(f"{path} is {kind_of(mode)}, not a file, so nothing was run. Name a file.")
+    return found
 
 
 def metrics_text(record: Mapping[str, Any], state: str) -> str:

@@ -7,6 +7,8 @@ White space at the ends of a text does not count.
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +17,7 @@ import pyarrow as pa
 
 from gristmill.errors import UserError
 from gristmill.hints import hint
+from gristmill.places import open_path
 from gristmill.schema import as_str
 from gristmill.stages.piece import Piece
 
@@ -67,7 +70,8 @@ def words_of(text: str) -> list[str]:
 def golden_pages(folder: str, extract: Callable[[pa.RecordBatch], pa.RecordBatch]) -> Iterator[GoldenPage]:
     """The pages of a folder, in the order of their names, with what extraction gives for them now."""
     root = Path(folder)
-    names = sorted(path.name for path in root.iterdir() if path.name[0] != ".") if root.is_dir() else []
+    with _readable(root):
+        names = sorted(path.name for path in root.iterdir() if path.name[0] != ".") if root.is_dir() else []
     texts = {name: f"{name[:-5]}.txt" for name in names if name.endswith(".html")}
     if not texts:
         raise UserError(f"golden: {folder} is not a folder with pages NAME.html, so no page can be checked. Add some.")
@@ -104,7 +108,8 @@ def golden_warnings(pages: Iterable[GoldenPage]) -> list[str]:
 def _markup(page: Path) -> str:
     from gristmill.stages.ingest import html_files  # it imports readers of archives, which workers do not need
 
-    (record,) = html_files.read(Piece(str(page), page.name), html_files.Config(max_record_bytes=MAX_BYTES))
+    with _readable(page):
+        (record,) = html_files.read(Piece(str(page), page.name), html_files.Config(max_record_bytes=MAX_BYTES))
     if record.html is None:
         why = f"{record.drop}: {record.detail}" if record.detail else record.drop
         raise UserError(f"golden: {page} cannot be read as a page ({why}), so it is not checked. Replace or remove it.")
@@ -113,8 +118,20 @@ def _markup(page: Path) -> str:
 
 def _expected(text: Path) -> str:
     try:
-        return text.read_text("utf-8-sig").strip()
+        with _readable(text), TextIOWrapper(open_path(str(text)), "utf-8-sig") as file:
+            return file.read().strip()
     except UnicodeDecodeError as error:
         raise UserError(
             f"golden: {text} is not UTF-8 (byte {error.start:,}), so it is not compared. Convert it."
+        ) from None
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """Raise UserError for a file that cannot be read: a link to nowhere, missing rights."""
+    try:
+        yield
+    except OSError as error:
+        raise UserError(
+            f"golden: {path} cannot be read ({error.strerror}), so it is not checked. Replace or remove it."
         ) from None
