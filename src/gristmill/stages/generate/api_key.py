@@ -11,7 +11,7 @@ REPLACEMENT = "[API key]"
 _KEY = re.compile(r"[!#-\[\]-~]+")
 """Visible ASCII characters except the quote and the backslash."""
 _MOST_BACKSLASHES = 8
-"""JSON inside JSON doubles backslashes. With a limit, the search takes linear time."""
+"""JSON inside JSON doubles backslashes."""
 
 
 def api_key(config: GenerateConfig) -> str | None:
@@ -44,15 +44,18 @@ class KeyRemover:
         """The text without the key."""
         if self._key is None or self._pattern is None:
             return text
-        text = text.replace(self._key, REPLACEMENT)
-        return self._pattern.sub(REPLACEMENT, text) if any(mark in text for mark in "\\%&") else text
+        is_escaped = any(mark in text for mark in "\\%&")
+        return self._pattern.sub(REPLACEMENT, text) if is_escaped else text.replace(self._key, REPLACEMENT)
 
 
 def _forms(character: str) -> str:
-    """A pattern of a character and its escapes."""
-    code, literal = ord(character), re.escape(character)
-    backslashes = rf"\\{{1,{_MOST_BACKSLASHES}}}"
+    """A pattern of a character and its escapes, the longest first. No two of them begin alike for a usual character, so
+    that the search takes linear time.
+    """
+    code, literal, entity = ord(character), re.escape(character), re.escape(html.escape(character))
     return (
-        rf"(?:{literal}|{re.escape(html.escape(character))}|{backslashes}(?:{literal}|(?i:u00{code:02x}|x{code:02x}))"
-        rf"|(?i:%(?:25){{0,2}}{code:02x}|&#0{{0,4}}{code};|&#x0{{0,4}}{code:x};))"
+        rf"(?:\\{{1,{_MOST_BACKSLASHES}}}(?:(?i:u00{code:02x}|x{code:02x})|{literal})"
+        rf"|(?i:%(?:25){{0,2}}{code:02x}|&#0{{0,4}}{code};|&#x0{{0,4}}{code:x};)"
+        + ("" if entity == literal else f"|{entity}")
+        + f"|{literal})"
     )
