@@ -50,10 +50,10 @@ def test_no_field_of_an_answer_has_the_key():
     """Nor does the message about an answer that is not valid."""
     remover = KeyRemover("sk-abc/def")
     raw = r'{"choices": [{"message": {"content": "1 X", "refusal": "2 X"}, "finish_reason": "3 X"}]}'
-    reply = read_reply(raw.replace("X", r"sk-\u0061bc\/def").encode(), remover)
+    reply = read_reply(raw.replace("X", r"sk-\u0061bc\/def").encode(), remover, b"")
     assert reply[:3] == ("1 [API key]", "3 [API key]", "2 [API key]")
     with pytest.raises(FailedRequest, match=r"it begins with 'your \[API key\]'"):
-        read_reply(rb"your sk-abc\/de\u0066", remover)
+        read_reply(rb"your sk-abc\/de\u0066", remover, b"")
 
 
 @pytest.mark.parametrize("key", ["sk-abc\ndef", "sk-abc ", "sk-äbc", 'sk-"', "sk\\abc"])

@@ -19,6 +19,8 @@ from gristmill.stages.generate.settings import RequestLimits
 
 PATH = "/chat/completions"
 MOST_EXCERPT = 200
+MOST_TOKENS = 1 << 24
+"""No model reads or writes more in one request."""
 
 
 class Reply(NamedTuple):
@@ -104,7 +106,7 @@ class ModelConnection:
         """The answer to a request."""
         status, headers, data = self._exchange(body)
         if status == 200:
-            return read_reply(data, self._remover)
+            return read_reply(data, self._remover, body)
         said = excerpt(data.decode("utf-8", "replace"), MOST_EXCERPT, self._remover)
         if status in (429, 502, 503, 504):
             raise ServerFault(f"HTTP {status}", retry_after_s(headers.get("Retry-After")))
@@ -197,7 +199,7 @@ def excerpt(text: str, most: int, remover: KeyRemover) -> str:
     return remover.clean(text.replace("\0", ""))[:most]
 
 
-def read_reply(data: bytes, remover: KeyRemover) -> Reply:
+def read_reply(data: bytes, remover: KeyRemover, request: bytes) -> Reply:
     """The answer in a response, read strictly. A server may repeat the API key that it was sent: the key
     is replaced in the decoded texts, since JSON can write it in many ways. Raises FailedRequest.
     """
@@ -217,11 +219,10 @@ def read_reply(data: bytes, remover: KeyRemover) -> Reply:
     usage = value.get("usage")
     used = usage if isinstance(usage, dict) else {}
     said, finish, refusal = (None if one is None else remover.clean(one) for one in (said, finish, refusal))
-    return Reply(
-        said, finish, refusal, _tokens(used.get("prompt_tokens")), _tokens(used.get("completion_tokens"), said or "")
-    )
+    sent = _tokens(used.get("prompt_tokens"), request)
+    return Reply(said, finish, refusal, sent, _tokens(used.get("completion_tokens"), (said or "").encode()))
 
 
-def _tokens(stated: Any, text: str = "") -> int:
-    """The tokens that a server states, or one for every four bytes if it states none."""
-    return stated if isinstance(stated, int) and 0 <= stated < 1 << 32 else -(-len(text.encode()) // 4)
+def _tokens(stated: Any, data: bytes) -> int:
+    """The tokens that a server states; one for every four bytes if it states no plausible whole number."""
+    return stated if type(stated) is int and 0 < stated <= MOST_TOKENS else -(-len(data) // 4)
