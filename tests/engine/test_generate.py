@@ -171,26 +171,32 @@ def test_a_document_cannot_change_its_request(family):
 
 
 def test_api_keys_are_in_no_file_of_the_store(family, monkeypatch):
-    """Even if the server repeats what it was sent, in answers and in errors."""
-    monkeypatch.setenv("MODEL_KEY", "sk-very-secret")
+    """Even if the server repeats what it was sent, in answers and in errors, with any escapes of JSON."""
+    key = "sk-very/secret&42"
+    monkeypatch.setenv("MODEL_KEY", key)
+    codes = "".join(f"\\u{ord(one):04X}" for one in key)
+    forms = [key, key.replace("/", "\\/"), codes, key[:5] + codes[30:], json.dumps(codes)[1:-1]]
 
     def echo(body, handler):
-        said = handler.headers["Authorization"]
-        if "mill" in body["messages"][-1]["content"]:
-            handler.reply(400, f"you sent {said}".encode())
+        said = body["messages"][-1]["content"]
+        form = forms[len(said) % len(forms)]
+        if "mill" in said:
+            handler.reply(400, f'{{"error": "you sent {form}"}}'.encode())
             return None
-        return f"{said} {words_of(body)}"
+        return json.dumps(completion(f"KEY {words_of(body)}")).replace("KEY", form).encode()
 
     with serving(echo) as server:
         family.write(server.address, ", api_key_env: MODEL_KEY", prompts="rephrase")
         run = family.run()
+        assert {len(text) % len(forms) for text in server.texts} == set(range(len(forms)))
     children = family.rows(run)
     assert {child["drop"] for child in children} == {None, "request_rejected"}
     assert all("[API key]" in (child["text"] or child["detail"]) for child in children)
     files = [path for path in family.store.rglob("*") if path.is_file()]
     assert len(files) > 20
-    assert [path for path in files if b"sk-very-secret" in path.read_bytes()] == []
-    assert not any("sk-very-secret" in note for note in family.notes)
+    for form in forms:
+        assert [path for path in files if form.encode() in path.read_bytes()] == []
+        assert not any(form in note for note in family.notes)
 
 
 def test_a_plan_of_a_recipe_that_never_ran_asks_nothing(family):

@@ -7,8 +7,9 @@ import pytest
 from tests.stages.generate.model_server import Handler, completion, drip, hang, plain, serving, words_of
 
 from gristmill.errors import UserError
+from gristmill.stages.generate.api_key import KeyRemover
 from gristmill.stages.generate.ask import Asker
-from gristmill.stages.generate.connection import retry_after_s
+from gristmill.stages.generate.connection import read_reply, retry_after_s
 from gristmill.stages.generate.generate import judge, make_ask
 from gristmill.stages.generate.prompts import read_prompt, ready_path
 from gristmill.stages.generate.settings import GenerateConfig
@@ -187,6 +188,14 @@ def test_a_budget_stops_the_run_and_a_larger_one_continues_it(tmp_path):
         with pytest.raises(UserError, match=r"The budget of 240 is spent, so the run stops with 28 requests"):
             ask(tmp_path, config_of(server, concurrency=1, budget={"money": 240}, price=price), left)
         assert len(server.requests) == 12
+
+
+@pytest.mark.parametrize("stated", [{}, {"total_tokens": 15}, 0, -5, 10.0, True, "10", 10**9, 10**30, None])
+def test_tokens_that_a_server_does_not_state_properly_are_estimated(stated):
+    """One for every four bytes of request and answer, so a budget always counts."""
+    usage = stated if isinstance(stated, dict) else {"prompt_tokens": stated, "completion_tokens": stated}
+    data = json.dumps({**completion("x" * 9), "usage": usage}).encode()
+    assert read_reply(data, KeyRemover(None), b"y" * 401)[3:] == (101, 3)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 301])

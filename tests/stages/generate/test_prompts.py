@@ -112,3 +112,12 @@ def test_chunks_are_the_text(text, most):
         stop = start + len(paragraph)
         assert len(paragraph.encode()) > most or not cuts & set(range(start + 1, stop))
         start = stop
+
+
+@given(words=st.lists(st.integers(1, 6), min_size=4, max_size=30), most=st.integers(40, 90))
+def test_a_long_paragraph_is_cut_between_sentences(words, most):
+    """A number such as 3.5 does not end one."""
+    text = " ".join("A 3.5" + " b" * count + "." for count in words)
+    chunks = chunks_of(text, most)
+    assert "".join(chunks) == text
+    assert all(chunk.rstrip().endswith(".") and chunk.startswith("A") for chunk in chunks)

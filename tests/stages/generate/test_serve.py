@@ -47,6 +47,8 @@ def test_a_server_ends_when_its_worker_is_killed():
 
 
 def test_a_server_that_does_not_start_is_an_error_with_its_last_words():
-    code = "import sys; print('no such model'); sys.exit(3)"
-    with pytest.raises(UserError, match=r"ended with exit code 3, so nothing can be generated.*no such model"):
-        LocalServer(Serve(command=[sys.executable, "-c", code])).address()
+    """Without the API key, also where the excerpt begins inside it."""
+    code = "import sys; print('sk-abcdef' + 'x' * 1000 + 'sk-abcdef' + 'y' * 1979 + 'no such model'); sys.exit(3)"
+    fact = r"ended with exit code 3, so nothing can be generated.*output: PI key\]y+no such model$"
+    with pytest.raises(UserError, match=fact):
+        LocalServer(Serve(command=[sys.executable, "-c", code])).address("sk-abcdef")

@@ -12,7 +12,6 @@ Which side is at fault decides what happens (law 9):
   server. A request that fails twice is tried once more, alone. If it fails again, the fault is stored as its answer.
 """
 
-import os
 import threading
 import time
 from collections import deque
@@ -24,6 +23,7 @@ import orjson
 
 from gristmill.errors import UserError
 from gristmill.stages.calls import StoredAnswers
+from gristmill.stages.generate.api_key import api_key
 from gristmill.stages.generate.connection import Deadlines, FailedRequest, ModelConnection, Reply, ServerFault
 from gristmill.stages.generate.settings import GenerateConfig, RequestLimits
 
@@ -58,19 +58,6 @@ class Server:
     last_fault: str = ""
     is_down: bool = False
     control: threading.Lock = field(default_factory=threading.Lock)
-
-
-def api_key(config: GenerateConfig) -> str | None:
-    """The API key in the environment. Raises UserError if it is not set."""
-    if config.api_key_env is None:
-        return None
-    key = os.environ.get(config.api_key_env, "")
-    if not key or not key.isascii() or not key.isprintable():
-        raise UserError(
-            f"The environment variable {config.api_key_env}, which api_key_env names, has no API key, so no request "
-            "was sent. Set it where workers run, and run again."
-        )
-    return key
 
 
 class Asker:

@@ -1,12 +1,13 @@
 """Cuts a text into chunks for requests: between paragraphs, each chunk at most so many bytes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 _PARAGRAPH = re.compile(r"\n[ \t]*\n\s*|\n")
 """The ends of paragraphs and lines."""
-_SENTENCE = re.compile(r"[.!?。！？]\s*|\s+")
-"""Where a paragraph that is too long may be cut."""
+_SENTENCE = re.compile(r"""[.!?…؟۔।॥።։။។]+["'”’»)\]]*\s+|[。！？]+["'”’」』）]*\s*""")
+"""The ends of sentences: a mark and white space, or a mark of Chinese or Japanese."""
+_WORD = re.compile(r"\s+")
 
 
 def chunks_of(text: str, most_bytes: int) -> list[str]:
@@ -28,21 +29,26 @@ def chunks_of(text: str, most_bytes: int) -> list[str]:
     return [*chunks, "".join(held)] if held else chunks
 
 
-def _pieces(text: str, most_bytes: int) -> Iterator[str]:
-    """The paragraphs with the line ends after them; longer ones in sentences, words, or at last in characters."""
-    for paragraph in _split(text, _PARAGRAPH):
-        if len(paragraph.encode()) <= most_bytes:
-            yield paragraph
-            continue
-        for piece in _split(paragraph, _SENTENCE):
-            data, start = piece.encode(), 0
-            while len(data) - start > most_bytes:
-                end = start + most_bytes
-                while data[end] & 0xC0 == 0x80:  # not inside a character
-                    end -= 1
-                yield data[start:end].decode()
-                start = end
-            yield data[start:].decode()
+def _pieces(
+    text: str, most_bytes: int, ends: Sequence[re.Pattern[str]] = (_PARAGRAPH, _SENTENCE, _WORD)
+) -> Iterator[str]:
+    """The paragraphs with the line ends after them; one that is too long in sentences, a sentence that is too long in
+    words, and such a word in characters.
+    """
+    for piece in _split(text, ends[0]) if ends else ():
+        if len(piece.encode()) <= most_bytes:
+            yield piece
+        else:
+            yield from _pieces(piece, most_bytes, ends[1:])
+    if not ends:
+        data, start = text.encode(), 0
+        while len(data) - start > most_bytes:
+            end = start + most_bytes
+            while data[end] & 0xC0 == 0x80:  # not inside a character
+                end -= 1
+            yield data[start:end].decode()
+            start = end
+        yield data[start:].decode()
 
 
 def _split(text: str, ends: re.Pattern[str]) -> Iterator[str]:

@@ -14,10 +14,13 @@ from urllib.parse import urlsplit
 import orjson
 
 from gristmill.errors import UserError
+from gristmill.stages.generate.api_key import KeyRemover
 from gristmill.stages.generate.settings import RequestLimits
 
 PATH = "/chat/completions"
 MOST_EXCERPT = 200
+MOST_TOKENS = 1 << 24
+"""No model reads or writes more in one request."""
 
 
 class Reply(NamedTuple):
@@ -88,7 +91,7 @@ class ModelConnection:
         self._host, self._path = parts.netloc, parts.path.rstrip("/") + PATH
         self._is_tls = parts.scheme == "https"
         self._limits, self._deadlines = limits, deadlines
-        self._secret = None if key is None else key.encode()
+        self._remover = KeyRemover(key)
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if key is not None:
             self._headers["Authorization"] = f"Bearer {key}"
@@ -103,8 +106,8 @@ class ModelConnection:
         """The answer to a request."""
         status, headers, data = self._exchange(body)
         if status == 200:
-            return read_reply(data)
-        said = data[:MOST_EXCERPT].decode("utf-8", "replace")
+            return read_reply(data, self._remover, body)
+        said = excerpt(data.decode("utf-8", "replace"), MOST_EXCERPT, self._remover)
         if status in (429, 502, 503, 504):
             raise ServerFault(f"HTTP {status}", retry_after_s(headers.get("Retry-After")))
         if status in (401, 403):  # without its text, which may repeat the key
@@ -157,8 +160,6 @@ class ModelConnection:
             raise TimeoutError(f"not complete after {self._limits.total_s:g} s")
         if response.will_close:
             self.close()
-        if self._secret is not None:  # a server may repeat what it was sent
-            data = data.replace(self._secret, b"[API key]")
         return response.status, response.headers, data
 
 
@@ -191,8 +192,17 @@ def retry_after_s(value: str | None) -> float | None:
         return None
 
 
-def read_reply(data: bytes) -> Reply:
-    """The answer in a response, read strictly. Raises FailedRequest."""
+def excerpt(text: str, most: int, remover: KeyRemover) -> str:
+    """The first characters of a text that a server sent, for a message. The key is replaced before the cut, so that no
+    part of it is left; without zero bytes, UTF-16 cannot hide it.
+    """
+    return remover.clean(text.replace("\0", ""))[:most]
+
+
+def read_reply(data: bytes, remover: KeyRemover, request: bytes) -> Reply:
+    """The answer in a response, read strictly. A server may repeat the API key that it was sent: the key
+    is replaced in the decoded texts, since JSON can write it in many ways. Raises FailedRequest.
+    """
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
@@ -205,14 +215,14 @@ def read_reply(data: bytes) -> Reply:
         if not all(one is None or isinstance(one, str) for one in (said, finish, refusal)):
             raise TypeError
     except (orjson.JSONDecodeError, KeyError, IndexError, TypeError, AttributeError):
-        raise FailedRequest("answer_not_json", f"it begins with {text[:40]!r}") from None
+        raise FailedRequest("answer_not_json", f"it begins with {excerpt(text, 40, remover)!r}") from None
     usage = value.get("usage")
     used = usage if isinstance(usage, dict) else {}
-    return Reply(
-        said, finish, refusal, _tokens(used.get("prompt_tokens")), _tokens(used.get("completion_tokens"), said or "")
-    )
+    said, finish, refusal = (None if one is None else remover.clean(one) for one in (said, finish, refusal))
+    sent = _tokens(used.get("prompt_tokens"), request)
+    return Reply(said, finish, refusal, sent, _tokens(used.get("completion_tokens"), (said or "").encode()))
 
 
-def _tokens(stated: Any, text: str = "") -> int:
-    """The tokens that a server states, or one for every four bytes if it states none."""
-    return stated if isinstance(stated, int) and 0 <= stated < 1 << 32 else -(-len(text.encode()) // 4)
+def _tokens(stated: Any, data: bytes) -> int:
+    """The tokens that a server states; one for every four bytes if it states no plausible whole number."""
+    return stated if type(stated) is int and 0 < stated <= MOST_TOKENS else -(-len(data) // 4)

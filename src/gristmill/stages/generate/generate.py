@@ -21,7 +21,8 @@ from gristmill.counted import counted
 from gristmill.errors import UserError, WrongSetting
 from gristmill.stages.calls import StoredAnswers
 from gristmill.stages.contract import Map, Resources
-from gristmill.stages.generate.ask import Ask, Asker, api_key
+from gristmill.stages.generate.api_key import api_key
+from gristmill.stages.generate.ask import Ask, Asker
 from gristmill.stages.generate.chunks import chunks_of
 from gristmill.stages.generate.prompts import FIELDS, Malformed, ModelPrompt, read_prompt
 from gristmill.stages.generate.serve import LocalServer
@@ -149,8 +150,8 @@ def _ask(
             f"{counted(len(asks), 'stored answer is', 'stored answers are')} missing, so the children of these "
             "documents cannot be made again. Run the recipe to request them."
         )
-    api_key(config)
-    addresses = config.servers if server is None else (server.address(),)
+    key = api_key(config)
+    addresses = config.servers if server is None else (server.address(key),)
     return Asker(config, addresses, answers).ask(asks)
 
 

@@ -11,10 +11,11 @@ from typing import IO
 
 from gristmill.errors import UserError
 from gristmill.stages.generate import guard
+from gristmill.stages.generate.api_key import KeyRemover
 from gristmill.stages.generate.settings import Serve
 
 POLL_S = 0.2
-TAIL_BYTES = 2000
+TAIL_LENGTH = 2000
 
 
 class LocalServer:
@@ -26,13 +27,13 @@ class LocalServer:
         self._output: IO[bytes] | None = None
         self._address = ""
 
-    def address(self) -> str:
-        """The address of the running server."""
+    def address(self, key: str | None = None) -> str:
+        """The address of the running server. If it does not start, its output is shown without the API key."""
         if self._process is None or self._process.poll() is not None:
-            self._start()
+            self._start(KeyRemover(key))
         return self._address
 
-    def _start(self) -> None:
+    def _start(self, remover: KeyRemover) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
@@ -55,7 +56,7 @@ class LocalServer:
                     if code is not None
                     else f"is not ready after {self._serve.ready_s:g} s"
                 )
-                tail = self._tail()
+                tail = self._tail(remover)
                 self.stop()
                 raise UserError(
                     f"serve.command ({command[0]}) {fact}, so nothing can be generated. Stored answers are kept. "
@@ -73,11 +74,12 @@ class LocalServer:
         finally:
             connection.close()
 
-    def _tail(self) -> str:
+    def _tail(self, remover: KeyRemover) -> str:
         assert self._output is not None
         size = self._output.seek(0, 2)
-        self._output.seek(max(size - TAIL_BYTES, 0))
-        return self._output.read().decode("utf-8", "replace").strip() or "none"
+        self._output.seek(max(size - 2 * TAIL_LENGTH, 0))  # a key at the cut is whole
+        text = remover.clean(self._output.read().decode("utf-8", "replace"))
+        return text[-TAIL_LENGTH:].strip() or "none"
 
     def stop(self) -> None:
         """Stop the server, if it runs: its guard ends it when the pipe closes."""
