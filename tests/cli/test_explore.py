@@ -294,6 +294,7 @@ def test_the_interval_is_wilsons():
 def test_withheld_documents_stay_withheld(hidden, tmp_path):  # noqa: F811
     """No page has their text, URL or title; no search or filter by content finds them; they cannot be labelled."""
     with explored(hidden.project, tmp_path / "labels.jsonl") as found:
+        assert [*found.explorer.index.hidden.values()] == ["hashes"] * 3
         client = client_of(found)
         removed = found.explorer.find(DocumentFilter(verdict="removed"), "").documents
         assert len(removed) == 3
@@ -308,6 +309,83 @@ def test_withheld_documents_stay_withheld(hidden, tmp_path):  # noqa: F811
             answer = found.explorer.find(DocumentFilter.of(dict([query.split("=")])), "")
             assert not {one.number for one in answer.documents} & {one.number for one in removed}
         assert not (tmp_path / "labels.jsonl").exists()
+
+
+TAKEN = """
+recipe: taken
+seed: 5
+store: ./store
+sources:
+  notes: {kind: text, read: {format: jsonl, paths: [in.jsonl], fields: {key: id, url: url, title: title}}}
+steps:
+  - exact_dedup
+  - near_dedup
+  - signals
+  - heuristics: {gopher_quality: {min_words: 12, min_stop_words: 1, min_letter_words_share: 0.1}}
+"""
+
+
+@pytest.fixture(scope="module")
+def taken(tmp_path_factory):
+    """A project with documents that a request removes: a named one, a copy of it, a named one that a rule dropped, and
+    two duplicates that were dropped before.
+    """
+    project = Project(tmp_path_factory.mktemp("taken"))
+    words = " ".join(f"secret{n} and" for n in range(60))
+    texts = {
+        "gone.example/1": words,
+        "b.example/secret2": f"{words} the secret",
+        "gone.example/3": "secret of few words",
+    }
+    texts |= {"b.example/secret4": words, "b.example/secret5": f"{words} secret60"}
+    texts |= {f"mill.example/{n}": f"The mill number {n} and its {n * n} stones " * (n + 3) for n in range(4)}
+    lines = [{"id": url, "url": f"https://{url}", "title": f"Of {url}", "text": text} for url, text in texts.items()]
+    (project.folder / "in.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    (project.folder / "requests.yaml").write_text("- {id: r1, domains: [gone.example]}")
+    project.recipe.write_text(TAKEN)
+    project.run()
+    project.mill().store.write_json("versions/open.json", project.mill().newest_whole())
+    project.recipe.write_text(f"{TAKEN}takedowns: requests.yaml")
+    project.run()
+    project.mill().store.write_json("versions/taken.json", project.mill().newest_whole())
+    return project
+
+
+@pytest.mark.parametrize("against", ["open", "taken"])
+def test_taken_down_documents_are_withheld(taken, tmp_path, against):
+    """This holds on every page, also for their dropped copies, for old labels, and if only the other version has taken
+    them down. An old label can be removed; a new one is refused.
+    """
+    taken.recipe.write_text(TAKEN if against == "taken" else f"{TAKEN}takedowns: requests.yaml")
+    ids = [row["doc_id"] for row in everything_of(taken.mill().dry_run()) if "mill" not in row["url"]]
+    assert len(ids) == 5
+    label = {"text": "secret", "score": 5, "url": "https://gone.example/1", "note": "a secret", "doc_id": ids[0]}
+    (tmp_path / "labels.jsonl").write_text(json.dumps(label) + "\n")
+    with explored(taken, tmp_path / "labels.jsonl", against) as found:
+        client, setting = client_of(found), "all/heuristics.gopher_quality.min_words"
+        everyone = found.explorer.find(DocumentFilter(), "").documents
+        hidden = [one for one in everyone if one.doc_id in ids]
+        addresses = [f"/whatif?{urlencode({'setting': setting, 'value': value})}" for value in (1, 10_000)]
+        addresses += [f"/document/{one.number}" for one in everyone] + [
+            "/",
+            "/labels",
+            "/histograms",
+            "/?order=shuffled",
+        ]
+        addresses += ["/?label=good", "/versions", "/?change=removed"]
+        for address in addresses:
+            page = client.get(address)
+            assert page.status_code == 200
+            assert not re.search("secret|gone.example", page.text), address
+        for query in ("text=secret", "url=gone", "url=secret2", "score=words", "language=en"):
+            answer = found.explorer.find(DocumentFilter.of(dict([query.split("=")])), "").documents
+            assert not {one.doc_id for one in answer} & {*ids}
+        assert all(found.explorer.rows([one])[0].withheld == "takedown" for one in hidden)
+        assert f'<a href="/document/{hidden[0].number}">{ids[0]}</a>' in client.get("/labels").text
+        for label, code in (("good", 400), ("none", 200)):
+            address = f"/document/{hidden[0].number}/label"
+            assert client.post(address, content=f"label={label}", headers={"origin": ORIGIN}).status_code == code
+        assert (tmp_path / "labels.jsonl").read_text() == ""
 
 
 def test_two_versions_are_compared_document_by_document(hostile):

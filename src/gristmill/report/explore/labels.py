@@ -43,7 +43,7 @@ class LabelFile:
 
     def set(self, row: Row, score: int | None, note: str) -> None:
         """Label a document; None removes its label. A withheld document has no text to learn from."""
-        if row.withheld is not None or not row.text:
+        if score is not None and (row.withheld is not None or not row.text):
             raise UserError("This document has no text that can be shown, so it cannot be labelled.")
         doc_id = row.fields["doc_id"].hex()
         with self._lock:

@@ -27,6 +27,7 @@ MOST_TEXT = 100_000
 """Characters of a text on its page."""
 MEMBERS = 12
 """Documents of a cluster that are listed."""
+LABELLED = "doc_id in (select doc_id from labels)"
 MOST_BODY = 1 << 16
 """Bytes of a request."""
 
@@ -86,7 +87,7 @@ class DocumentPages:
         explorer, wanted = self._explorer, DocumentFilter.of(request.query_params)
         document = explorer.document(request.path_params["number"])
         row = explorer.rows([document], cuts=True)[0]
-        steps = steps_of(explorer.view, *document.place)
+        steps = () if row.withheld else steps_of(explorer.view, *document.place)
         previous, following = explorer.beside(wanted, document)
         is_long = sum(len(text) for text, _ in row.pieces) > MOST_TEXT and "full" not in request.query_params
         return render(
@@ -164,10 +165,16 @@ class DocumentPages:
     def labels(self, request: Request) -> Response:
         """The precision of every rule with labels."""
         explorer = self._explorer
-        found = explorer.index.documents("doc_id in (select doc_id from labels)", [], "number", 500)
+        found = explorer.index.documents(f"{LABELLED} and hidden is null", [], "number", 500)
+        hidden = explorer.index.documents(f"{LABELLED} and hidden is not null", [], "number", 500)
         labelled = [(one, explorer.labels.get(one.doc_id)) for one in found]
         return render(
-            request, "labels.html", precisions=explorer.precisions(), labelled=labelled, file=explorer.labels.path
+            request,
+            "labels.html",
+            precisions=explorer.precisions(),
+            labelled=labelled,
+            hidden=hidden,
+            file=explorer.labels.path,
         )
 
     def versions(self, request: Request) -> Response:
