@@ -186,6 +186,13 @@ def test_a_filter_lists_what_a_loop_over_all_documents_finds(site, query, monkey
     assert expected
 
 
+def test_more_documents_are_also_a_page(site, monkeypatch):
+    """The link "More" works in a new tab, too: it says how many documents match in all."""
+    monkeypatch.setattr(explorer_module, "PAGE", 3)
+    (address,) = re.findall(r'href="(/\?after=\d+)"', site.client.get("/").text)
+    assert f"{len(everything_of(site.run))} documents" in site.client.get(address).text
+
+
 @pytest.mark.parametrize("value", [1, 12, 13, 30, 50, 51, 80, 1000])
 def test_the_slider_shows_the_numbers_of_whatif(site, value):
     """The same documents come and go, for values around the recipe's and the published one; all of them are listed."""
@@ -270,6 +277,31 @@ def test_a_file_with_something_else_is_left_alone(tmp_path):
     (tmp_path / "notes.txt").write_text('{"text": "mine"}\n')
     with pytest.raises(UserError, match=r"notes\.txt: line 1 is not a label"):
         LabelFile(tmp_path / "notes.txt")
+
+
+@pytest.mark.parametrize(
+    "content", [b"not json\n", b'{"text": "torn', b"\xff\xfe\n", b'{"doc_id": "x", "score": 5, "note": ""}']
+)
+def test_a_damaged_label_file_is_one_message(tmp_path, content):
+    """So is a folder."""
+    (tmp_path / "labels.jsonl").write_bytes(content)
+    with pytest.raises(UserError, match=r"line 1 is not a label .* Remove the line, or name another file"):
+        LabelFile(tmp_path / "labels.jsonl")
+    with pytest.raises(UserError, match=r"cannot be read \(Is a directory\)"):
+        LabelFile(tmp_path)
+
+
+def test_a_label_never_continues_a_torn_line(site, tmp_path):
+    """It begins on a line that has nothing else, so that it can be read."""
+    kept = site.explorer.rows(site.explorer.find(DocumentFilter(verdict="kept"), "").documents[:2])
+    file = LabelFile(tmp_path / "labels.jsonl")
+    file.set(kept[0], 5, "")
+    with file.path.open("a") as torn:
+        torn.write('{"text": "torn')
+    file.set(kept[1], 5, "")
+    first, torn_line, second = file.path.read_text().splitlines()
+    assert torn_line == '{"text": "torn'
+    assert [json.loads(line)["doc_id"] for line in (first, second)] == [row.fields["doc_id"].hex() for row in kept]
 
 
 def test_a_classifier_is_trained_on_the_labels(site, tmp_path):

@@ -103,8 +103,8 @@ def hidden_ids(view: CorpusView) -> dict[str, str]:
     for node in view.nodes.values() if found else ():
         if node.name.endswith("_dedup") and "detail" in node.columns:
             for doc_id, detail in _values(view, node.id, "detail"):
-                if original := _COPY.match(detail):
-                    copies.setdefault(original[1], []).append(doc_id)
+                if copy_of := _COPY.match(detail):
+                    copies.setdefault(copy_of[1], []).append(doc_id)
     waiting = [*found]
     while waiting:
         original = waiting.pop()

@@ -76,7 +76,7 @@ class DocumentPages:
                 (one, _excerpt(row["text"], wanted.text), explorer.labels.get(one.doc_id), row)
                 for one, row in zip(found.documents, texts, strict=True)
             ],
-            count=None if after else explorer.count(wanted),
+            count=explorer.count(wanted),
             index=explorer.index,
             facets=explorer.facets(),
             precisions=explorer.precisions(),
