@@ -1,13 +1,16 @@
 """gristmill explore: who may read its pages, what they show, and that nothing in a document can run."""
 
+import html
 import json
 import re
 import socket
 from html.parser import HTMLParser
+from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlencode
 
 import pytest
+import yaml
 from starlette.testclient import TestClient
 
 from cli.test_withheld import check, hidden  # noqa: F401, a fixture
@@ -203,7 +206,11 @@ def test_the_slider_shows_the_numbers_of_whatif(site, value):
     shown = [int(number.replace(",", "")) for number in re.findall(r'class="n[ \w]*">[+−]?([\d,]+)</td>', text)]
     come, go = effect.come.documents, effect.go.documents
     assert shown[:4] == [effect.corpus, come, go, effect.corpus + come - go]
-    assert f"- heuristics: {{gopher_quality: {{min_words: {value}}}}}" in text
+    (entry,) = re.findall(r'<pre id="yaml">(.*?)</pre>', text, re.S)
+    (step,) = yaml.safe_load(html.unescape(entry))
+    written = next(one for one in yaml.safe_load(site.mill.recipe.text)["steps"]["all"] if "heuristics" in one)
+    written["heuristics"].setdefault("gopher_quality", {})["min_words"] = value
+    assert step == written, "the other settings of the step stay"
     for side, number in (("come", come), ("go", go)):
         address = f"/whatif/documents?{urlencode({'setting': setting, 'value': value, 'side': side})}"
         assert f"{number} documents" in site.client.get(address).text
@@ -302,6 +309,16 @@ def test_a_label_never_continues_a_torn_line(site, tmp_path):
     first, torn_line, second = file.path.read_text().splitlines()
     assert torn_line == '{"text": "torn'
     assert [json.loads(line)["doc_id"] for line in (first, second)] == [row.fields["doc_id"].hex() for row in kept]
+
+
+def test_the_page_names_the_labels_as_the_recipe_has_to(hostile, site):
+    """The path is relative to the recipe's folder, wherever the file is."""
+    found = []
+    for one in (hostile, site):
+        (block,) = re.findall("<pre>(.*?)</pre>", one.client.get("/labels").text, re.S)
+        found.append(yaml.safe_load(html.unescape(block))["quality"]["classifiers"]["mine"]["labels"][0]["file"])
+    assert found[0] == "labels.jsonl"
+    assert (Path(site.mill.recipe.path).parent / found[1]).resolve() == site.labels.resolve()
 
 
 def test_a_classifier_is_trained_on_the_labels(site, tmp_path):

@@ -1,5 +1,6 @@
 """What the pages of the explorer show: documents that match a filter, searches in texts, and labels."""
 
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -74,6 +75,13 @@ class Explorer:
             self.index.replace("labels", "select * from given", pa.table(columns, ["doc_id", "is_good", "note"]))
         self._facets = lru_cache(maxsize=1)(self._count_facets)
         self._texts = AllRows(view, ["doc_id", "text", "locator", "url"])
+
+    def labels_in_recipe(self) -> str:
+        """The path of the labels as a recipe has to name them: relative to its folder; absolute without a recipe."""
+        path = self.labels.path.resolve()
+        if self.what_if is None:
+            return str(path)
+        return os.path.relpath(path, Path(self.what_if[0].recipe.path).resolve().parent)
 
     def close(self) -> None:
         """Remove the index."""

@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from gristmill.query.ablation.mixture import quoted
 from gristmill.query.documents.documents import Row
 from gristmill.query.lineage.evidence import Flag, text_of
 from gristmill.query.lineage.lineage import steps_of
@@ -175,6 +176,7 @@ class DocumentPages:
             labelled=labelled,
             hidden=hidden,
             file=explorer.labels.path,
+            written=quoted(explorer.labels_in_recipe()),
         )
 
     def versions(self, request: Request) -> Response:

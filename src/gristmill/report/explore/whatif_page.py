@@ -12,6 +12,7 @@ from starlette.routing import Route
 from gristmill.errors import UserError
 from gristmill.query.removal.changes import number_settings, parse_changes
 from gristmill.query.removal.whatif import Affected, Replay, StepEffect
+from gristmill.recipe.yaml.entries import changed_step
 from gristmill.report.explore.app import PageGroup, is_fragment, render
 from gristmill.report.explore.explorer import Explorer
 from gristmill.report.explore.filters import DocumentFilter
@@ -55,7 +56,7 @@ class WhatIfPages:
             "setting": setting,
             "value": value,
             "now": _text(now),
-            "yaml": _yaml(setting, value),
+            **self._entry(setting, value),
             **shown,
         }
         if is_fragment(request):
@@ -82,6 +83,18 @@ class WhatIfPages:
         if setting not in self._settings:
             raise UserError(f"{setting} is not a number that can be moved. Choose one from the list of settings.")
         return self._settings[setting]
+
+    def _entry(self, setting: str, value: str) -> dict[str, Any]:
+        """The whole step as the recipe has it, with the other value, and where it is."""
+        assert self._explorer.what_if is not None
+        recipe = self._explorer.what_if[0].recipe
+        name, *path = setting.split(".")
+        step = next(one for one in recipe.steps if one.id == name)
+        return {
+            "yaml": changed_step(recipe.text, step.at, path, value),
+            "step_id": name,
+            "line": f"{recipe.path}:{step.line}",
+        }
 
     def _effect(self, setting: str, value: str, most_samples: int) -> StepEffect:
         assert self._explorer.what_if is not None
@@ -127,10 +140,3 @@ class WhatIfPages:
 
 def _text(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.12g}"
-
-
-def _yaml(setting: str, value: str) -> str:
-    """The setting as a line of a recipe."""
-    step, *path = setting.split(".")
-    nested = "".join(f"{{{name}: " for name in path) + value + "}" * len(path)
-    return f"- {step.rpartition('/')[2]}: {nested}"
