@@ -4,6 +4,7 @@ import html
 import json
 import re
 import socket
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,7 @@ from conftest import Project
 from explored import ORIGIN, PORT, TOKEN, explored, write_hostile
 from gristmill.errors import UserError
 from gristmill.query.documents.columns import ColumnReader
-from gristmill.query.removal.whatif import what_if
+from gristmill.query.removal.whatif import Replay, what_if
 from gristmill.query.versions.diff import compare_documents
 from gristmill.report.explore import explorer as explorer_module
 from gristmill.report.explore.filters import DocumentFilter
@@ -214,6 +215,35 @@ def test_the_slider_shows_the_numbers_of_whatif(site, value):
     for side, number in (("come", come), ("go", go)):
         address = f"/whatif/documents?{urlencode({'setting': setting, 'value': value, 'side': side})}"
         assert f"{number} documents" in site.client.get(address).text
+
+
+def test_the_histogram_of_a_setting_has_the_documents_of_its_route(taken, tmp_path):
+    """Another route may measure the same; a bar leads to the documents that it counts."""
+    rule = "heuristics: {gopher_quality: {min_words: 12, min_stop_words: 1, min_letter_words_share: 0.1}}"
+    source = "kind: text, read: {format: jsonl, paths: [in.jsonl]"
+    routes = f"sources:\n  one: {{{source}}}}}\n  two: {{{source}, part_bytes: 1MiB}}}}\n"
+    routes += f"steps:\n  one: [signals, {{{rule}}}]\n  two: [signals, {{{rule}}}]\n"
+    taken.recipe.write_text(f"recipe: routes\nseed: 5\nstore: ./store\n{routes}")
+    taken.run()
+    with explored(taken, tmp_path / "labels.jsonl") as found:
+        client = client_of(found)
+        page = client.get("/whatif?setting=two/heuristics.gopher_quality.min_words").text
+        rows = re.findall(r'<td class="n">(\d+)</td><td class="n">(\d+)</td><td><a href="/\?([^"]+)"', page)
+        outside = int(re.search(r"(\d+) documents are outside", page)[1])
+        assert sum(int(kept) + int(removed) for kept, removed, _ in rows) + outside == 9
+        kept, removed, address = rows[0]
+        listed = client.get(f"/?{html.unescape(address)}").text
+        assert f'<p role="status">{int(kept) + int(removed)} documents' in listed
+
+
+def test_the_slider_says_that_other_verdicts_may_change(site, monkeypatch):
+    """`whatif` prints the same: a later step may rank all documents."""
+    effect_of = Replay.effect
+    monkeypatch.setattr(Replay, "effect", lambda *given: replace(effect_of(*given), shifting=("all/keep_quality",)))
+    for value, is_said in (("1000", True), ("", False)):
+        setting = {"setting": "all/heuristics.gopher_quality.min_words", "value": value}
+        text = site.client.get(f"/whatif?{urlencode(setting)}").text
+        assert ("Other verdicts may change, too: all/keep_quality depend on" in text) is is_said
 
 
 def test_a_threshold_that_is_no_number_is_one_message(site):

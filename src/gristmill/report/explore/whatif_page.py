@@ -125,7 +125,7 @@ class WhatIfPages:
             if limit == now and setting.endswith(f".{name}")
         )
         measure = next(matching, None)
-        wanted = DocumentFilter(score="" if measure is None else measure.title)
+        wanted = DocumentFilter(score="" if measure is None else measure.title, through=setting.partition(".")[0])
         histogram = None if measure is None else HistogramPages(self._explorer).counted(measure, wanted)
         low, high = (0.0, 1.0) if isinstance(now, float) and 0 <= now <= 1 else (min(0.0, 4 * now), max(4 * now, 10.0))
         if histogram is not None:
