@@ -60,7 +60,7 @@ def _get(mapping: Any, name: str) -> Any:
 
 
 def _set(mapping: Any, name: str, value: yaml.Node) -> None:
-    """Change a value in its place, or add it."""
+    """Change a value where it is, or add it."""
     keys = [key.value for key, _ in mapping.value]
     key = yaml.ScalarNode(BaseResolver.DEFAULT_SCALAR_TAG, name)
     place = keys.index(name) if name in keys else len(keys)

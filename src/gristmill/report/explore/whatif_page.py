@@ -10,9 +10,8 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from gristmill.errors import UserError
-from gristmill.query.removal.changes import number_settings, parse_changes
+from gristmill.query.removal.changes import number_settings, parse_changes, step_with
 from gristmill.query.removal.whatif import Affected, Replay, StepEffect
-from gristmill.recipe.yaml.entries import changed_step
 from gristmill.report.explore.app import PageGroup, is_fragment, render
 from gristmill.report.explore.explorer import Explorer
 from gristmill.report.explore.filters import DocumentFilter
@@ -87,14 +86,8 @@ class WhatIfPages:
     def _entry(self, setting: str, value: str) -> dict[str, Any]:
         """The whole step as the recipe has it, with the other value, and where it is."""
         assert self._explorer.what_if is not None
-        recipe = self._explorer.what_if[0].recipe
-        name, *path = setting.split(".")
-        step = next(one for one in recipe.steps if one.id == name)
-        return {
-            "yaml": changed_step(recipe.text, step.at, path, value),
-            "step_id": name,
-            "line": f"{recipe.path}:{step.line}",
-        }
+        entry, line = step_with(self._explorer.what_if[0], setting, value)
+        return {"yaml": entry, "step_id": setting.partition(".")[0], "line": line}
 
     def _effect(self, setting: str, value: str, most_samples: int) -> StepEffect:
         assert self._explorer.what_if is not None
