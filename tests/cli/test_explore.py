@@ -1,13 +1,17 @@
 """gristmill explore: who may read its pages, what they show, and that nothing in a document can run."""
 
+import html
 import json
 import re
 import socket
+from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import urlencode
 
 import pytest
+import yaml
 from starlette.testclient import TestClient
 
 from cli.test_withheld import check, hidden  # noqa: F401, a fixture
@@ -15,7 +19,7 @@ from conftest import Project
 from explored import ORIGIN, PORT, TOKEN, explored, write_hostile
 from gristmill.errors import UserError
 from gristmill.query.documents.columns import ColumnReader
-from gristmill.query.removal.whatif import what_if
+from gristmill.query.removal.whatif import Replay, what_if
 from gristmill.query.versions.diff import compare_documents
 from gristmill.report.explore import explorer as explorer_module
 from gristmill.report.explore.filters import DocumentFilter
@@ -186,6 +190,13 @@ def test_a_filter_lists_what_a_loop_over_all_documents_finds(site, query, monkey
     assert expected
 
 
+def test_more_documents_are_also_a_page(site, monkeypatch):
+    """The link "More" works in a new tab, too: it says how many documents match in all."""
+    monkeypatch.setattr(explorer_module, "PAGE", 3)
+    (address,) = re.findall(r'href="(/\?after=\d+)"', site.client.get("/").text)
+    assert f"{len(everything_of(site.run))} documents" in site.client.get(address).text
+
+
 @pytest.mark.parametrize("value", [1, 12, 13, 30, 50, 51, 80, 1000])
 def test_the_slider_shows_the_numbers_of_whatif(site, value):
     """The same documents come and go, for values around the recipe's and the published one; all of them are listed."""
@@ -196,10 +207,43 @@ def test_the_slider_shows_the_numbers_of_whatif(site, value):
     shown = [int(number.replace(",", "")) for number in re.findall(r'class="n[ \w]*">[+−]?([\d,]+)</td>', text)]
     come, go = effect.come.documents, effect.go.documents
     assert shown[:4] == [effect.corpus, come, go, effect.corpus + come - go]
-    assert f"- heuristics: {{gopher_quality: {{min_words: {value}}}}}" in text
+    (entry,) = re.findall(r'<pre id="yaml">(.*?)</pre>', text, re.S)
+    (step,) = yaml.safe_load(html.unescape(entry))
+    written = next(one for one in yaml.safe_load(site.mill.recipe.text)["steps"]["all"] if "heuristics" in one)
+    written["heuristics"].setdefault("gopher_quality", {})["min_words"] = value
+    assert step == written, "the other settings of the step stay"
     for side, number in (("come", come), ("go", go)):
         address = f"/whatif/documents?{urlencode({'setting': setting, 'value': value, 'side': side})}"
         assert f"{number} documents" in site.client.get(address).text
+
+
+def test_the_histogram_of_a_setting_has_the_documents_of_its_route(taken, tmp_path):
+    """Another route may measure the same; a bar leads to the documents that it counts."""
+    rule = "heuristics: {gopher_quality: {min_words: 12, min_stop_words: 1, min_letter_words_share: 0.1}}"
+    source = "kind: text, read: {format: jsonl, paths: [in.jsonl]"
+    routes = f"sources:\n  one: {{{source}}}}}\n  two: {{{source}, part_bytes: 1MiB}}}}\n"
+    routes += f"steps:\n  one: [signals, {{{rule}}}]\n  two: [signals, {{{rule}}}]\n"
+    taken.recipe.write_text(f"recipe: routes\nseed: 5\nstore: ./store\n{routes}")
+    taken.run()
+    with explored(taken, tmp_path / "labels.jsonl") as found:
+        client = client_of(found)
+        page = client.get("/whatif?setting=two/heuristics.gopher_quality.min_words").text
+        rows = re.findall(r'<td class="n">(\d+)</td><td class="n">(\d+)</td><td><a href="/\?([^"]+)"', page)
+        outside = int(re.search(r"(\d+) documents are outside", page)[1])
+        assert sum(int(kept) + int(removed) for kept, removed, _ in rows) + outside == 9
+        kept, removed, address = rows[0]
+        listed = client.get(f"/?{html.unescape(address)}").text
+        assert f'<p role="status">{int(kept) + int(removed)} documents' in listed
+
+
+def test_the_slider_says_that_other_verdicts_may_change(site, monkeypatch):
+    """`whatif` prints the same: a later step may rank all documents."""
+    effect_of = Replay.effect
+    monkeypatch.setattr(Replay, "effect", lambda *given: replace(effect_of(*given), shifting=("all/keep_quality",)))
+    for value, is_said in (("1000", True), ("", False)):
+        setting = {"setting": "all/heuristics.gopher_quality.min_words", "value": value}
+        text = site.client.get(f"/whatif?{urlencode(setting)}").text
+        assert ("Other verdicts may change, too: all/keep_quality depend on" in text) is is_said
 
 
 def test_a_threshold_that_is_no_number_is_one_message(site):
@@ -272,6 +316,41 @@ def test_a_file_with_something_else_is_left_alone(tmp_path):
         LabelFile(tmp_path / "notes.txt")
 
 
+@pytest.mark.parametrize(
+    "content", [b"not json\n", b'{"text": "torn', b"\xff\xfe\n", b'{"doc_id": "x", "score": 5, "note": ""}']
+)
+def test_a_damaged_label_file_is_one_message(tmp_path, content):
+    """So is a folder."""
+    (tmp_path / "labels.jsonl").write_bytes(content)
+    with pytest.raises(UserError, match=r"line 1 is not a label .* Remove the line, or name another file"):
+        LabelFile(tmp_path / "labels.jsonl")
+    with pytest.raises(UserError, match=r"cannot be read \(Is a directory\)"):
+        LabelFile(tmp_path)
+
+
+def test_a_label_never_continues_a_torn_line(site, tmp_path):
+    """It begins on a line that has nothing else, so that it can be read."""
+    kept = site.explorer.rows(site.explorer.find(DocumentFilter(verdict="kept"), "").documents[:2])
+    file = LabelFile(tmp_path / "labels.jsonl")
+    file.set(kept[0], 5, "")
+    with file.path.open("a") as torn:
+        torn.write('{"text": "torn')
+    file.set(kept[1], 5, "")
+    first, torn_line, second = file.path.read_text().splitlines()
+    assert torn_line == '{"text": "torn'
+    assert [json.loads(line)["doc_id"] for line in (first, second)] == [row.fields["doc_id"].hex() for row in kept]
+
+
+def test_the_page_names_the_labels_as_the_recipe_has_to(hostile, site):
+    """The path is relative to the recipe's folder, wherever the file is."""
+    found = []
+    for one in (hostile, site):
+        (block,) = re.findall("<pre>(.*?)</pre>", one.client.get("/labels").text, re.S)
+        found.append(yaml.safe_load(html.unescape(block))["quality"]["classifiers"]["mine"]["labels"][0]["file"])
+    assert found[0] == "labels.jsonl"
+    assert (Path(site.mill.recipe.path).parent / found[1]).resolve() == site.labels.resolve()
+
+
 def test_a_classifier_is_trained_on_the_labels(site, tmp_path):
     """The file needs no settings: the default scale of `labels` is that of the file."""
     kept = site.explorer.find(DocumentFilter(verdict="kept", source="crawl"), "").documents
@@ -294,6 +373,7 @@ def test_the_interval_is_wilsons():
 def test_withheld_documents_stay_withheld(hidden, tmp_path):  # noqa: F811
     """No page has their text, URL or title; no search or filter by content finds them; they cannot be labelled."""
     with explored(hidden.project, tmp_path / "labels.jsonl") as found:
+        assert [*found.explorer.index.hidden.values()] == ["hashes"] * 3
         client = client_of(found)
         removed = found.explorer.find(DocumentFilter(verdict="removed"), "").documents
         assert len(removed) == 3
@@ -308,6 +388,83 @@ def test_withheld_documents_stay_withheld(hidden, tmp_path):  # noqa: F811
             answer = found.explorer.find(DocumentFilter.of(dict([query.split("=")])), "")
             assert not {one.number for one in answer.documents} & {one.number for one in removed}
         assert not (tmp_path / "labels.jsonl").exists()
+
+
+TAKEN = """
+recipe: taken
+seed: 5
+store: ./store
+sources:
+  notes: {kind: text, read: {format: jsonl, paths: [in.jsonl], fields: {key: id, url: url, title: title}}}
+steps:
+  - exact_dedup
+  - near_dedup
+  - signals
+  - heuristics: {gopher_quality: {min_words: 12, min_stop_words: 1, min_letter_words_share: 0.1}}
+"""
+
+
+@pytest.fixture(scope="module")
+def taken(tmp_path_factory):
+    """A project with documents that a request removes: a named one, a copy of it, a named one that a rule dropped, and
+    two duplicates that were dropped before.
+    """
+    project = Project(tmp_path_factory.mktemp("taken"))
+    words = " ".join(f"secret{n} and" for n in range(60))
+    texts = {
+        "gone.example/1": words,
+        "b.example/secret2": f"{words} the secret",
+        "gone.example/3": "secret of few words",
+    }
+    texts |= {"b.example/secret4": words, "b.example/secret5": f"{words} secret60"}
+    texts |= {f"mill.example/{n}": f"The mill number {n} and its {n * n} stones " * (n + 3) for n in range(4)}
+    lines = [{"id": url, "url": f"https://{url}", "title": f"Of {url}", "text": text} for url, text in texts.items()]
+    (project.folder / "in.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    (project.folder / "requests.yaml").write_text("- {id: r1, domains: [gone.example]}")
+    project.recipe.write_text(TAKEN)
+    project.run()
+    project.mill().store.write_json("versions/open.json", project.mill().newest_whole())
+    project.recipe.write_text(f"{TAKEN}takedowns: requests.yaml")
+    project.run()
+    project.mill().store.write_json("versions/taken.json", project.mill().newest_whole())
+    return project
+
+
+@pytest.mark.parametrize("against", ["open", "taken"])
+def test_taken_down_documents_are_withheld(taken, tmp_path, against):
+    """This holds on every page, also for their dropped copies, for old labels, and if only the other version has taken
+    them down. An old label can be removed; a new one is refused.
+    """
+    taken.recipe.write_text(TAKEN if against == "taken" else f"{TAKEN}takedowns: requests.yaml")
+    ids = [row["doc_id"] for row in everything_of(taken.mill().dry_run()) if "mill" not in row["url"]]
+    assert len(ids) == 5
+    label = {"text": "secret", "score": 5, "url": "https://gone.example/1", "note": "a secret", "doc_id": ids[0]}
+    (tmp_path / "labels.jsonl").write_text(json.dumps(label) + "\n")
+    with explored(taken, tmp_path / "labels.jsonl", against) as found:
+        client, setting = client_of(found), "all/heuristics.gopher_quality.min_words"
+        everyone = found.explorer.find(DocumentFilter(), "").documents
+        hidden = [one for one in everyone if one.doc_id in ids]
+        addresses = [f"/whatif?{urlencode({'setting': setting, 'value': value})}" for value in (1, 10_000)]
+        addresses += [f"/document/{one.number}" for one in everyone] + [
+            "/",
+            "/labels",
+            "/histograms",
+            "/?order=shuffled",
+        ]
+        addresses += ["/?label=good", "/versions", "/?change=removed"]
+        for address in addresses:
+            page = client.get(address)
+            assert page.status_code == 200
+            assert not re.search("secret|gone.example", page.text), address
+        for query in ("text=secret", "url=gone", "url=secret2", "score=words", "language=en"):
+            answer = found.explorer.find(DocumentFilter.of(dict([query.split("=")])), "").documents
+            assert not {one.doc_id for one in answer} & {*ids}
+        assert all(found.explorer.rows([one])[0].withheld == "takedown" for one in hidden)
+        assert f'<a href="/document/{hidden[0].number}">{ids[0]}</a>' in client.get("/labels").text
+        for label, code in (("good", 400), ("none", 200)):
+            address = f"/document/{hidden[0].number}/label"
+            assert client.post(address, content=f"label={label}", headers={"origin": ORIGIN}).status_code == code
+        assert (tmp_path / "labels.jsonl").read_text() == ""
 
 
 def test_two_versions_are_compared_document_by_document(hostile):

@@ -51,6 +51,12 @@ class Row:
     parents: tuple[ParentEvidence, ...] = ()
     """If requested, what it says that its parent does not."""
 
+    def without_content(self, why: str) -> "Row":
+        """The same document with only its id, its source and its verdict."""
+        fields = {name: self.fields[name] if name in withheld.SHOWN else None for name in (*COLUMNS, LANGUAGE)}
+        verdict = (self.step, self.reason, withheld.withheld_note(why))
+        return Row({**fields, "locator": withheld.NOWHERE}, *verdict, None, {}, self.unjudged, withheld=why)
+
 
 @dataclass(frozen=True)
 class _Wanted:
@@ -313,9 +319,8 @@ class _LazyRow:
 
     def whole(self, cuts: bool = False, flagged: bool = False) -> Row:
         if (listed := self.withheld) is not None:
-            fields = {name: self._get(0, name) if name in withheld.SHOWN else None for name in (*COLUMNS, LANGUAGE)}
-            verdict = (self.step, self.reason, withheld.withheld_note(listed))
-            return Row({**fields, "locator": withheld.NOWHERE}, *verdict, None, {}, self.part.unjudged, withheld=listed)
+            shown = {name: self._get(0, name) for name in withheld.SHOWN}
+            return Row(shown, self.step, self.reason, None, None, {}, self.part.unjudged).without_content(listed)
         last = len(self.part.readers) - 1
         own = self.part.columns[last] if last else ()
         fields = {name: self._newest(name) if name in REWRITTEN else self._get(0, name) for name in COLUMNS}

@@ -19,6 +19,7 @@ from gristmill.recipe.checks.mistakes import Mistakes, nearest, show
 from gristmill.recipe.checks.plain_words import describe
 from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.settings import NamesWith, below
+from gristmill.recipe.yaml.entries import changed_step
 from gristmill.recipe.yaml.lines import parse
 from gristmill.stages.contract import LayerStage, StageConfig
 from gristmill.stages.declarations import stage_of
@@ -76,6 +77,13 @@ def number_settings(mill: Mill) -> dict[str, float]:
             if read.isdisjoint(("text", "html")):
                 found.update(_numbers(node.id, node.config.model_dump(mode="json")))
     return found
+
+
+def step_with(mill: Mill, setting: str, value: str) -> tuple[str, str]:
+    """The whole step of a setting as the recipe has it, with another value; and its file and line."""
+    name, *path = setting.split(".")
+    step = next(one for one in mill.recipe.steps if one.id == name)
+    return changed_step(mill.recipe.text, step.at, path, value), f"{mill.recipe.path}:{step.line}"
 
 
 def _numbers(path: str, values: Mapping[str, Any]) -> Iterable[tuple[str, float]]:

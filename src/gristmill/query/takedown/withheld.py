@@ -3,9 +3,13 @@
 Every command that shows documents checks this module. For a withheld document it shows the id, the source, the verdict
 and the name of the list, and nothing else: no text, URL, title or position in a file. The same applies to every
 document that such a step has not processed with the current recipe, since it may be on the list.
+
+A document that was taken down is still shown by commands that explain the takedown. `hidden_ids` has these documents as
+well, for pages that anybody may browse.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,8 +17,9 @@ import pyarrow.compute as pc
 
 from gristmill.engine.plan.facts import NodeFacts
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
+from gristmill.recipe.sections.takedowns import MATCH, TAKEDOWN
 from gristmill.stages.buffers import one_chunk
-from gristmill.store.parquet import open_parts
+from gristmill.store.parquet import PartReader, open_parts
 from gristmill.store.store import Part
 
 COLUMN = "withheld"
@@ -22,6 +27,10 @@ SHOWN = ("doc_id", "source")
 """The fields that are shown for every document."""
 NOWHERE = "withheld"
 """The locator of a withheld document."""
+_TAKEN = {MATCH: "request", TAKEDOWN: "drop"}
+"""Steps of a takedown -> the column that is not null for a document that a request names, or that has to go."""
+_COPY = re.compile("of ([0-9a-f]{32})")
+"""The detail of a document that was dropped as a copy of another."""
 
 
 def withheld_note(why: str) -> str:
@@ -80,3 +89,50 @@ class Withheld:
 def list_of(view: CorpusView, document: DocumentPart, row: int) -> str | None:
     """Why a row of a part is withheld, if it is."""
     return Withheld(view, document).at(row)
+
+
+def hidden_ids(view: CorpusView) -> dict[str, str]:
+    """The ids of documents that are withheld or taken down, and of documents that were dropped as copies of them, each
+    with the reason. Takedown requests also name documents that another step has dropped.
+    """
+    found: dict[str, str] = {}
+    for node_id, column in _marking(view):
+        for doc_id, why in _values(view, node_id, column):
+            found.setdefault(doc_id, TAKEDOWN if column != COLUMN else why)
+    copies: dict[str, list[str]] = {}
+    for node in view.nodes.values() if found else ():
+        if node.name.endswith("_dedup") and "detail" in node.columns:
+            for doc_id, detail in _values(view, node.id, "detail"):
+                if copy_of := _COPY.match(detail):
+                    copies.setdefault(copy_of[1], []).append(doc_id)
+    waiting = [*found]
+    while waiting:
+        original = waiting.pop()
+        for copy in copies.pop(original, ()):
+            found.setdefault(copy, found[original])
+            waiting.append(copy)
+    return found
+
+
+def _marking(view: CorpusView) -> Iterator[tuple[str, str]]:
+    """The steps that mark documents, with the column that is not null for these."""
+    for node in view.nodes.values():
+        if _marks_some(node):
+            yield node.id, COLUMN
+        elif node.name in _TAKEN:
+            yield node.id, _TAKEN[node.name]
+
+
+def _values(view: CorpusView, node_id: str, column: str) -> Iterator[tuple[str, str]]:
+    """The ids of documents with a value in a column of a step, and these values."""
+    layers = view.states[node_id].layers
+    for document in (one for some in view.documents.values() for one in some):
+        at = (document.source, document.order)
+        if at not in layers:
+            continue
+        values = PartReader(view.store, layers[at][0]).read([column])[column]
+        if values.null_count < len(values):
+            ids = PartReader(view.store, document.part).read(["doc_id"])["doc_id"]
+            is_there = values.is_valid()
+            pairs = zip(ids.filter(is_there).to_pylist(), values.filter(is_there).to_pylist(), strict=True)
+            yield from ((doc_id.hex(), value) for doc_id, value in pairs)

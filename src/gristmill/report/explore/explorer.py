@@ -1,5 +1,6 @@
 """What the pages of the explorer show: documents that match a filter, searches in texts, and labels."""
 
+import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -73,7 +74,14 @@ class Explorer:
         if columns:
             self.index.replace("labels", "select * from given", pa.table(columns, ["doc_id", "is_good", "note"]))
         self._facets = lru_cache(maxsize=1)(self._count_facets)
-        self._texts = AllRows(view, ["text", "locator", "url"])
+        self._texts = AllRows(view, ["doc_id", "text", "locator", "url"])
+
+    def labels_in_recipe(self) -> str:
+        """The path of the labels as a recipe has to name them: relative to its folder; absolute without a recipe."""
+        path = self.labels.path.resolve()
+        if self.what_if is None:
+            return str(path)
+        return os.path.relpath(path, Path(self.what_if[0].recipe.path).resolve().parent)
 
     def close(self) -> None:
         """Remove the index."""
@@ -112,8 +120,9 @@ class Explorer:
         return FoundPage(found[:PAGE], None if last is None else last.doc_id if key == "doc_id" else str(last.number))
 
     def _search(self, wanted: DocumentFilter, after: str) -> FoundPage:
-        """Read the texts of documents that match otherwise, part by part, up to a bound."""
+        """Read the texts of documents that match otherwise, part by part, up to a bound; none of a hidden one."""
         condition, values = wanted.condition(self.index)
+        condition += " and hidden is null"
         last = int(after) if after.isdecimal() and len(after) < MOST_DIGITS else -1
         found: list[int] = []
         read = 0
@@ -154,8 +163,12 @@ class Explorer:
         return found[0][0].number if found[0] else None, found[1][0].number if found[1] else None
 
     def rows(self, documents: Sequence[IndexedDocument], cuts: bool = False) -> list[Row]:
-        """The documents with their texts."""
-        return rows_at(self.view, [one.place for one in documents], cuts=cuts)
+        """The documents with their texts, except for hidden ones."""
+        found = rows_at(self.view, [one.place for one in documents], cuts=cuts)
+        return [
+            row if one.hidden is None else row.without_content(one.hidden)
+            for one, row in zip(documents, found, strict=True)
+        ]
 
     def texts(self, places: Sequence[tuple[DocumentPart, int]]) -> list[dict[str, Any]]:
         """The texts and origins of documents, for a list; much cheaper than everything that is known about them."""
@@ -168,10 +181,10 @@ class Explorer:
             rows = sorted(by_part[document])
             values = [row for batch in self._texts.take(document, rows) for row in batch.to_pylist()]
             for row, one in zip(rows, values, strict=True):
-                is_withheld = one["locator"] is None  # every other document has one
-                locator = withheld.NOWHERE if is_withheld else one["locator"]
-                fields = {"text": one["text"] or "", "locator": locator, "url": one["url"], "is_withheld": is_withheld}
-                found[document, row] = fields
+                if is_withheld := one["doc_id"] in self.index.hidden:
+                    one = {"text": None, "locator": withheld.NOWHERE, "url": None}
+                fields = {"locator": one["locator"], "url": one["url"], "is_withheld": is_withheld}
+                found[document, row] = {"text": one["text"] or "", **fields}
 
         with ThreadPoolExecutor(available_cores()) as pool:
             list(pool.map(read, by_part))
@@ -198,10 +211,11 @@ class Explorer:
 
     def precisions(self, only: IndexedDocument | None = None) -> list[Precision]:
         """The precision of every rule with labels, or of the rule that judged one document."""
-        where = "" if only is None else "where step is not distinct from ? and reason is not distinct from ?"
+        where = "" if only is None else "and step is not distinct from ? and reason is not distinct from ?"
         found = self.index.ask(
             "select step, reason, count(*) filter (is_good = (reason is null)), count(*) "
-            f"from documents join labels using (doc_id) {where} group by step, reason order by step nulls last, reason",
+            f"from documents join labels using (doc_id) where hidden is null {where} "
+            "group by step, reason order by step nulls last, reason",
             [] if only is None else [only.step, only.reason],
         )
         return [Precision(step, reason, hits, all_of, *wilson(hits, all_of)) for step, reason, hits, all_of in found]

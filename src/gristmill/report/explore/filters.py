@@ -65,6 +65,8 @@ class DocumentFilter:
     """The step that dropped it in the other version."""
     was_reason: str = ""
     cluster: str = ""
+    through: str = ""
+    """The id of a step that its source goes through."""
     side: str = ""
     """Whether the last what-if adds the document, or removes it."""
     order: str = ""
@@ -93,6 +95,9 @@ class DocumentFilter:
             if given := getattr(self, name):
                 found.append(condition)
                 values.append(given)
+        if self.through:
+            found.append("list_contains(?, source)")
+            values.append([source for source, steps in index.view.chains.items() if self.through in steps])
         if self.language:
             found.append("language is null" if self.language == NONE else "language = ?")
             values += [] if self.language == NONE else [self.language]

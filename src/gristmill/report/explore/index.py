@@ -2,8 +2,8 @@
 
 It has one row per document: its place, its verdict, its language, its URL and every number that a step measured, but
 no text. It is built part by part in the background, into a temporary file, and pages answer from what is there so far.
-Nothing is kept for the next start, so it is never stale. A withheld document has an id, a source and a verdict only:
-the reader of columns leaves out everything else.
+Nothing is kept for the next start, so it is never stale. Documents that either version withholds or has taken down are
+found first. They have an id, a source and a verdict only.
 """
 
 import threading
@@ -21,6 +21,7 @@ from gristmill.errors import UserError
 from gristmill.query.documents.clusters import cluster_steps
 from gristmill.query.documents.columns import ColumnReader, number_columns
 from gristmill.query.documents.histograms import Measure, find_measures, numbers_of
+from gristmill.query.takedown.withheld import hidden_ids
 from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.shared import vectors
 from gristmill.stages.shared.rule import formula
@@ -28,10 +29,12 @@ from gristmill.stages.shared.rule import formula
 MEMORY, THREADS = "80MB", 2
 """The most that DuckDB uses. What does not fit stays in its file."""
 FIELDS = ("doc_id", "source", "language", "step", "reason", "url")
-_ROW = "number, part, row, doc_id, source, language, step, reason, url, cluster"
+SHOWN = ("doc_id", "source", "step", "reason")
+"""The fields of a hidden document."""
+_ROW = "number, part, row, doc_id, source, language, step, reason, url, cluster, hidden"
 _TABLES = """
 create table documents (number bigint, part integer, row integer, doc_id uuid, source varchar, language varchar,
-    step varchar, reason varchar, url varchar, cluster uuid{scores});
+    step varchar, reason varchar, url varchar, cluster uuid, hidden varchar{scores});
 create table before (part integer, row integer, doc_id uuid, step varchar, reason varchar);
 create table labels (doc_id uuid primary key, is_good boolean, note varchar);
 create table affected (number bigint, side varchar);
@@ -64,6 +67,8 @@ class IndexedDocument:
     reason: str | None
     url: str | None
     cluster: str | None
+    hidden: str | None
+    """Why its text and its origin are not shown."""
 
 
 class DocumentIndex:
@@ -81,6 +86,8 @@ class DocumentIndex:
         self.parts, self.parts_before = (_parts(one) for one in (view, against))
         self.rows, self.rows_indexed = sum(one.part.rows for one in (*self.parts, *self.parts_before)), 0
         """Rows of all parts, and how many of them are in the index so far."""
+        self.hidden = ({} if against is None else hidden_ids(against)) | hidden_ids(view)
+        """The ids of documents that are not shown, with the reason."""
         self.fault: Exception | None = None
         """What stopped the index."""
         self._folder = TemporaryDirectory(prefix="gristmill-explore-")
@@ -148,8 +155,8 @@ class DocumentIndex:
         return [self._document(*one) for one in found]
 
     def _document(self, number: int, part: int, row: int, doc_id: Any, *fields: Any) -> IndexedDocument:
-        *others, cluster = fields
-        names = (*others, None if cluster is None else cluster.hex)
+        *others, cluster, hidden = fields
+        names = (*others, None if cluster is None else cluster.hex, hidden)
         return IndexedDocument(number, (self.parts[part], row), doc_id.hex, *names)
 
     def _build(self) -> None:
@@ -171,12 +178,19 @@ class DocumentIndex:
             for first, batch in _batches(reader, document):
                 rows = _documents_in(batch)
                 columns = vectors.ColumnVectors(batch)
-                scores = [numbers_of(one.run(columns), batch.num_rows)[rows] for one in formulas]
+                hidden = pa.array([self.hidden.get(one) for one in batch.column("doc_id").to_pylist()], pa.string())
+                hidden = hidden.take(pa.array(rows))
+                scores = [
+                    pa.array(numbers_of(one.run(columns), batch.num_rows)[rows], from_pandas=True) for one in formulas
+                ]
                 cluster = pc.coalesce(*(batch.column(name) for name in clusters)) if clusters else None
-                fields = [batch.column(name).take(pa.array(rows)) for name in FIELDS]
-                fields.append(pa.nulls(len(rows), pa.string()) if cluster is None else cluster.take(pa.array(rows)))
+                fields = {name: batch.column(name).take(pa.array(rows)) for name in FIELDS}
+                fields["cluster"] = (
+                    pa.nulls(len(rows), pa.string()) if cluster is None else cluster.take(pa.array(rows))
+                )
+                shown = [one if name in SHOWN else _unless(hidden, one) for name, one in fields.items()]
                 places = [number + np.arange(len(rows)), np.full(len(rows), part), first + rows]
-                values = [*map(pa.array, places), *fields, *(pa.array(one, from_pandas=True) for one in scores)]
+                values = [*map(pa.array, places), *shown, hidden, *(_unless(hidden, one) for one in scores)]
                 if self._insert(cursor, "documents", values, batch.num_rows):
                     return
                 number += len(rows)
@@ -209,6 +223,15 @@ def _batches(reader: ColumnReader, document: DocumentPart) -> Iterator[tuple[int
     for batch in reader.read(document):
         yield first, batch
         first += batch.num_rows
+
+
+def _unless(hidden: pa.Array, column: pa.Array) -> pa.Array:
+    """The values of documents that are not hidden."""
+    return (
+        pc.if_else(hidden.is_valid(), pa.scalar(None, column.type), column)
+        if hidden.null_count < len(hidden)
+        else column
+    )
 
 
 def _documents_in(batch: pa.RecordBatch) -> Any:

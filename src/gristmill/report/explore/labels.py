@@ -6,6 +6,7 @@ label of the same document replaces its line.
 
 import json
 import os
+import re
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,6 +19,7 @@ GOOD, BAD = 5, 0
 """Scores."""
 MOST_NOTE = 2000
 """Characters of a note."""
+_ID = re.compile("[0-9a-f]{32}")
 Z = 1.96
 """A 95% interval."""
 
@@ -32,8 +34,13 @@ class LabelFile:
         if not path.parent.is_dir():
             raise UserError(f"{path} cannot be written: there is no folder {path.parent}. Create it.")
         if path.exists():
-            for number, line in enumerate(path.read_text("utf-8").splitlines(), 1):
-                self._lines[_checked(path, number, line)["doc_id"]] = json.loads(line)
+            try:
+                lines = path.read_bytes().splitlines()
+            except OSError as error:
+                raise UserError(f"{path} cannot be read ({error.strerror}). Name another file: --labels FILE") from None
+            for number, line in enumerate(lines, 1):
+                label = _checked(path, number, line)
+                self._lines[label["doc_id"]] = label
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:
         return iter([*self._lines.values()])
@@ -43,7 +50,7 @@ class LabelFile:
 
     def set(self, row: Row, score: int | None, note: str) -> None:
         """Label a document; None removes its label. A withheld document has no text to learn from."""
-        if row.withheld is not None or not row.text:
+        if score is not None and (row.withheld is not None or not row.text):
             raise UserError("This document has no text that can be shown, so it cannot be labelled.")
         doc_id = row.fields["doc_id"].hex()
         with self._lock:
@@ -65,8 +72,11 @@ class LabelFile:
                     temporary.write_bytes(b"".join(map(_line, self._lines.values())))
                     os.replace(temporary, self.path)
                 else:
-                    with self.path.open("ab") as file:
-                        file.write(_line(self._lines[doc_id]))
+                    with self.path.open("ab+") as file:
+                        size = file.seek(0, os.SEEK_END)
+                        file.seek(max(0, size - 1))
+                        is_torn = file.read() not in (b"", b"\n")  # no line end: an editor, or a write that failed
+                        file.write(b"\n" * is_torn + _line(self._lines[doc_id]))
             except OSError as error:
                 raise UserError(f"{self.path} cannot be written ({error.strerror}), so the label is lost.") from None
 
@@ -75,14 +85,18 @@ def _line(label: Mapping[str, Any]) -> bytes:
     return json.dumps(label).encode() + b"\n"
 
 
-def _checked(path: Path, number: int, line: str) -> dict[str, Any]:
+def _checked(path: Path, number: int, line: bytes) -> dict[str, Any]:
     try:
         found = json.loads(line)
-        if isinstance(found["doc_id"], str) and found["score"] in (GOOD, BAD) and isinstance(found["note"], str):
+        is_id = _ID.fullmatch(found["doc_id"]) is not None
+        if is_id and found["score"] in (GOOD, BAD) and isinstance(found["note"], str):
             return dict(found)
     except (ValueError, TypeError, KeyError):
         pass
-    raise UserError(f"{path}: line {number} is not a label of the explorer, so the file is left alone. Name another.")
+    raise UserError(
+        f"{path}: line {number} is not a label of the explorer, so the file is left alone. Remove the line, or name "
+        "another file: --labels FILE"
+    )
 
 
 def wilson(hits: int, number: int) -> tuple[float, float]:

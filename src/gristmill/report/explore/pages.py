@@ -10,6 +10,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from gristmill.query.ablation.mixture import quoted
 from gristmill.query.documents.documents import Row
 from gristmill.query.lineage.evidence import Flag, text_of
 from gristmill.query.lineage.lineage import steps_of
@@ -27,6 +28,7 @@ MOST_TEXT = 100_000
 """Characters of a text on its page."""
 MEMBERS = 12
 """Documents of a cluster that are listed."""
+LABELLED = "doc_id in (select doc_id from labels)"
 MOST_BODY = 1 << 16
 """Bytes of a request."""
 
@@ -75,7 +77,7 @@ class DocumentPages:
                 (one, _excerpt(row["text"], wanted.text), explorer.labels.get(one.doc_id), row)
                 for one, row in zip(found.documents, texts, strict=True)
             ],
-            count=None if after else explorer.count(wanted),
+            count=explorer.count(wanted),
             index=explorer.index,
             facets=explorer.facets(),
             precisions=explorer.precisions(),
@@ -86,7 +88,7 @@ class DocumentPages:
         explorer, wanted = self._explorer, DocumentFilter.of(request.query_params)
         document = explorer.document(request.path_params["number"])
         row = explorer.rows([document], cuts=True)[0]
-        steps = steps_of(explorer.view, *document.place)
+        steps = () if row.withheld else steps_of(explorer.view, *document.place)
         previous, following = explorer.beside(wanted, document)
         is_long = sum(len(text) for text, _ in row.pieces) > MOST_TEXT and "full" not in request.query_params
         return render(
@@ -164,10 +166,17 @@ class DocumentPages:
     def labels(self, request: Request) -> Response:
         """The precision of every rule with labels."""
         explorer = self._explorer
-        found = explorer.index.documents("doc_id in (select doc_id from labels)", [], "number", 500)
+        found = explorer.index.documents(f"{LABELLED} and hidden is null", [], "number", 500)
+        hidden = explorer.index.documents(f"{LABELLED} and hidden is not null", [], "number", 500)
         labelled = [(one, explorer.labels.get(one.doc_id)) for one in found]
         return render(
-            request, "labels.html", precisions=explorer.precisions(), labelled=labelled, file=explorer.labels.path
+            request,
+            "labels.html",
+            precisions=explorer.precisions(),
+            labelled=labelled,
+            hidden=hidden,
+            file=explorer.labels.path,
+            written=quoted(explorer.labels_in_recipe()),
         )
 
     def versions(self, request: Request) -> Response:

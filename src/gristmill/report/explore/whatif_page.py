@@ -10,7 +10,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from gristmill.errors import UserError
-from gristmill.query.removal.changes import number_settings, parse_changes
+from gristmill.query.removal.changes import number_settings, parse_changes, step_with
 from gristmill.query.removal.whatif import Affected, Replay, StepEffect
 from gristmill.report.explore.app import PageGroup, is_fragment, render
 from gristmill.report.explore.explorer import Explorer
@@ -55,7 +55,7 @@ class WhatIfPages:
             "setting": setting,
             "value": value,
             "now": _text(now),
-            "yaml": _yaml(setting, value),
+            **self._entry(setting, value),
             **shown,
         }
         if is_fragment(request):
@@ -82,6 +82,12 @@ class WhatIfPages:
         if setting not in self._settings:
             raise UserError(f"{setting} is not a number that can be moved. Choose one from the list of settings.")
         return self._settings[setting]
+
+    def _entry(self, setting: str, value: str) -> dict[str, Any]:
+        """The whole step as the recipe has it, with the other value, and where it is."""
+        assert self._explorer.what_if is not None
+        entry, line = step_with(self._explorer.what_if[0], setting, value)
+        return {"yaml": entry, "step_id": setting.partition(".")[0], "line": line}
 
     def _effect(self, setting: str, value: str, most_samples: int) -> StepEffect:
         assert self._explorer.what_if is not None
@@ -112,7 +118,7 @@ class WhatIfPages:
             if limit == now and setting.endswith(f".{name}")
         )
         measure = next(matching, None)
-        wanted = DocumentFilter(score="" if measure is None else measure.title)
+        wanted = DocumentFilter(score="" if measure is None else measure.title, through=setting.partition(".")[0])
         histogram = None if measure is None else HistogramPages(self._explorer).counted(measure, wanted)
         low, high = (0.0, 1.0) if isinstance(now, float) and 0 <= now <= 1 else (min(0.0, 4 * now), max(4 * now, 10.0))
         if histogram is not None:
@@ -127,10 +133,3 @@ class WhatIfPages:
 
 def _text(value: float) -> str:
     return str(value) if isinstance(value, int) else f"{value:.12g}"
-
-
-def _yaml(setting: str, value: str) -> str:
-    """The setting as a line of a recipe."""
-    step, *path = setting.split(".")
-    nested = "".join(f"{{{name}: " for name in path) + value + "}" * len(path)
-    return f"- {step.rpartition('/')[2]}: {nested}"
