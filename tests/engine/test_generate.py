@@ -140,7 +140,7 @@ def test_unusable_answers_are_rows_with_reasons(family):
         family.write(server.address, prompts="rephrase")
         run = family.run()
     children = family.rows(run)
-    assert {child["drop"] for child in children} == {"truncated_answer", None}
+    assert {child["drop"] for child in children} == {"answer_truncated", None}
     for child in children:
         assert (child["drop"] is not None) == ("mill" in child["parent_text"])
         assert (child["text"] is None) == (child["drop"] is not None)

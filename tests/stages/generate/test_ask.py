@@ -88,7 +88,7 @@ REASONS = {
     "refused": "refused",
     "filtered": "refused",
     "empty": "empty_answer",
-    "truncated": "truncated_answer",
+    "truncated": "answer_truncated",
 }
 
 

@@ -52,5 +52,5 @@ def test_a_real_engine_is_started_asked_and_stopped(tmp_path):
     parts = [PartReader(run.store, one.part) for one in run.documents["born"]]
     rows = [row for part in parts for row in part.read_group(0, ["text", "drop", "detail"]).to_pylist()]
     assert len(rows) == 5
-    assert {row["drop"] for row in rows} <= {None, "truncated_answer", "empty_answer"}
+    assert {row["drop"] for row in rows} <= {None, "answer_truncated", "empty_answer"}
     assert project.executed(project.run()) == {}

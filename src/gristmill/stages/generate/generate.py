@@ -239,7 +239,7 @@ def judge(body: Any, prompt: ModelPrompt) -> tuple[str | None, str | None, str |
     if not (text or "").strip():
         return None, "empty_answer", f"finish_reason {finish}"
     if finish == "length":
-        return None, "truncated_answer", "it reached max_tokens"
+        return None, "answer_truncated", "it reached max_tokens"
     try:
         return prompt.text_of(text), None, None
     except Malformed as error:

@@ -43,7 +43,7 @@ class Sampling(StageConfig):
     top_k: int | None = Field(default=None, ge=1)
     """How many tokens are sampled from (vLLM, SGLang, llama.cpp)."""
     max_tokens: int = Field(default=2048, ge=1)
-    """The most tokens of an answer; a longer one is dropped with the reason truncated_answer."""
+    """The most tokens of an answer; a longer one is dropped with the reason answer_truncated."""
 
 
 class Price(StageConfig):
