@@ -19,8 +19,7 @@ from gristmill.errors import UserError
 
 _NAME = r"[A-Za-z][A-Za-z0-9+.\-]*"
 _URL = re.compile(rf"(?:{_NAME}::)*{_NAME}://")
-_USER = re.compile(r"(://)[^/:\s?#@]*(?::[^\s?#@]*)?@")  # a key may contain a slash
-_QUERY = re.compile(r"(\w://[^\s?#]*)[?#][^\s'\")\]]*")
+_URL_END = re.compile(r"([\s'\")\]]+)")
 _ON_DISK = re.compile(r"(?:file|local)://")
 _KINDS = {
     stat.S_IFIFO: "a pipe",
@@ -38,7 +37,21 @@ def is_url(location: str) -> bool:
 
 def without_secrets(text: str) -> str:
     """A location, or a text with locations, without the parts of URLs that may hold a password or a signature."""
-    return _QUERY.sub(r"\1", _USER.sub(r"\1", text))
+    return "".join(_without_secrets(word) if "://" in word else word for word in _URL_END.split(text))
+
+
+def _without_secrets(word: str) -> str:
+    """The same for a word: no user and password, and nothing from `?` or `#` on."""
+    first, *locations = word.split("://")
+    found = [first]
+    for location in locations:
+        cut = re.split("[?#]", location, maxsplit=1)
+        user, at, rest = cut[0].partition("@")
+        has_user = at and "/" not in user.partition(":")[0]  # a key may contain a slash
+        found.append(rest if has_user else cut[0])
+        if len(cut) > 1:
+            break
+    return "://".join(found)
 
 
 def local_path(location: str) -> str | None:

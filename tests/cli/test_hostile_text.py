@@ -137,6 +137,8 @@ READ_COMMANDS = (
     "versions show recipe.yaml",
     "run recipe.yaml --sample 50%",
     "diff recipe.yaml storeEVIL@r-sample-50pct -n 30",
+    "canaries recipe.yaml -n 2",
+    "watch recipe.yaml --against storeEVIL@r-sample-50pct",
 )
 """Commands that a user would run on the data; `EVIL` is replaced by the hostile text."""
 MISTAKES = (
@@ -223,7 +225,7 @@ def check(line, output, mode=""):
 @pytest.mark.slow
 def test_no_command_sends_raw_data_to_the_terminal(hostile, run_command):
     """Every command prints tables and JSON for hostile keys, URLs, names, texts, licenses, domains and snapshots."""
-    elsewhere = {"ablate", "mix", "explore"}  # the first two need torch; test_explore.py has the last
+    elsewhere = {"ablate", "mix", "explore", "golden"}  # the first two need torch; the others have their own tests
     assert {line.split()[0] for line in READ_COMMANDS} == set(COMMANDS) - elsewhere
     shown = 0
     for line in READ_COMMANDS:

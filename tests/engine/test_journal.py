@@ -176,7 +176,7 @@ def test_tasks_that_took_equally_long_are_both_kept(project):
 
 def test_a_journal_has_no_secrets_of_addresses(project):
     """Passwords and signatures stay out of messages, labels and locations."""
-    project.write_recipe(pattern="https://me:hunter2@host/in/*.jsonl?sig=hunter2")
+    project.write_recipe(pattern="memory://me:hunter2@host/in/*.jsonl?sig=hunter2")
     recipe = load(project.recipe)
     journal = Journal(Silent(), Store(str(project.store)), recipe)
     journal.open(lease())

@@ -44,8 +44,9 @@ def withholding(view: CorpusView, source: str) -> list[str]:
 
 
 def _marks_some(node: NodeFacts) -> bool:
-    is_idle = node.identity["config"].get("hashes", "") is None  # `safety` without a list
-    return node.has_layers and COLUMN in node.columns and not is_idle
+    if not node.has_layers or COLUMN not in node.columns:
+        return False
+    return node.identity["config"].get("hashes", "") is not None  # `safety` may have no list
 
 
 def marks(view: CorpusView, document: DocumentPart) -> list[Part]:

@@ -99,7 +99,8 @@ def state_sentence(journal: RunJournal, now: datetime) -> str:
     """What a person wants to know first: does it run, how far is it, does it move?"""
     record, stages = journal.record, journal.record["stages"].values()
     done, tasks = (sum(one[name] for one in stages) for name in ("done", "tasks"))
-    tasks_done = f"{done:,} of {tasks:,}{' known' * any(one['more'] for one in stages)} tasks done"
+    kind = "known task" if any(one["more"] for one in stages) else "task"
+    tasks_done = f"{done:,} of {counted(tasks, kind)} done"
     where = f"process {record['pid']} on {record['host']}"
     silent_s = _between(record["moved"], now)
     silence = f"No task has ended for {duration(silent_s)}"

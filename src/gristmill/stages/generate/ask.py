@@ -21,6 +21,7 @@ from typing import Any
 
 import orjson
 
+from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.stages.calls import StoredAnswers
 from gristmill.stages.generate.api_key import api_key
@@ -249,7 +250,8 @@ class Asker:
 
     def _stored(self) -> str:
         sent, said, answers = self._answers.usage(0)
-        return f"{answers:,} answers ({sent + said:,} tokens) are stored."
+        are = "is" if answers == 1 else "are"
+        return f"{counted(answers, 'answer')} ({counted(sent + said, 'token')}) {are} stored."
 
     def _over_budget(self, left: int) -> UserError | None:
         budget = self._config.budget
@@ -259,7 +261,11 @@ class Asker:
         tokens, money = sent + said, cost_of(sent, said, self._config)
         if (budget.tokens is None or tokens < budget.tokens) and (budget.money is None or money < budget.money):
             return None
-        limit = f"{budget.tokens:,} tokens" if budget.money is None or money < budget.money else f"{budget.money:g}"
+        limit = (
+            counted(budget.tokens or 0, "token")
+            if budget.money is None or money < budget.money
+            else f"{budget.money:g}"
+        )
         return UserError(
             f"The budget of {limit} is spent, so the run stops with {left:,} requests of this part left. "
             f"{self._stored()} Raise budget and run again: only missing answers are requested."

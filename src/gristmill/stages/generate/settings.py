@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from gristmill.stages.config_types import Count
 from gristmill.stages.contract import AsCount, Bytes, File, ReportMark, SourceName, StageConfig
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
@@ -40,9 +41,9 @@ class Sampling(StageConfig):
     """The temperature; 0 is greedy."""
     top_p: float | None = Field(default=None, gt=0, le=1)
     """Nucleus sampling: the share of the probability that is sampled from."""
-    top_k: int | None = Field(default=None, ge=1)
+    top_k: int | None = Field(default=None, ge=1, le=999)
     """How many tokens are sampled from (vLLM, SGLang, llama.cpp)."""
-    max_tokens: int = Field(default=2048, ge=1)
+    max_tokens: Count = 2048
     """The most tokens of an answer; a longer one is dropped with the reason answer_truncated."""
 
 
@@ -69,7 +70,7 @@ class Serve(StageConfig):
 
     command: tuple[str, ...] = Field(min_length=1)
     """The program and its arguments; {port} is replaced by a free port. No shell is involved."""
-    gpus: int = Field(default=0, ge=0)
+    gpus: int = Field(default=0, ge=0, le=999)
     """Whole GPUs that it needs."""
     memory: Bytes = 0
     """Memory that it needs."""
@@ -105,13 +106,13 @@ class GenerateConfig(StageConfig):
     """The revision of its weights, such as a commit: another one asks everything again."""
     sampling: Sampling = Sampling()
     """How the model samples."""
-    samples: int = Field(default=1, ge=1, le=1000)
+    samples: int = Field(default=1, ge=1, le=999)
     """Answers to each prompt for each chunk, with different seeds."""
     chunk_bytes: Bytes = Field(default=8000, ge=16)
     """The most bytes of text in one request. Longer documents are cut between paragraphs."""
     seed: int = 0
     """The seeds of requests derive from it."""
-    again: int = Field(default=0, ge=0)
+    again: int = Field(default=0, ge=0, le=999)
     """Raise it to ask again what servers failed to answer; stored answers stay."""
     servers: Annotated[tuple[Annotated[str, AfterValidator(_server)], ...], ReportMark()] = ()
     """The addresses of OpenAI-compatible servers of the model, up to and including /v1."""
@@ -119,7 +120,7 @@ class GenerateConfig(StageConfig):
     """A server to start in each worker, instead of `servers`."""
     api_key_env: Annotated[Annotated[str, AfterValidator(_variable)] | None, ReportMark()] = None
     """The name of the environment variable that has the API key."""
-    concurrency: Annotated[int, ReportMark(), Field(ge=1, le=4096)] = 64
+    concurrency: Annotated[int, ReportMark(), Field(ge=1, le=999)] = 64
     """The most requests at once to each server."""
     limits: Annotated[RequestLimits, ReportMark()] = RequestLimits()
     """When a request counts as failed."""

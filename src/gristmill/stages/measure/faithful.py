@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import field_validator
 
+from gristmill.counted import counted
 from gristmill.kernels.faithful.compare import CHECKS, COLUMNS, compare
 from gristmill.kernels.text.unicode_classes import UNICODE_VERSION, unicode_tables
 from gristmill.stages.buffers import views_of
@@ -137,7 +138,9 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
             "faithful from the routes of documents that were not generated"
         ]
     if compared < documents:
-        return [f"{documents - compared:,} of {documents:,} documents have no {PARENT} and were not compared"]
+        missing = documents - compared
+        have = "has" if missing == 1 else "have"
+        return [f"{missing:,} of {counted(documents, 'document')} {have} no {PARENT}, so nothing was compared there"]
     return []
 
 
