@@ -121,7 +121,7 @@ def test_a_server_that_fails_for_everyone_gives_no_document_up(tmp_path, fault):
 def test_a_server_that_is_gone_stops_the_run_and_keeps_what_was_answered(tmp_path):
     with serving() as server:
         ask(tmp_path, config_of(server), ["one"])
-    with pytest.raises(UserError, match=r"no connection \(Connection refused\)\), so the run stops\. 1 answers"):
+    with pytest.raises(UserError, match=r"no connection \(Connection refused\)\), so the run stops\. 1 answer "):
         ask(tmp_path, config_of(server), ["two"])
 
 

@@ -51,7 +51,9 @@ def test_documents_without_a_parent_have_nulls_and_are_counted():
     assert [row["new"] for row in layer.to_pylist()] == [None, None, []]
     assert verdicts(rows) == [None, None, None]
     found = faithful.metrics(batch, layer, faithful.Config())
-    assert faithful.warnings(found, faithful.Config()) == ["2 of 3 documents have no parent_text and were not compared"]
+    assert faithful.warnings(found, faithful.Config()) == [
+        "2 of 3 documents have no parent_text, so nothing was compared there"
+    ]
     (warned,) = faithful.warnings({"documents": 3, "with_parent": 0}, faithful.Config())
     assert warned.startswith("no document has a parent, so nothing was compared. Give each one the field parent_text")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gristmill.errors import UserError
+from gristmill.hints import option
 from gristmill.query.documents.documents import Row
 
 GOOD, BAD = 5, 0
@@ -37,7 +38,9 @@ class LabelFile:
             try:
                 lines = path.read_bytes().splitlines()
             except OSError as error:
-                raise UserError(f"{path} cannot be read ({error.strerror}). Name another file: --labels FILE") from None
+                raise UserError(
+                    f"{path} cannot be read ({error.strerror}). Name another file: {option('labels', 'FILE')}"
+                ) from None
             for number, line in enumerate(lines, 1):
                 label = _checked(path, number, line)
                 self._lines[label["doc_id"]] = label
@@ -95,7 +98,7 @@ def _checked(path: Path, number: int, line: bytes) -> dict[str, Any]:
         pass
     raise UserError(
         f"{path}: line {number} is not a label of the explorer, so the file is left alone. Remove the line, or name "
-        "another file: --labels FILE"
+        f"another file: {option('labels', 'FILE')}"
     )
 
 

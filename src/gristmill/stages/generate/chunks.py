@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 _PARAGRAPH = re.compile(r"\n[ \t]*\n\s*|\n")
 """The ends of paragraphs and lines."""
-_SENTENCE = re.compile(r"""[.!?…؟۔।॥።։။។]+["'”’»)\]]*\s+|[。！？]+["'”’」』）]*\s*""")
+_SENTENCE = re.compile(r"""(?<![.!?…؟۔।॥።։။។])[.!?…؟۔।॥።։။។]++["'”’»)\]]*+\s+|[。！？]+["'”’」』）]*\s*""")
 """The ends of sentences: a mark and white space, or a mark of Chinese or Japanese."""
 _WORD = re.compile(r"\s+")
 
