@@ -38,6 +38,8 @@ TEXT_CHARS, TASK_TOKENS = 3000, 35_000
 VOCAB = 16_000
 LONG_DRAW, SHORT_DRAW = 16_000_000, 2_000_000
 """Tokens of the real training: manuals and novels are drawn about 4 times, pages 1 to 2 times."""
+LEAKED = 0.15
+"""The share of the benchmark items in the contaminated corpus."""
 
 
 def share_of(text):
@@ -119,7 +121,7 @@ def write_text_corpora(data, inputs, megabytes):
         return [text for text in plain if share_of(salt + text[:200]) < share]
 
     foreign, code = other_texts(data, False), other_texts(data, True)
-    items = [row for row in benchmark_rows(data) if share_of(row["question"]) < 0.5]
+    items = [row for row in benchmark_rows(data) if share_of(row["question"]) < LEAKED]
     answered = [f"{row['question']} {row['answer']}" for row in items]
     corpora = {
         "clean": plain,
@@ -408,14 +410,16 @@ class Pieces:
         return self._documents[text]
 
     def add(self, name, phases):
-        """A corpus. A phase is what it draws: (texts, tokens to draw, rates by text); and whether its rate falls."""
+        """A corpus. A phase is what it draws: (texts, tokens to draw, rates by text); and whether its rate falls.
+        No number of tokens: every text once.
+        """
         chosen, keys, numbers = [], [], []
         for number, (draws, _) in enumerate(phases):
             for texts, wanted, rates in draws:
                 found = [self.document(text) for text in texts]
                 there = sum(rate * size for rate, (_, _, size, _) in zip(rates, found, strict=True))
                 for text, rate, (first, count, _, key) in zip(texts, rates, found, strict=True):
-                    expected = rate * wanted / there
+                    expected = rate * wanted / there if wanted else 1.0
                     # Exact copies round the same way, as they would in the pool of an ablation.
                     times = int(expected) + (share_of(f"{number} {text[:2000]}") < expected % 1)
                     for _ in range(times):
@@ -466,7 +470,8 @@ def prepare(data, folder, megabytes):
         recipe = web_recipe(name, inputs)
         change(recipe, inputs)
         kept[name] = run_recipe(work, recipe).documents(columns=["text"]).to_arrow()["text"].to_pylist()
-        pieces.add(name, [([even(kept[name], LONG_DRAW if name.startswith("pages") else SHORT_DRAW)], False)])
+        # A crawl is larger than the training that draws from it, so the pages that only extraction changes come once.
+        pieces.add(name, [([even(kept[name], None if name.startswith("pages") else SHORT_DRAW)], False)])
     for name in (name.removeprefix("long_") for name in DRAWN_LONGER):
         pieces.add(f"long_{name}", [([even(kept[name], 4 * SHORT_DRAW)], False)])
     reference = text_of(inputs / "reference.jsonl")
@@ -517,7 +522,10 @@ class Corpora:
 ROWS = json.loads((ROOT / "src" / "gristmill" / "query" / "ablation" / "setups.json").read_text())["rows"]
 DIRECTIONS = ("clean", "gibberish", "foreign", "copies", "shuffled", "contaminated")
 ORDERED = ("clean", "gibberish_10", "foreign_5", "half", "shuffled_10", "copies_some", "with_code", "no_novels")
-SMALL, LONG, MIDDLE, LARGE = ("10m", 2_000_000), ("10m", 8_000_000), ("30m", 8_000_000), ("30m", 16_000_000)
+SMALL, LONG, LARGE = ("10m", 2_000_000), ("10m", 8_000_000), ("30m", 16_000_000)
+PAGES, TINY = ("10m", 4_800_000), ("10m", 1_000_000)
+PAIRS, PAIR_SEEDS = 40, 3
+"""Comparisons of a corpus with itself."""
 
 
 def job(corpus, setup, seed, masks=True):
@@ -532,15 +540,14 @@ def all_jobs():
         every = [(name, True) for name in defaults] + [("web", False)]
         return [job(name, SMALL, seed, masks) for seed in range(first, last) for name, masks in every]
 
-    found = [job(name, MIDDLE, seed) for seed in range(3) for name in (*DIRECTIONS, "pages", "pages_plain")]
-    found += tried(0, 3)
+    found = [job(name, LARGE, seed) for seed in range(5) for name in DIRECTIONS]
+    found += [job(name, PAGES, seed) for seed in range(8) for name in ("pages", "pages_plain")]
     found += [job(name, SMALL, seed) for seed in range(3) for name in ORDERED]
-    found += [job(name, LARGE, 0) for name in ORDERED]
+    found += [job(name, LARGE, 0) for name in ORDERED if name not in DIRECTIONS]
+    found += tried(0, 3)
+    found += [job("clean", TINY, seed) for seed in range(2 * PAIRS * PAIR_SEEDS)]
+    found += tried(3, 8)
     found += [job(name, LONG, seed) for seed in range(3) for name in DRAWN_LONGER]
-    found += tried(3, 5)
-    found += [job("clean", MIDDLE, seed) for seed in range(3, 6)]
-    found += [job(name, LARGE, 1) for name in ORDERED]
-    found += tried(5, 8)
     return found
 
 
@@ -585,7 +592,7 @@ def train_all(folder, out, budget, toy):
 
 # ---------------------------------------------------------------- verdicts
 
-COMPARISONS = [("clean", name, MIDDLE) for name in DIRECTIONS[1:]] + [("pages_plain", "pages", MIDDLE)]
+COMPARISONS = [("clean", name, LARGE) for name in DIRECTIONS[1:]] + [("pages_plain", "pages", PAGES)]
 COMPARISONS += [("web", name, SMALL) for name in WEB if name.startswith("web_")] + [("all", "web", SMALL)]
 COMPARISONS += [("all", name, SMALL) for name in WEB if name.startswith("all_")]
 COMPARISONS += [("mixed", name, SMALL) for name in MIXED[1:]]
@@ -607,7 +614,7 @@ class Summary:
         from gristmill.proxy.verdict import Scores
 
         found = {}
-        for seed in range(64):
+        for seed in range(2 * PAIRS * PAIR_SEEDS):
             if row := self.rows.get(json.dumps(job(corpus, setup, seed, masks))):
                 found[seed] = Scores(np.array(row["bits"]), np.zeros(len(row["bits"])))
         return found
@@ -628,6 +635,19 @@ class Summary:
         sides = {"A": [of_a[seed] for seed in seeds], "B": [of_b[seed] for seed in seeds]}
         tasks, counts, learnt = compare_sides(self.items, sides, known)
         return AblationResult(None, len(seeds), tasks, counts, learnt)
+
+    def against_itself(self):
+        """How many of the comparisons of a corpus with itself gave a verdict, overall; and how many there are."""
+        from gristmill.proxy.verdict import Scores, compare
+
+        runs = [self.rows.get(json.dumps(job("clean", TINY, seed))) for seed in range(2 * PAIRS * PAIR_SEEDS)]
+        decided = []
+        for start in range(0, len(runs), 2 * PAIR_SEEDS):
+            group = runs[start : start + 2 * PAIR_SEEDS]
+            if all(group):
+                sides = [Scores(np.array(row["bits"]), np.zeros(len(row["bits"]))) for row in group]
+                decided.append(compare(self.items, sides[:PAIR_SEEDS], sides[PAIR_SEEDS:])[-1].verdict != "no evidence")
+        return sum(decided), len(decided)
 
     def line(self, a, b, setup, found):
         one = found.overall
@@ -679,6 +699,7 @@ def summary(folder, paths):
     pairs = [(i, j) for i in range(len(ORDERED)) for j in range(i)]
     right = sum((small[i] < small[j]) == (large[i] < large[j]) for i, j in pairs)
     print(f"decision accuracy: Spearman {spearman(small, large):.3f}, {right} of {len(pairs)} pairs right")
+    print("a corpus against itself: {} of {} comparisons decided".format(*held.against_itself()))
     print("| A | B | model | seeds | overall | 95% interval | verdict | tasks |")
     noise = defaultdict(list)
     for a, b, setup in COMPARISONS:

@@ -258,9 +258,12 @@ def test_a_gpu_is_needed_unless_the_cpu_is_chosen(stage):
 
 @needs_torch
 @pytest.mark.slow
-def test_trainings_on_ray_are_those_of_this_machine(recipes, ray_nodes):
+@pytest.mark.parametrize("cluster", ["ray", pytest.param("slurm", marks=pytest.mark.slurm)])
+def test_trainings_on_a_cluster_are_those_of_this_machine(cluster, recipes, request):
     """The same scores, bit by bit."""
     asked = [*ASKED, "--json", "--seeds", "2", "--store"]
     here = gristmill(recipes, *asked, "x").stdout
-    there = gristmill(recipes, *asked, "y", "--executor", "ray", "--address", ray_nodes.address).stdout
-    assert json.loads(there) == json.loads(here)
+    there = request.getfixturevalue("ray_nodes" if cluster == "ray" else "slurm")
+    address = ["--address", there.address] if cluster == "ray" else []
+    found = gristmill(recipes, *asked, "y", "--executor", cluster, *address).stdout
+    assert json.loads(found) == json.loads(here)

@@ -62,7 +62,7 @@ def show(a: str, b: str, result: AblationResult) -> None:
         print_paragraph(f"NOTE: {remark}")
     overall, trained = result.overall, _trained(result)
     if overall is None:
-        print_paragraph(f"No evidence: every item is in a pool ({trained}).")
+        print_paragraph(f"No evidence: no item counts ({trained}).")
         return
     low, high = (f"{100 * value:+.2f}%" for value in (overall.low, overall.high))
     print_paragraph(

@@ -10,11 +10,12 @@ import typer
 from gristmill.cli.run.ablate import _count as count_of
 from gristmill.cli.run.ablate import _store_of as store_of
 from gristmill.cli.shards.open import open_shards
-from gristmill.cli.shared.options import Json, StoreUri, Workers, print_json
+from gristmill.cli.shared.options import ExecutorName, Json, RayAddress, StoreUri, Workers, print_json
 from gristmill.cli.shared.sample_option import with_sample
 from gristmill.cli.shared.screen import say
 from gristmill.cli.shared.show import Bars
 from gristmill.cli.shared.usage import Commands
+from gristmill.engine.run_options import check_executor
 from gristmill.errors import UserError
 from gristmill.query.ablation.ablation import Side
 from gristmill.query.ablation.mixture import MixtureSearch, reusable
@@ -60,6 +61,8 @@ def propose_command(
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the block to this file, too.")] = None,
     store: StoreUri = None,
     workers: Workers = None,
+    executor: ExecutorName = None,
+    address: RayAddress = None,
     json: Json = False,
 ) -> None:
     """Propose shares of the domains, as a `mix` block with its evidence.
@@ -69,6 +72,7 @@ def propose_command(
     weight to domains on which it is worse than the reference. Trained models are kept in the store. The recipe is not
     changed.
     """
+    check_executor(executor, address, None)
     for name, value, known in (
         ("method", method, METHODS),
         ("size", size, SIZES),
@@ -90,7 +94,7 @@ def propose_command(
         raise UserError("gristmill mix trains models, and torch is not installed: pip install 'gristmill[torch]'.")
     side = Side(recipe, open_shards(recipe))
     there = Store(locate_store(store, "--store")) if store else store_of(side)
-    search = MixtureSearch(side, setup, there, str(suite) if suite else None)
+    search = MixtureSearch(side, setup, there, str(suite) if suite else None, (executor, address))
     fixed = {}
     if reuse:
         fixed = reusable(read_text(str(reuse), "proposal", "name one that --out wrote"), str(reuse), search.domains)

@@ -6,7 +6,7 @@ none, and a run that was stopped goes on.
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -31,6 +31,10 @@ from gristmill.stages.proxy import evaluate, items, pool, train
 from gristmill.store.store import Store
 
 SIDES = ("A", "B")
+ONE_SIDED = 0.05
+"""A task does not count if only one pool has more than this share of its items. Who has seen a part of a benchmark does
+better on the rest, too, because its items have the same form.
+"""
 
 
 @dataclass(frozen=True)
@@ -56,7 +60,7 @@ class AblationResult:
     seeds: int
     tasks: list[TaskScore]
     touched: Mapping[str, tuple[int, int]]
-    """By task: items that the pools of A and of B hold. They do not count."""
+    """By task: items that the pools of A and of B hold. They do not count, and see ONE_SIDED."""
     on_touched: list[TaskScore]
     """The same comparison on the items that only the pool of B holds."""
     unprotected: tuple[str, ...] = ()
@@ -85,7 +89,7 @@ class AblationResult:
         if learnt is not None and learnt.verdict == "better":
             return (
                 f"B is better on the {counted(learnt.items, 'item')} that are in its training data "
-                f"({100 * learnt.difference:+.1f}% bits per byte), and not on the others. It has seen their answers, "
+                f"({100 * learnt.difference:+.1f}% bits per byte), and not elsewhere. It has seen their answers, "
                 "so that win does not count. Decontaminate B against this suite."
             )
         return "there is no evidence that B is better." if self.verdict == "no evidence" else "B is worse."
@@ -174,10 +178,12 @@ class Ablation:
         hash_of_suite = next(iter(run.states["A/items"].metrics["suites"]))
         tasks, touched, on_touched = compare_sides(read, scores, known, looks)
         unprotected = tuple(letter for letter, side in self.sides.items() if hash_of_suite not in side.suites)
-        remarks = list(self._remarks(unprotected, touched))
+        remarks = list(self._remarks(unprotected, touched, {one.name for one in tasks}))
         return AblationResult(self.setup, seeds, tasks, touched, on_touched, unprotected, remarks)
 
-    def _remarks(self, unprotected: Sequence[str], touched: Mapping[str, tuple[int, int]]) -> Sequence[str]:
+    def _remarks(
+        self, unprotected: Sequence[str], touched: Mapping[str, tuple[int, int]], counting: Collection[str]
+    ) -> Sequence[str]:
         """What a reader of the verdict has to know."""
         found = []
         a, b = (side.shards.manifest.tokenizer["hash"] for side in self.sides.values())
@@ -192,15 +198,16 @@ class Ablation:
             for letter in unprotected
         ]
         for name, (in_a, in_b) in touched.items():
-            found.append(f"{name}: {in_a} items are in the pool of A, {in_b} in that of B. They do not count.")
+            what = "They do" if name in counting else "The other items have the same form, so the task does"
+            found.append(f"{name}: {in_a} items are in the pool of A, {in_b} in that of B. {what} not count.")
         return found
 
 
 def compare_sides(
     read: Items, scores: Mapping[str, Sequence[Scores]], known: Mapping[str, Any], looks: int = 1
 ) -> tuple[list[TaskScore], dict[str, tuple[int, int]], list[TaskScore]]:
-    """The tasks, on items that neither pool holds; by task, the items that the pools hold; and the comparison on items
-    that only B holds. Items in both pools would hide what B has learnt.
+    """The tasks that count, on items that neither pool holds; by task, the items that the pools hold; and the
+    comparison on items that only B holds. Items in both pools would hide what B has learnt.
     """
     a, b = (known[letter] for letter in SIDES)
     touched = {
@@ -208,7 +215,8 @@ def compare_sides(
         for number, name in enumerate(read.tasks)
         if (a | b)[read.task == number].any()
     }
-    tasks = compare(read, scores["A"], scores["B"], ~(a | b), looks)
+    one_sided = [number for number in range(len(read.tasks)) if (a ^ b)[read.task == number].mean() > ONE_SIDED]
+    tasks = compare(read, scores["A"], scores["B"], ~(a | b) & ~np.isin(read.task, one_sided), looks)
     return tasks, touched, compare(read, scores["A"], scores["B"], b & ~a) if (b & ~a).any() else []
 
 

@@ -194,8 +194,16 @@ def reusable(text: str, name: str, domains: Domains) -> dict[str, float]:
 class MixtureSearch:
     """A recipe that was run, what to train, and the store for it."""
 
-    def __init__(self, side: Side, setup: Setup, store: Store, suite: str | None = None) -> None:
-        self.side, self.setup, self.store = side, setup, store
+    def __init__(
+        self,
+        side: Side,
+        setup: Setup,
+        store: Store,
+        suite: str | None = None,
+        on: tuple[str | None, str | None] = (None, None),
+    ) -> None:
+        """`on`: the name of the executor and the address of its cluster."""
+        self.side, self.setup, self.store, self._on = side, setup, store, on
         self.suite = os.path.abspath(suite) if suite else None
         self.domains = Domains.of(side)
         there = int(self.domains.drawn.sum())
@@ -346,7 +354,8 @@ class MixtureSearch:
                 uses = {"pool": "pool"} | ({"train": used} if used else {})
                 uses |= {"items": id_.rpartition("/")[2]} if module == evaluate.__name__ else {}
                 nodes.append(node(id_, module, config, uses))
-        return Mill(recipe, graph=Graph(recipe, {one.id: one for one in nodes}, {})).run(workers, listener)
+        graph = Graph(recipe, {one.id: one for one in nodes}, {})
+        return Mill(recipe, executor=self._on[0], address=self._on[1], graph=graph).run(workers, listener)
 
     def _scores(self, run: Run, count: int) -> dict[str, Array]:
         """Bits per byte of every task, run by run. Items that the pool holds do not count, if others do."""
