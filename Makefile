@@ -2,7 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Of thousands of modules few are ever imported; Python compiles those that are, once.
+INSTALL := $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check --constraint constraints.txt
 
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, and each would compile all modules again
 
@@ -19,7 +20,7 @@ $(VENV)/base: pyproject.toml $(PLUGINS:%=%/pyproject.toml) constraints.txt
 	@touch $@
 
 $(VENV)/dev: $(VENV)/base
-	@$(INSTALL) --no-compile --editable '.[dev]'  # thousands of modules, of which few are ever imported
+	@$(INSTALL) --editable '.[dev]'
 	@touch $@
 
 demo/inputs/truth.json: | $(VENV)/base
