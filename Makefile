@@ -2,11 +2,12 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Of thousands of modules few are ever imported; Python compiles those that are, once.
+INSTALL := $(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check --constraint constraints.txt
 
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, and each would compile all modules again
 
-.PHONY: demo docs picture test test-fast test-memory test-work test-browser test-cluster test-objects test-export test-proxy test-engine kernels lint coverage wheel wheel-compiled bench clean fuzz
+.PHONY: demo docs picture test test-fast test-memory test-work test-browser test-cluster test-objects test-export test-proxy test-engine kernels lint collected coverage wheel wheel-compiled bench clean fuzz
 
 PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 
@@ -19,7 +20,7 @@ $(VENV)/base: pyproject.toml $(PLUGINS:%=%/pyproject.toml) constraints.txt
 	@touch $@
 
 $(VENV)/dev: $(VENV)/base
-	@$(INSTALL) --no-compile --editable '.[dev]'  # thousands of modules, of which few are ever imported
+	@$(INSTALL) --editable '.[dev]'
 	@touch $@
 
 demo/inputs/truth.json: | $(VENV)/base
@@ -57,8 +58,12 @@ lint: $(VENV)/dev
 kernels: $(VENV)/base
 	@PYTHONPATH=src $(BIN)/python -m gristmill.kernels  # whatever is being installed meanwhile
 
+# Python and pytest compile the modules of the tests, once and not in every process; pytest reports faults later.
+collected: lint
+	@$(BIN)/pytest --collect-only >/dev/null 2>&1 || true
+
 test: $(VENV)/base
-	@$(MAKE) --no-print-directory --jobs 2 kernels lint  # before two processes come to the same kernels
+	@$(MAKE) --no-print-directory --jobs 2 kernels collected  # before two processes come to the same kernels
 	$(BIN)/pytest -n 4 --dist worksteal  # on two cores: tests of clusters and of kills wait for most of their time
 
 test-fast: $(VENV)/dev

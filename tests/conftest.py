@@ -1,5 +1,6 @@
 """A small project in a temporary folder: inputs, a recipe with stages of every kind, a store."""
 
+import gc
 import json
 import os
 import random
@@ -54,6 +55,14 @@ STEPS = """
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark_slow(items)
     begin_early(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+gc.disable()  # until all tests are collected, since nothing that is created before then is freed
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # full collections during tests skip the modules and the nine thousand tests
+    gc.enable()
 
 
 class Project:

@@ -173,7 +173,7 @@ def test_stages_may_be_added_while_the_log_thread_prints(monkeypatch):
     failed = []
     monkeypatch.setattr(threading, "excepthook", failed.append)
     with Bars() as bars:
-        for number in range(1000):
+        for number in range(300):
             bars.expect(node(str(number)), 2)
             work(bars, str(number), 1)
     assert not failed

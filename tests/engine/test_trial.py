@@ -9,6 +9,7 @@ import pytest
 from gristmill.engine.executors import trial
 from gristmill.engine.executors.executor import WorkerDied
 from gristmill.engine.executors.insist import insist
+from gristmill.engine.work.memory import Memory
 from gristmill.engine.work.task import Hash, Result, Task
 from gristmill.errors import UserError
 
@@ -173,6 +174,17 @@ def test_a_new_worker_whose_machine_is_lost_is_started_elsewhere():
     cluster = Vanishing(3)
     found = asyncio.run(trial.ask_new(RECORD, cluster_start(cluster), trial.Patience()))
     assert (found.values, cluster.requests) == ([1], 4)
+
+
+def test_memory_is_read_after_a_death_only(monkeypatch):
+    """It takes a millisecond, and a run has many thousands of tasks."""
+    reads = []
+    monkeypatch.setattr(trial, "memory_now", lambda: reads.append(1) or Memory(1 << 30, 2 << 30))
+    asyncio.run(insist(RECORD, Vanishing(0), lambda *_: None))
+    assert not reads
+    with pytest.raises(UserError, match=r"1\.1 GB of 2\.1 GB memory were free"):
+        asyncio.run(insist(RECORD, Vanishing(10**6), lambda *_: None))
+    assert len(reads) == 1
 
 
 def cluster_start(cluster):

@@ -16,6 +16,9 @@ import pytest
 
 from gristmill import kernels
 from gristmill.kernels import ahead
+from gristmill.kernels.dedup.shingles import copy_tables, word_tables
+from gristmill.kernels.text.look_alikes import reading_tables
+from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.stages import READERS, STEPS
 
 ROOT = Path(__file__).parents[2]
@@ -64,9 +67,9 @@ with open("calls.json", "w") as file:
 
 
 def demo_commands() -> list[str]:
-    """Those of `make demo`, with tasks in the process that is watched."""
+    """Those of `make demo` and `make picture`, with tasks in the process that is watched."""
     makefile = (ROOT / "Makefile").read_text()
-    block = makefile[makefile.index("\ndemo:") : makefile.index("\nlint:")]
+    block = makefile[makefile.index("\ndemo:") : makefile.index("\n$(VENV)/docs:")]
     lines = [line.replace("python -m demo", "demo") for line in re.findall(r"^\t@?\$\(BIN\)/(.+)", block, re.M)]
     return [line + " --executor inline" * line.startswith("gristmill run") for line in lines]
 
@@ -81,6 +84,17 @@ def calls_of_the_demo(folder: Path) -> dict[str, list[str]]:
     )
     found: dict[str, list[str]] = json.loads((folder / "calls.json").read_text())
     return {name: sorted(forms) for name, forms in sorted(found.items())}
+
+
+def test_the_commands_of_the_demo_are_those_of_this_package():
+    """The list is written by a run of them in one process."""
+    assert [line.split()[0] for line in demo_commands()] == ["gristmill", "demo", "demo"]
+
+
+def test_tables_of_one_shape_are_compiled_for_once():
+    """Numba compiles a kernel again for arrays that can be written, so all tables of characters are read-only."""
+    for tables in (unicode_tables(), reading_tables(), word_tables(), copy_tables()):
+        assert not any(table.flags.writeable for table in tables)
 
 
 def test_the_list_names_functions_and_types_that_there_are():

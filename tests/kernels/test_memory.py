@@ -219,4 +219,4 @@ def test_a_check_reports_an_access_out_of_bounds(tmp_path):
 @pytest.mark.slow
 def test_kernels_stay_between_fences():
     """The machine code that users run, with arrays that end (begin) at a page that is not there."""
-    run_tests("fenced_memory", "tests/kernels/test_any_bytes.py", FENCE="behind,before", EXAMPLES="50", **FREED)
+    run_tests("fenced_memory", "tests/kernels/test_any_bytes.py", FENCE="behind,before", EXAMPLES="25", **FREED)

@@ -1,6 +1,7 @@
 """The structure of the project: imports point one way, and the project names no location outside itself."""
 
 import ast
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -62,12 +63,19 @@ ROOMS = ("files", "work", "executors", "plan", "schedule", "publish")
 """The packages of the engine, lowest first."""
 
 
+@cache
+def import_nodes(path):
+    """The imports of a file, also those inside functions: read once for all tests."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imports_of(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("gristmill"):
-            yield node.module
-        elif isinstance(node, ast.Import):
+    for node in import_nodes(path):
+        if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name.startswith("gristmill"))
+        elif node.module and node.module.startswith("gristmill"):
+            yield node.module
 
 
 @pytest.mark.parametrize("folder", MAY_IMPORT)
@@ -101,12 +109,8 @@ def test_optional_libraries_are_not_imported_at_start():
     """Heavy libraries are imported where they are used, so users without that feature do not need them."""
     plugins = Path(__file__).parents[2] / "plugins"
     for path in sorted([*SOURCE.rglob("*.py"), *plugins.rglob("*.py")]):
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            names = []
-            if isinstance(node, ast.Import):
-                names = [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom):
-                names = [node.module or ""]
+        for node in [node for node in import_nodes(path) if node.col_offset == 0]:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
             for name in names:
                 assert name.split(".")[0] not in OPTIONAL, f"{path.name} imports {name}"
 
@@ -138,7 +142,7 @@ def test_there_are_no_import_cycles():
     imports = {}
     for name, path in known.items():
         found = imports[name] = set()
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in import_nodes(path):
             if isinstance(node, ast.ImportFrom) and node.module:
                 inner = [f"{node.module}.{alias.name}" for alias in node.names]
                 found.update(one if one in known else node.module for one in inner)

@@ -1,15 +1,18 @@
 """Law 4: a run that is killed after any write leaves nothing that looks finished, and a later run completes it.
 
-One run counts every call that creates, renames, links or removes a file. Then a process is killed right after the first
-of these calls, after the second, and so on. A kill at any moment leaves the state between two calls.
+One run lists every call that creates, renames, links or removes a file of the store. Then a process is killed right
+after some calls of each kind: what is called, the folder of the store, and the first word of the file's name. A kill at
+any moment leaves the state between two calls.
 """
 
 import builtins
 import hashlib
 import io
 import os
+import re
 import shutil
 import signal
+from pathlib import Path
 
 import pytest
 
@@ -22,8 +25,12 @@ from sharded import Corpus
 CALLS = ("replace", "rename", "link", "symlink", "unlink", "remove", "mkdir", "rmdir")
 
 
-def killed_after(call, work):
-    """Run `work` in a child that is killed after so many calls; return what it wrote if it finished."""
+TO_THE_SECOND = ("replace", "rename", "link", "symlink")
+"""Calls whose second argument is the path that they write."""
+
+
+def killed_after(call, store, work):
+    """Run `work` in a child that is killed after so many calls; return the kinds of its calls if it finished."""
     ours, theirs = os.pipe()
     child = os.fork()
     if child:
@@ -38,8 +45,10 @@ def killed_after(call, work):
     def counted(real, name):
         def acted(*arguments, **named):
             found = real(*arguments, **named)
-            if name != "open" or set("wax") & set(str([*arguments[1:2], named.get("mode", "")])):
-                done.append(name)
+            path = Path(str(arguments[name in TO_THE_SECOND]))
+            writes = name != "open" or set("wax") & set(str([*arguments[1:2], named.get("mode", "")]))
+            if writes and path.is_relative_to(store):
+                done.append(f"{name} {kind_of(path.relative_to(store))}")
                 if len(done) == call:
                     os.kill(os.getpid(), signal.SIGKILL)
             return found
@@ -56,6 +65,12 @@ def killed_after(call, work):
         status = 0
     finally:
         os._exit(status)
+
+
+def kind_of(path):
+    """`parts`, `tasks`, `shards shard`, `shards manifest`, `tmp latest`; a name that is a hash has no word."""
+    word = re.match("(?![0-9a-f]+\\b)[a-z]+|", "".join(path.parts[1:][-1:]))[0]
+    return f"{''.join(path.parts[:1])} {word}".strip()
 
 
 PUBLISHED = ("shards", "runs", "versions", "locks", "claims", "tmp")
@@ -113,24 +128,34 @@ def assert_ends_the_same(project, expected):
 
 
 def check_kills(project, expected, begin, chosen):
-    """`begin` prepares the store before each run; `chosen` picks some of the calls."""
+    """`begin` prepares the store before each run; `chosen` picks numbers of calls from the kinds of all calls."""
     begin()
-    calls = killed_after(0, lambda: run(project))
+    calls = killed_after(0, project.store, lambda: run(project))
     assert files(project) == expected
-    for call in chosen(range(1, len(calls) + 1)):
+    for call in chosen(calls):
         begin()
-        assert killed_after(call, lambda: run(project)) is None
+        assert killed_after(call, project.store, lambda: run(project)) is None
         assert_nothing_looks_finished(project, expected)
         assert_ends_the_same(project, expected)
 
 
 def the_worst(calls):
-    """Before the manifest exists, before `latest` exists, and while the catalog is claimed."""
-    return [calls[-16], calls[-13], calls[-6]]
+    """Before the manifest exists, before `latest` exists, and before the tag exists, while the catalog is claimed."""
+    return [calls.index(kind) + 1 for kind in ("open tmp manifest", "symlink tmp latest", "open tmp v")]
 
 
-@pytest.mark.parametrize("chosen", [the_worst, pytest.param(list, marks=pytest.mark.slow)])
-def test_a_kill_at_any_write_of_a_publication_leaves_nothing_that_looks_finished(corpus, chosen):
+def some_of_each_kind(calls):
+    """The last call of each kind, and one more: the first, the second and so on, to spread them over the run."""
+    numbers = {}
+    for number, kind in enumerate(calls, 1):
+        numbers.setdefault(kind, []).append(number)
+    assert {kind.split()[0] for kind in numbers} >= {"open", *CALLS} - {"rename"}
+    places = ("parts", "tasks", "datasets", "stages", "shards shard", "shards latest", "runs run", "versions v")
+    assert {*numbers} >= {f"replace {place}" for place in places}
+    return sorted({found[at % len(found)] for place, found in enumerate(numbers.values()) for at in (place, -1)})
+
+
+def test_a_kill_at_the_worst_writes_of_a_publication_leaves_nothing_that_looks_finished(corpus):
     """The parts exist; their names, the manifest, `latest`, the run record and its tag are written again."""
     project = corpus.project
     run(project)
@@ -140,12 +165,12 @@ def test_a_kill_at_any_write_of_a_publication_leaves_nothing_that_looks_finished
         for name in PUBLISHED:
             shutil.rmtree(project.store / name, ignore_errors=True)
 
-    check_kills(project, expected, begin, chosen)
+    check_kills(project, expected, begin, the_worst)
 
 
 @pytest.mark.slow
-def test_a_kill_at_any_seventh_write_of_a_run_leaves_nothing_that_looks_finished(corpus):
-    """The run starts with an empty store."""
+def test_a_kill_after_any_kind_of_write_leaves_nothing_that_looks_finished(corpus):
+    """The run starts with an empty store and ends with the publication."""
     project = corpus.project
     run(project)
-    check_kills(project, files(project), lambda: shutil.rmtree(project.store), lambda calls: calls[::7])
+    check_kills(project, files(project), lambda: shutil.rmtree(project.store), some_of_each_kind)

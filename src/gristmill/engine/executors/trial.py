@@ -64,12 +64,12 @@ class Patience:
     machines_lost: int = 0
     causes: Counter[str] = field(default_factory=Counter)
     peak_rss_bytes: int = 0
-    memory: Memory = field(default_factory=memory_now)
-    """The memory of the machine that the last worker died on, when it received the task."""
+    memory: Memory | None = None
+    """The memory of the machine that the last worker died on, when it received the task; None before any death."""
 
     def record(self, death: WorkerDied) -> None:
         self.causes[death.cause] += 1
-        self.memory = death.memory or self.memory
+        self.memory = death.memory or self.memory or memory_now()  # not for every task: it reads a dozen files
         self.peak_rss_bytes = max(self.peak_rss_bytes, death.peak_rss_bytes)
 
     async def lost_machine(self) -> None:

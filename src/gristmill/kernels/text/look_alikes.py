@@ -77,7 +77,9 @@ def unpacked(number: int) -> str:
 
 @lru_cache(maxsize=1)
 def reading_tables() -> UnicodeTables:
-    """Returns `unicode_tables()` with these readings as lower case (see `packed`)."""
+    """Returns `unicode_tables()` with these readings as lower case (see `packed`); also read-only, since kernels would
+    be compiled again for tables that can be written.
+    """
     tables = unicode_tables()
     classes = tables.classes.reshape(-1, 256)[tables.pages].ravel()
     lowers = tables.lowers.reshape(-1, 256)[tables.lower_pages].ravel()
@@ -87,4 +89,7 @@ def reading_tables() -> UnicodeTables:
     # UPPER marks every character that has another reading, including letters without case and marks.
     classes[points] = np.where([not one for one in read], IGNORED, classes[firsts] & ~np.uint16(LOWER) | UPPER)
     lowers[points] = np.array([packed(one) if one else 0 for one in read]) - points
-    return UnicodeTables(*two_level(classes), *two_level(lowers))
+    found = UnicodeTables(*two_level(classes), *two_level(lowers))
+    for table in found:
+        table.setflags(write=False)
+    return found
