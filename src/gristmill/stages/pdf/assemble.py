@@ -1,0 +1,253 @@
+"""Joins the pages of a document to one text: without running heads, with paragraphs that continue on the next page."""
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from gristmill.kernels.pdf.glyphs import UNITS
+from gristmill.stages.extract.normalise import normalise
+from gristmill.stages.pdf.lines import Block, Line
+from gristmill.stages.pdf.page import Page
+
+EDGE_LINES = 2
+"""How many lines at the top and at the bottom of a page may be running heads."""
+NEAR_PAGES = 6
+"""A running head occurs again within this many pages."""
+_DIGITS = re.compile(r"\d+")
+_ROMAN = re.compile(r"(?:page\s+)?[ivxlc]{1,7}$", re.I)
+_NUMBERS = re.compile(r"\d+|\b[ivxl]+$|^[ivxl]+\b")
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
+_LIGATURES |= {0x2: "-", 0xAD: "-", 0x2010: "-", 0xA0: " ", 0xF0B7: "•", 0xF0A7: "▪"}
+_ENDS = tuple(".!?:;。！？")
+
+
+class Piece(NamedTuple):
+    """A block in the text: where it begins, its page, its box there (points from the top left corner), its kind."""
+
+    start: int
+    page: int
+    box: tuple[int, int, int, int]
+    kind: str
+
+
+class Assembled(NamedTuple):
+    """The text of a document; offsets are in bytes of UTF-8."""
+
+    text: str
+    page_starts: list[int]
+    pieces: list[Piece]
+
+
+def assemble(pages: Sequence[Page], markdown: bool) -> Assembled:
+    """The text of all pages."""
+    heads = _running_heads(pages)
+    known = _words(pages)
+    parts: list[str] = []
+    pieces: list[Piece] = []
+    starts: list[int] = []
+    at = 0
+    last: tuple[str, str, int] | None = None  # kind, text and font size of the last block
+    for number, page in enumerate(pages):
+        begins = len(pieces)
+        for block in _without(page.blocks, heads, number):
+            text = block_text(block, known, markdown)
+            if not text:
+                continue
+            glue = "\n\n"
+            if last is not None:
+                kind, before, size = last
+                if _goes_on(kind, before, size, block, text):
+                    cut, glue = _seam(before, text, known)
+                    if cut:
+                        parts[-1] = parts[-1][:-1]
+                        at -= 1
+                elif kind == block.kind and kind in ("item", "code", "table", "entry"):
+                    glue = "\n"
+            else:
+                glue = ""
+            parts.append(glue + text)
+            at += len(glue.encode())
+            pieces.append(Piece(at, number, _box(block, page), block.kind))
+            at += len(text.encode())
+            last = block.kind, text, block.size
+        starts.append(pieces[begins].start if begins < len(pieces) else at)
+    return Assembled("".join(parts), starts, pieces)
+
+
+def _goes_on(kind: str, before: str, size: int, block: Block, text: str) -> bool:
+    """Whether a block continues the paragraph before it: on the next page, in the next column, after a figure."""
+    if kind not in ("text", "item") or block.kind != "text" or abs(size - block.size) * 8 > size:
+        return False
+    if before.endswith("-") and text[:1].islower():
+        return True
+    return not before.endswith(_ENDS) and (text[:1].islower() or before.endswith(","))
+
+
+def _seam(before: str, text: str, known: Counter[str]) -> tuple[bool, str]:
+    """How two parts of a paragraph are joined: whether the hyphen goes, and what comes between them."""
+    if before.endswith("-") and len(before) > 1 and before[-2].isalpha() and text[:1].isalpha():
+        first, second = _last_word(before[:-1]), _first_word(text)
+        return not _keeps_hyphen(first, second, known), ""
+    return False, "" if _is_wide(before[-1:]) and _is_wide(text[:1]) else " "
+
+
+def _keeps_hyphen(first: str, second: str, known: Counter[str]) -> bool:
+    """Whether a hyphen at the end of a line belongs to the word."""
+    if not second[:1].islower() or "-" in first:
+        return True
+    return known[f"{first}-{second}".lower()] > known[f"{first}{second}".lower()]
+
+
+def _last_word(text: str) -> str:
+    return re.split(r"[^\w-]", text[-60:])[-1]
+
+
+def _first_word(text: str) -> str:
+    return re.split(r"[^\w]", text[:60], maxsplit=1)[0]
+
+
+def _is_wide(char: str) -> bool:
+    """Whether a character belongs to a script that is written without spaces."""
+    return "\u2e80" <= char <= "\u9fff" or "\uff00" <= char <= "\uffef" or "\U00020000" <= char <= "\U0003ffff"
+
+
+def _words(pages: Sequence[Page]) -> Counter[str]:
+    """The words of a document, if a line ends with a hyphen."""
+    lines = [line for page in pages for block in page.blocks for line in block.lines]
+    if not any(line.text.endswith(("-", "\u00ad", "\u2010", "\x02")) for line in lines):
+        return Counter()
+    found: Counter[str] = Counter()
+    for line in lines:
+        text = line.text.translate(_LIGATURES)
+        words = _WORD.findall(text.lower())
+        found.update(words[1:-1] if text.endswith("-") else words[1:])
+    return found
+
+
+def block_text(block: Block, known: Counter[str], markdown: bool) -> str:
+    """The text of a block."""
+    if block.kind == "table":
+        return "\n".join(
+            f"| {' | '.join(_clean(cell).replace('|', chr(92) + '|') for cell in row)} |" for row in block.rows
+        )
+    if block.kind == "code":
+        text = "\n".join(_code_lines(block.lines))
+        return f"```\n{text}\n```" if markdown else text
+    text = ""
+    for line in block.lines:
+        new = line.text.translate(_LIGATURES).strip()
+        if not text:
+            text = new
+        elif new:
+            cut, glue = _seam(text, new, known)
+            text = (text[:-1] if cut else text) + glue + new
+    text = _clean(text)
+    return f"## {text}" if markdown and block.kind == "heading" else text
+
+
+def _clean(text: str) -> str:
+    return normalise(text.translate(_LIGATURES), 0).strip()
+
+
+def _code_lines(lines: Sequence[Line]) -> Iterator[str]:
+    """Lines of code with their indentation, and blank lines where the page has them."""
+    left = min(line.left for line in lines)
+    widths = sorted((line.right - line.left) // max(len(line.text), 1) for line in lines)
+    advance = max(widths[len(widths) // 2], 1)
+    steps = sorted(b.base - a.base for a, b in itertools.pairwise(lines))
+    step = max(steps[len(steps) // 2] if steps else 0, 1)
+    last: Line | None = None
+    for line in lines:
+        if last is not None and (line.base - last.base) * 2 > 3 * step:
+            yield ""
+        last = line
+        yield " " * min((line.left - left + advance // 2) // advance, 80) + normalise(
+            line.text.translate(_LIGATURES), 0
+        )
+
+
+def _box(block: Block, page: Page) -> tuple[int, int, int, int]:
+    left, top, right, bottom = block.box
+    return (
+        (left - page.left) // UNITS,
+        (top - page.top) // UNITS,
+        -(-(right - page.left) // UNITS),
+        -(-(bottom - page.top) // UNITS),
+    )
+
+
+def _without(blocks: Sequence[Block], heads: dict[int, set[int]], number: int) -> Iterator[Block]:
+    """The blocks of a page without its running heads, which are given by the identity of their lines."""
+    found = heads.get(number)
+    for block in blocks:
+        if found and any(id(line) in found for line in block.lines):
+            lines = [line for line in block.lines if id(line) not in found]
+            if lines and block.kind != "table":
+                yield Block(block.kind, lines)
+        else:
+            yield block
+
+
+def _edges(page: Page) -> tuple[list[Line], list[Line]]:
+    """The first and the last lines of a page, from the outside inwards."""
+    lines = sorted((line for block in page.blocks for line in block.lines), key=lambda line: (line.base, line.left))
+    sides: list[list[Line]] = []
+    for ordered in (lines, lines[::-1]):
+        chosen: list[Line] = []
+        levels: list[int] = []
+        for line in ordered:
+            if not levels or abs(line.base - levels[-1]) > line.size // 2:
+                if len(levels) == EDGE_LINES:
+                    break
+                levels.append(line.base)
+            chosen.append(line)
+        sides.append(chosen)
+    return sides[0], sides[1]
+
+
+def _running_heads(pages: Sequence[Page]) -> dict[int, set[int]]:
+    """By page: the lines at its edges that other pages near it have too, and page numbers."""
+    if len(pages) < 2:
+        return {}
+    edges = [_edges(page) for page in pages]
+    offsets: Counter[tuple[int, int]] = Counter()
+    seen: dict[tuple[int, str], list[tuple[int, int]]] = {}
+    for number, sides in enumerate(edges):
+        for side, lines in enumerate(sides):
+            for line in lines:
+                seen.setdefault((side, _NUMBERS.sub("0", line.text)), []).append((number, line.base))
+            for value in {int(one) for line in lines for one in _DIGITS.findall(line.text)[:8] if len(one) < 5}:
+                offsets[side, value - number] += 1
+    found: dict[int, set[int]] = {}
+    for number, sides in enumerate(edges):
+        for side, lines in enumerate(sides):
+            for line in lines:
+                if _is_head(line, number, side, seen, offsets, len(pages)):
+                    found.setdefault(number, set()).add(id(line))
+    return found
+
+
+def _is_head(
+    line: Line,
+    number: int,
+    side: int,
+    seen: dict[tuple[int, str], list[tuple[int, int]]],
+    offsets: Counter[tuple[int, int]],
+    pages: int,
+) -> bool:
+    others = seen[side, _NUMBERS.sub("0", line.text)]
+    near = sum(
+        0 < abs(other - number) <= NEAR_PAGES and abs(base - line.base) <= 3 * UNITS for other, base in others[:2000]
+    )
+    if near >= 2 or (near == 1 and pages <= 4 and len(line.text) > 3):
+        return True
+    least = max(3, pages // 4)
+    numbers = _DIGITS.findall(line.text)
+    words = line.text.split()
+    ends = [word for word in (*words[:1], *words[-1:]) if word.isdigit() and len(word) < 5]
+    if any(offsets[side, int(word) - number] >= least for word in ends):
+        return len(words) <= 12
+    return len(numbers) == 0 and len(words) == 1 and bool(_ROMAN.match(line.text)) and side == 1
