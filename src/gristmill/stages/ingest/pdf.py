@@ -8,7 +8,7 @@ and how far its text can be trusted; `blocks` says where each paragraph is on it
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 import pyarrow as pa
 from pydantic import Field
@@ -23,7 +23,10 @@ from gristmill.stages.reading.stream import bounded, decompressed
 
 SUFFIX = ".pdf"
 MAGIC = b"%PDF-"
+HEAD_BYTES = 1024
+"""Viewers accept files in which the magic bytes begin this late."""
 MEDIA_TYPE = "application/pdf"
+LIBRARIES = ("pypdfium2", "unicode")
 
 _BOX = [(edge, pa.int32()) for edge in ("left", "top", "right", "bottom")]
 COLUMNS = pa.schema(
@@ -76,7 +79,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
             data = bounded(decompressed(file)[1], config.max_record_bytes)
         if not data.strip():
             raise ReadFault("empty_file", f"{len(data)} bytes, none of them visible")
-        if MAGIC not in data[:1024]:
+        if MAGIC not in data[:HEAD_BYTES]:
             raise ReadFault("not_pdf", f"the file begins with {data[:8]!r}")
         fill(record, data, config.max_pages, config.markdown)
     except ReadFault as fault:
@@ -85,7 +88,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
     yield record
 
 
-def fill(record: Record, data: bytes, max_pages: int, markdown: bool = False) -> dict[str, Any]:
+def fill(record: Record, data: bytes, max_pages: int, markdown: bool = False) -> dict[str, object]:
     """Fills a record with the text and the columns of a PDF file; returns its other metadata, if it has any.
 
     A record that is dropped because of its pages keeps the text that they have.
@@ -96,7 +99,9 @@ def fill(record: Record, data: bytes, max_pages: int, markdown: bool = False) ->
     record.text = found.get("text") or None
     record.title = found.get("title")
     record.language_hint = found.get("language") or record.language_hint
-    meta = {name: found[name] for name in ("author", "subject", "producer", "created") if found.get(name)}
+    meta: dict[str, object] = {
+        name: found[name] for name in ("author", "subject", "producer", "created") if found.get(name)
+    }
     if record.timestamp_us is None and found.get("created"):
         record.timestamp_us = int(datetime.fromisoformat(found["created"]).timestamp()) * 1_000_000
     record.meta = dump(meta) if meta else None
@@ -107,7 +112,7 @@ def fill(record: Record, data: bytes, max_pages: int, markdown: bool = False) ->
 STAGE = Reader(
     version=1,
     config=Config,
-    libraries=("pypdfium2", "zstandard", "unicode"),
+    libraries=(*LIBRARIES, "zstandard"),
     positions=text.POSITIONS,
     columns=COLUMNS,
     splittable=text.splittable,
