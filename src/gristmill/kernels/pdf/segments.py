@@ -48,14 +48,17 @@ SEGMENT_COLUMNS = 17
 """The columns of a segment. S_START and S_STOP are in the text; S_WORD_RIGHT is where its first word ends; S_FIRST is
 its first glyph."""
 
-SPACE_SHARE = 16
-"""A gap of this many hundredths of the font size separates words. The narrowest space of a justified line in TeX is
-22, the widest kern about 10."""
+SPACE_SHARE = 12
+"""A gap of this many hundredths of the font size separates words. A narrow space of a justified line in TeX is 14, the
+widest kern about 10."""
 SEGMENT_SHARE = 100
 """A gap this wide ends a segment."""
 BACK_SHARE = 60
 """A step back as wide as this ends a segment; accents and kerns are narrower."""
 MOST_CODE_SPACES = 60
+
+RAISED = 0x100000
+"""Added to the code of a raised digit, a private code point: the mark of a footnote, or an exponent."""
 
 ACCENTS = np.zeros(0x300, np.int32)
 for _mark, _combining in (
@@ -69,6 +72,12 @@ for _mark, _combining in (
 @njit(nogil=True, cache=True)
 def _is_letter(code: int) -> bool:
     return bool(97 <= code <= 122 or 65 <= code <= 90 or 0xC0 <= code < 0x250 or code == 0x131 or code == 0x237)
+
+
+@njit(nogil=True, cache=True)
+def _is_raised(size: int, base: int, full_size: int, full_base: int) -> bool:
+    """Whether a glyph of this size and base line is a superscript in a line."""
+    return bool(size * 100 <= 85 * full_size and (full_base - base) * 100 >= 12 * full_size)
 
 
 @njit(nogil=True, cache=True)
@@ -111,11 +120,6 @@ def join_glyphs(
             )
             if glyphs[at, TURN] != glyphs[last, TURN]:
                 is_new = True
-            elif (
-                code == before and drop * 10 <= em and abs(left - glyphs[last, LEFT]) * 100 <= 15 * em and right > left
-            ):
-                segment[S_BOLD] += 1  # drawn twice, to look bold
-                continue
             elif code < 0x300 and accents[code] and overlap * 2 > right - left and _is_letter(before):
                 mark = 1
             elif (
@@ -136,6 +140,12 @@ def join_glyphs(
                 is_new = gap * 100 > SEGMENT_SHARE * em
                 spaces = 1 if gap * 100 > SPACE_SHARE * em or (pending and gap * 100 > -5 * em) else 0
         pending = 0
+        if (
+            not is_new
+            and 48 <= code <= 57
+            and _is_raised(size, base, segments[many - 1, S_SIZE], segments[many - 1, S_BASE])
+        ):
+            code += RAISED
         if is_new:
             segment = segments[many]
             segment[:] = 0
@@ -169,6 +179,9 @@ def join_glyphs(
         segment[S_ITALIC] += 1 if kind & FONT_ITALIC else 0
         segment[S_LEFT], segment[S_RIGHT] = min(segment[S_LEFT], left), max(segment[S_RIGHT], right)
         if size > segment[S_SIZE]:  # a superscript came first
+            for place in range(segment[S_START], end - 1):
+                if 48 <= text[place] <= 57 and _is_raised(segment[S_SIZE], segment[S_BASE], size, base):
+                    text[place] += RAISED
             segment[S_SIZE], segment[S_BASE] = size, base
             segment[S_TOP], segment[S_BOTTOM] = glyphs[at, TOP], glyphs[at, BOTTOM]
         last = at

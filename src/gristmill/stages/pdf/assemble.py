@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gristmill.kernels.pdf.glyphs import UNITS
+from gristmill.kernels.pdf.segments import RAISED
 from gristmill.stages.extract.normalise import normalise
-from gristmill.stages.pdf.lines import Block, Line
+from gristmill.stages.pdf.lines import MARK, Block, Line
 from gristmill.stages.pdf.page import Page
 
 EDGE_LINES = 2
@@ -20,6 +21,7 @@ _ROMAN = re.compile(r"(?:page\s+)?[ivxlc]{1,7}$", re.I)
 _NUMBERS = re.compile(r"\d+|\b[ivxl]+$|^[ivxl]+\b")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
+_LIGATURES |= {RAISED + code: chr(code) for code in range(48, 58)}
 _LIGATURES |= {0x2: "-", 0xAD: "-", 0x2010: "-", 0xA0: " ", 0xF0B7: "•", 0xF0A7: "▪"}
 _ENDS = tuple(".!?:;。！？")
 
@@ -45,36 +47,99 @@ def assemble(pages: Sequence[Page], markdown: bool) -> Assembled:
     """The text of all pages."""
     heads = _running_heads(pages)
     known = _words(pages)
-    parts: list[str] = []
-    pieces: list[Piece] = []
-    starts: list[int] = []
-    at = 0
-    last: tuple[str, str, int] | None = None  # kind, text and font size of the last block
+    body = _body_size(pages)
+    out = _Text()
     for number, page in enumerate(pages):
-        begins = len(pieces)
-        for block in _without(page.blocks, heads, number):
-            text = block_text(block, known, markdown)
-            if not text:
+        blocks, notes = _with_notes(list(_without(page.blocks, heads, number)), body)
+        for block in blocks:
+            out.add(block, block_text(block, known, markdown), number, page, known)
+            out.waiting += [
+                (note, block_text(note, known, markdown), number, page) for note in notes.get(id(block), ())
+            ]
+    out.end()
+    starts: list[int] = []
+    for piece in out.pieces:
+        starts += [piece.start] * (piece.page + 1 - len(starts))
+    starts += [out.at] * (len(pages) - len(starts))
+    return Assembled("".join(out.parts), starts, out.pieces)
+
+
+class _Text:
+    """The text as it grows."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.pieces: list[Piece] = []
+        self.at = 0
+        self.last: tuple[str, str, int] | None = None
+        """Kind, text and font size of the last block."""
+        self.waiting: list[tuple[Block, str, int, Page]] = []
+        """Footnotes, which wait until the paragraph that they belong to is complete."""
+
+    def add(self, block: Block, text: str, number: int, page: Page, known: Counter[str]) -> None:
+        """Adds a block, as a new one or as the rest of the last one."""
+        if not text:
+            return
+        if self.last is not None and _goes_on(*self.last, block, text):
+            cut, glue = _seam(self.last[1], text, known)
+            if cut:
+                self.parts[-1] = self.parts[-1][:-1]
+                self.at -= 1
+            self._put(glue, block, text, number, page)
+        else:
+            self.end()
+            self._put(self._glue(block.kind), block, text, number, page)
+
+    def end(self) -> None:
+        """Ends the paragraph: its footnotes follow."""
+        for note, text, number, page in self.waiting:
+            if text:
+                self._put(self._glue("note"), note, text, number, page)
+        self.waiting = []
+
+    def _glue(self, kind: str) -> str:
+        if self.last is None:
+            return ""
+        return "\n" if kind == self.last[0] and kind in ("item", "code", "table", "entry", "note") else "\n\n"
+
+    def _put(self, glue: str, block: Block, text: str, number: int, page: Page) -> None:
+        self.parts.append(glue + text)
+        self.at += len(glue.encode())
+        self.pieces.append(Piece(self.at, number, _box(block, page), block.kind))
+        self.at += len(text.encode())
+        self.last = block.kind, text, block.size
+
+
+def _body_size(pages: Sequence[Page]) -> int:
+    """The font size of most text."""
+    sizes: Counter[int] = Counter()
+    for page in pages:
+        for block in page.blocks:
+            for line in block.lines:
+                sizes[line.size] += line.glyphs
+    return max(sizes, key=lambda size: (sizes[size], size)) if sizes else 0
+
+
+def _with_notes(blocks: list[Block], body: int) -> tuple[list[Block], dict[int, list[Block]]]:
+    """The blocks of a page without its footnotes, and these by the identity of the block that has their mark."""
+    owners: dict[str, Block] = {}
+    for block in blocks:
+        if block.kind not in ("code", "table", "note"):
+            for line in block.lines:
+                for mark in MARK.findall(line.text):
+                    owners.setdefault(mark, block)
+    kept: list[Block] = []
+    notes: dict[int, list[Block]] = {}
+    for block in blocks:
+        if block.kind == "note":
+            found = MARK.match(block.lines[0].text)
+            owner = owners.get(found[0]) if found and block.size * 100 <= 97 * body else None
+            if owner is not None:
+                notes.setdefault(id(owner), []).append(block)
                 continue
-            glue = "\n\n"
-            if last is not None:
-                kind, before, size = last
-                if _goes_on(kind, before, size, block, text):
-                    cut, glue = _seam(before, text, known)
-                    if cut:
-                        parts[-1] = parts[-1][:-1]
-                        at -= 1
-                elif kind == block.kind and kind in ("item", "code", "table", "entry"):
-                    glue = "\n"
-            else:
-                glue = ""
-            parts.append(glue + text)
-            at += len(glue.encode())
-            pieces.append(Piece(at, number, _box(block, page), block.kind))
-            at += len(text.encode())
-            last = block.kind, text, block.size
-        starts.append(pieces[begins].start if begins < len(pieces) else at)
-    return Assembled("".join(parts), starts, pieces)
+            block.kind = "text"
+        kept.append(block)
+    return kept, notes
 
 
 def _goes_on(kind: str, before: str, size: int, block: Block, text: str) -> bool:
@@ -218,16 +283,31 @@ def _running_heads(pages: Sequence[Page]) -> dict[int, set[int]]:
     for number, sides in enumerate(edges):
         for side, lines in enumerate(sides):
             for line in lines:
-                seen.setdefault((side, _NUMBERS.sub("0", line.text)), []).append((number, line.base))
+                for text in _keys(line):
+                    seen.setdefault((side, text), []).append((number, line.base))
             for value in {int(one) for line in lines for one in _DIGITS.findall(line.text)[:8] if len(one) < 5}:
                 offsets[side, value - number] += 1
     found: dict[int, set[int]] = {}
+    bases: Counter[tuple[int, int]] = Counter()
     for number, sides in enumerate(edges):
         for side, lines in enumerate(sides):
             for line in lines:
                 if _is_head(line, number, side, seen, offsets, len(pages)):
                     found.setdefault(number, set()).add(id(line))
+                    bases[side, line.base] += 1
+    # The outermost line where most pages have their running head is one, too, although its words occur once.
+    for number, sides in enumerate(edges):
+        for side, lines in enumerate(sides):
+            if lines and 3 * bases[side, lines[0].base] >= len(pages) >= 6:
+                level = [line for line in lines if line.base == lines[0].base]
+                found.setdefault(number, set()).update(id(line) for line in level)
     return found
+
+
+def _keys(line: Line) -> set[str]:
+    """What may be the same in a running head of another page: the whole line, or one of its long cells."""
+    cells = [cell.text for cell in line.cells if len(cell.text) > 5] if len(line.cells) > 1 else []
+    return {_NUMBERS.sub("0", text) for text in (line.text, *cells)}
 
 
 def _is_head(
@@ -238,9 +318,12 @@ def _is_head(
     offsets: Counter[tuple[int, int]],
     pages: int,
 ) -> bool:
-    others = seen[side, _NUMBERS.sub("0", line.text)]
-    near = sum(
-        0 < abs(other - number) <= NEAR_PAGES and abs(base - line.base) <= 3 * UNITS for other, base in others[:2000]
+    near = max(
+        sum(
+            0 < abs(other - number) <= NEAR_PAGES and abs(base - line.base) <= 3 * UNITS
+            for other, base in seen[side, text][:2000]
+        )
+        for text in _keys(line)
     )
     if near >= 2 or (near == 1 and pages <= 4 and len(line.text) > 3):
         return True

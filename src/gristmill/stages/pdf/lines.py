@@ -14,6 +14,8 @@ _NUMBER = re.compile(r"(?:\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)]|\[\w{1,6}\])
 _ITEM = re.compile(
     r"(?:[•◦▪▫■□●○‣⁃∙\uf0b7\uf0a7]\s*|[–—*\-·]\s+|\(?(?:\d{1,3}|[a-z]|[ivx]{1,4})\)\s|\d{1,3}\.\s|\[\w{1,12}\]\s)"
 )
+MARK = re.compile("[\U00100030-\U00100039¹²³⁰⁴-⁹]+")
+"""The mark of a footnote: raised digits (kernels/pdf/segments.py) or their own characters."""
 _LEADERS = re.compile(r"\s*(?:\.\s*){4,}")
 _CAPTION = re.compile(r"(?:figure|fig\.|table|tabelle|tableau|abbildung|listing|algorithm)\s*\d", re.I)
 
@@ -153,6 +155,8 @@ def blocks_of(lines: list[Line], body_size: int) -> list[Block]:
 def _kind(line: Line, body_size: int) -> str:
     if line.is_mono:
         return "code"
+    if MARK.match(line.text):
+        return "note"
     if " … " in line.text and line.text[-1:].isalnum():
         return "entry"
     return "item" if _ITEM.match(line.text) else "text"
@@ -175,7 +179,7 @@ def _continues(block: Block, line: Line, kind: str, right: int, leading: int) ->
     last = block.lines[-1]
     step = line.base - last.base
     most = max(leading, line.size * 6 // 5)
-    if kind == "code" and block.kind in ("text", "item") and _is_wrapped(block, line, right, most):
+    if kind == "code" and block.kind in ("text", "item", "note") and _is_wrapped(block, line, right, most):
         return True
     if block.kind in ("table", "entry") or kind == "entry" or (block.kind == "code") != (kind == "code"):
         return False
