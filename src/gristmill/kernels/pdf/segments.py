@@ -120,6 +120,8 @@ def join_glyphs(
             )
             if glyphs[at, TURN] != glyphs[last, TURN]:
                 is_new = True
+            elif left == glyphs[last, LEFT] and right == glyphs[last, RIGHT] and drop == 0:
+                pending = 0  # a letter of a ligature, which pdfium takes apart
             elif code < 0x300 and accents[code] and overlap * 2 > right - left and _is_letter(before):
                 mark = 1
             elif (

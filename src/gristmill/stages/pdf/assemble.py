@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gristmill.kernels.pdf.glyphs import UNITS
 from gristmill.kernels.pdf.segments import RAISED
 from gristmill.stages.extract.normalise import normalise
-from gristmill.stages.pdf.lines import MARK, Block, Line
+from gristmill.stages.pdf.lines import MARK, Block, TextLine, note_mark
 from gristmill.stages.pdf.page import Page
 
 EDGE_LINES = 2
@@ -23,10 +23,12 @@ _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
 _LIGATURES |= {RAISED + code: chr(code) for code in range(48, 58)}
 _LIGATURES |= {0x2: "-", 0xAD: "-", 0x2010: "-", 0xA0: " ", 0xF0B7: "•", 0xF0A7: "▪"}
+_GLUED = re.compile(r"(?:(?<=[^\W\d_])|(?<=[.,;:!?)”’] )|(?<=[.,;:!?)”’]))\d{1,3}(?![\w.,])")
+"""Digits right after a word or a sentence, which may be the mark of a footnote."""
 _ENDS = tuple(".!?:;。！？")
 
 
-class Piece(NamedTuple):
+class PlacedBlock(NamedTuple):
     """A block in the text: where it begins, its page, its box there (points from the top left corner), its kind."""
 
     start: int
@@ -40,7 +42,7 @@ class Assembled(NamedTuple):
 
     text: str
     page_starts: list[int]
-    pieces: list[Piece]
+    pieces: list[PlacedBlock]
 
 
 def assemble(pages: Sequence[Page], markdown: bool) -> Assembled:
@@ -69,7 +71,7 @@ class _Text:
 
     def __init__(self) -> None:
         self.parts: list[str] = []
-        self.pieces: list[Piece] = []
+        self.pieces: list[PlacedBlock] = []
         self.at = 0
         self.last: tuple[str, str, int] | None = None
         """Kind, text and font size of the last block."""
@@ -105,7 +107,7 @@ class _Text:
     def _put(self, glue: str, block: Block, text: str, number: int, page: Page) -> None:
         self.parts.append(glue + text)
         self.at += len(glue.encode())
-        self.pieces.append(Piece(self.at, number, _box(block, page), block.kind))
+        self.pieces.append(PlacedBlock(self.at, number, _box(block, page), block.kind))
         self.at += len(text.encode())
         self.last = block.kind, text, block.size
 
@@ -126,14 +128,14 @@ def _with_notes(blocks: list[Block], body: int) -> tuple[list[Block], dict[int, 
     for block in blocks:
         if block.kind not in ("code", "table", "note"):
             for line in block.lines:
-                for mark in MARK.findall(line.text):
+                for mark in (*MARK.findall(line.text), *_GLUED.findall(line.text)):
                     owners.setdefault(mark, block)
     kept: list[Block] = []
     notes: dict[int, list[Block]] = {}
     for block in blocks:
         if block.kind == "note":
-            found = MARK.match(block.lines[0].text)
-            owner = owners.get(found[0]) if found and block.size * 100 <= 97 * body else None
+            mark = note_mark(block.lines[0], body)
+            owner = owners.get(mark) if mark and block.size * 100 <= 97 * body else None
             if owner is not None:
                 notes.setdefault(id(owner), []).append(block)
                 continue
@@ -201,14 +203,15 @@ def block_text(block: Block, known: Counter[str], markdown: bool) -> str:
     if block.kind == "code":
         text = "\n".join(_code_lines(block.lines))
         return f"```\n{text}\n```" if markdown else text
-    text = ""
+    parts: list[str] = []
     for line in block.lines:
         new = line.text.translate(_LIGATURES).strip()
-        if not text:
-            text = new
-        elif new:
-            cut, glue = _seam(text, new, known)
-            text = (text[:-1] if cut else text) + glue + new
+        if parts and new:
+            cut, glue = _seam(parts[-1], new, known)
+            parts[-1] = parts[-1][:-1] if cut else parts[-1]
+            new = glue + new
+        parts.append(new)
+    text = "".join(parts)
     text = _clean(text)
     return f"## {text}" if markdown and block.kind == "heading" else text
 
@@ -217,14 +220,14 @@ def _clean(text: str) -> str:
     return normalise(text.translate(_LIGATURES), 0).strip()
 
 
-def _code_lines(lines: Sequence[Line]) -> Iterator[str]:
+def _code_lines(lines: Sequence[TextLine]) -> Iterator[str]:
     """Lines of code with their indentation, and blank lines where the page has them."""
     left = min(line.left for line in lines)
     widths = sorted((line.right - line.left) // max(len(line.text), 1) for line in lines)
     advance = max(widths[len(widths) // 2], 1)
     steps = sorted(b.base - a.base for a, b in itertools.pairwise(lines))
     step = max(steps[len(steps) // 2] if steps else 0, 1)
-    last: Line | None = None
+    last: TextLine | None = None
     for line in lines:
         if last is not None and (line.base - last.base) * 2 > 3 * step:
             yield ""
@@ -256,12 +259,12 @@ def _without(blocks: Sequence[Block], heads: dict[int, set[int]], number: int) -
             yield block
 
 
-def _edges(page: Page) -> tuple[list[Line], list[Line]]:
+def _edges(page: Page) -> tuple[list[TextLine], list[TextLine]]:
     """The first and the last lines of a page, from the outside inwards."""
     lines = sorted((line for block in page.blocks for line in block.lines), key=lambda line: (line.base, line.left))
-    sides: list[list[Line]] = []
+    sides: list[list[TextLine]] = []
     for ordered in (lines, lines[::-1]):
-        chosen: list[Line] = []
+        chosen: list[TextLine] = []
         levels: list[int] = []
         for line in ordered:
             if not levels or abs(line.base - levels[-1]) > line.size // 2:
@@ -304,14 +307,14 @@ def _running_heads(pages: Sequence[Page]) -> dict[int, set[int]]:
     return found
 
 
-def _keys(line: Line) -> set[str]:
+def _keys(line: TextLine) -> set[str]:
     """What may be the same in a running head of another page: the whole line, or one of its long cells."""
     cells = [cell.text for cell in line.cells if len(cell.text) > 5] if len(line.cells) > 1 else []
     return {_NUMBERS.sub("0", text) for text in (line.text, *cells)}
 
 
 def _is_head(
-    line: Line,
+    line: TextLine,
     number: int,
     side: int,
     seen: dict[tuple[int, str], list[tuple[int, int]]],

@@ -23,7 +23,7 @@ LEAST_GUTTER_SHARE = 0.6
 
 
 @dataclass(slots=True)
-class Segment:
+class TextSegment:
     """A piece of a line without a wide gap. Coordinates are in units of kernels/pdf/glyphs.py; y grows downwards."""
 
     text: str
@@ -45,7 +45,7 @@ class Segment:
     """Its place in the page's content."""
 
 
-def regions(segments: list[Segment], depth: int = 0) -> list[list[Segment]]:
+def regions(segments: list[TextSegment], depth: int = 0) -> list[list[TextSegment]]:
     """The parts of a page without columns, in reading order."""
     if depth < MOST_DEPTH and len(segments) >= 2 * LEAST_LINES:
         for start, stop in _gutters(segments):
@@ -55,7 +55,7 @@ def regions(segments: list[Segment], depth: int = 0) -> list[list[Segment]]:
     return [segments]
 
 
-def _gutters(segments: Sequence[Segment]) -> list[tuple[int, int]]:
+def _gutters(segments: Sequence[TextSegment]) -> list[tuple[int, int]]:
     """Vertical strips that few segments cross, the widest first."""
     first, last = min(one.left for one in segments), max(one.right for one in segments)
     count = max((last - first) // UNITS + 2, 2)
@@ -74,7 +74,7 @@ def _gutters(segments: Sequence[Segment]) -> list[tuple[int, int]]:
     return sorted(found, key=lambda strip: (strip[0] - strip[1], strip[0]))[:8]
 
 
-def _split(segments: list[Segment], start: int, stop: int) -> list[list[Segment]] | None:
+def _split(segments: list[TextSegment], start: int, stop: int) -> list[list[TextSegment]] | None:
     """The parts to the left and right of a gutter and those that cross it, in reading order; None for no columns."""
     middle = (start + stop) // 2
     sides = [
@@ -99,7 +99,7 @@ def _split(segments: list[Segment], start: int, stop: int) -> list[list[Segment]
             steps += sum(a != b for a, b in itertools.pairwise(by_content)) - 1
     if min(lines) < LEAST_LINES or steps > 0.25 * min(lines) or not _is_filled(segments, sides):
         return None
-    parts: list[list[Segment]] = []
+    parts: list[list[TextSegment]] = []
     for band in bands:
         for side in (-1, 0, 1):
             part = [segments[at] for at in band if sides[at] == side]
@@ -108,7 +108,7 @@ def _split(segments: list[Segment], start: int, stop: int) -> list[list[Segment]
     return parts
 
 
-def _lines(segments: Sequence[Segment], chosen: Sequence[int]) -> int:
+def _lines(segments: Sequence[TextSegment], chosen: Sequence[int]) -> int:
     """The number of lines of some segments in order of their base lines."""
     count, last = 0, -(1 << 30)
     for at in chosen:
@@ -117,7 +117,7 @@ def _lines(segments: Sequence[Segment], chosen: Sequence[int]) -> int:
     return count
 
 
-def _is_filled(segments: Sequence[Segment], sides: Sequence[int]) -> bool:
+def _is_filled(segments: Sequence[TextSegment], sides: Sequence[int]) -> bool:
     """Whether both sides look like text: lines as wide as the side, with several words, not numbers in a table."""
     for side in (0, 1):
         chosen = [one for one, its in zip(segments, sides, strict=True) if its == side]

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median_low
 
-from gristmill.kernels.pdf.segments import MOST_CODE_SPACES, SPACE_SHARE
-from gristmill.stages.pdf.columns import Segment
+from gristmill.kernels.pdf.segments import BACK_SHARE, MOST_CODE_SPACES, SPACE_SHARE
+from gristmill.stages.pdf.columns import TextSegment
 
+MOST_TABLE_COLUMNS = 64
 _BULLET = re.compile(r"(?:[•◦▪▫■□●○‣⁃∙·–—*\-]|[oO§]|[\uf0b7\uf0a7\uf0d8])$")
 _NUMBER = re.compile(r"(?:\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)]|\[\w{1,6}\])$")
 _ITEM = re.compile(
@@ -16,6 +17,8 @@ _ITEM = re.compile(
 )
 MARK = re.compile("[\U00100030-\U00100039¹²³⁰⁴-⁹]+")
 """The mark of a footnote: raised digits (kernels/pdf/segments.py) or their own characters."""
+_PLAIN_MARK = re.compile(r"\d{1,3}(?=[^\W\d_a-z])")
+"""The same from a font with raised digits, whose codes are those of plain digits."""
 _LEADERS = re.compile(r"\s*(?:\.\s*){4,}")
 _CAPTION = re.compile(r"(?:figure|fig\.|table|tabelle|tableau|abbildung|listing|algorithm)\s*\d", re.I)
 
@@ -30,10 +33,10 @@ class Cell:
 
 
 @dataclass(slots=True)
-class Line:
+class TextLine:
     """All segments on one base line of a region, from left to right."""
 
-    segments: list[Segment]
+    segments: list[TextSegment]
     base: int
     size: int
     left: int = 0
@@ -54,7 +57,7 @@ class Block:
     """Consecutive lines of one kind."""
 
     kind: str
-    lines: list[Line]
+    lines: list[TextLine]
     rows: list[list[str]] = field(default_factory=list)
     """The cells of a table."""
 
@@ -72,9 +75,9 @@ class Block:
         return max(self.lines, key=lambda line: line.glyphs).size
 
 
-def lines_of(segments: Sequence[Segment]) -> list[Line]:
+def lines_of(segments: Sequence[TextSegment]) -> list[TextLine]:
     """The lines of a region, from top to bottom."""
-    rows: list[Line] = []
+    rows: list[TextLine] = []
     for one in sorted(segments, key=lambda one: (one.base, one.left)):
         for row in rows[:-5:-1]:
             height = min(one.size, row.size)
@@ -87,14 +90,14 @@ def lines_of(segments: Sequence[Segment]) -> list[Line]:
                     row.base, row.size = one.base, one.size
                 break
         else:
-            rows.append(Line([one], one.base, one.size))
+            rows.append(TextLine([one], one.base, one.size))
     rows.sort(key=lambda row: row.base)
     for row in rows:
         _finish(row)
     return [row for row in rows if row.text]
 
 
-def _finish(row: Line) -> None:
+def _finish(row: TextLine) -> None:
     row.segments.sort(key=lambda one: (one.left, one.order))
     row.left, row.right = row.segments[0].left, max(one.right for one in row.segments)
     row.glyphs = sum(one.glyphs for one in row.segments)
@@ -102,7 +105,7 @@ def _finish(row: Line) -> None:
     row.is_mono = 10 * sum(one.mono for one in row.segments) > 9 * row.glyphs
     row.is_bold = 2 * sum(one.bold for one in row.segments) > row.glyphs
     row.hyphen = row.segments[-1].hyphen
-    last: Segment | None = None
+    last: TextSegment | None = None
     for one in row.segments:
         gap = 0 if last is None else one.left - last.right
         em = max(one.size, last.size if last else 0)
@@ -115,6 +118,8 @@ def _finish(row: Line) -> None:
                 space = " " * min(max(round(gap / advance), 0), MOST_CODE_SPACES)
             else:
                 space = " " if gap * 100 > SPACE_SHARE * em else ""
+            if not space and gap * 100 < -BACK_SHARE * em and abs(one.size - last.size) * 8 < em:
+                space = " "  # one cell sticks out into the next
             cell.text += space + one.text
             cell.right = max(cell.right, one.right)
         last = one
@@ -128,7 +133,7 @@ def _finish(row: Line) -> None:
     row.word_width = row.segments[0].word_right - row.left
 
 
-def blocks_of(lines: list[Line], body_size: int) -> list[Block]:
+def blocks_of(lines: list[TextLine], body_size: int) -> list[Block]:
     """The blocks of a region."""
     blocks: list[Block] = []
     at = 0
@@ -152,29 +157,37 @@ def blocks_of(lines: list[Line], body_size: int) -> list[Block]:
     return blocks
 
 
-def _kind(line: Line, body_size: int) -> str:
+def _kind(line: TextLine, body_size: int) -> str:
     if line.is_mono:
         return "code"
-    if MARK.match(line.text):
+    if note_mark(line, body_size):
         return "note"
     if " … " in line.text and line.text[-1:].isalnum():
         return "entry"
     return "item" if _ITEM.match(line.text) else "text"
 
 
-def _right_edge(lines: Sequence[Line]) -> int:
+def note_mark(line: TextLine, body_size: int) -> str | None:
+    """The mark with which a footnote begins."""
+    found = MARK.match(line.text)
+    if found is None and line.size * 100 <= 93 * body_size:
+        found = _PLAIN_MARK.match(line.text)
+    return found[0] if found else None
+
+
+def _right_edge(lines: Sequence[TextLine]) -> int:
     """Where full lines end: the ninth decile, since single lines stick out."""
     edges = sorted(line.right for line in lines if not line.is_mono) or [line.right for line in lines]
     return edges[len(edges) * 9 // 10]
 
 
-def _leading(lines: Sequence[Line]) -> int:
+def _leading(lines: Sequence[TextLine]) -> int:
     """The usual distance of base lines."""
     steps = [b.base - a.base for a, b in itertools.pairwise(lines) if 0 < b.base - a.base < 3 * b.size]
     return median_low(steps) if steps else 0
 
 
-def _continues(block: Block, line: Line, kind: str, right: int, leading: int) -> bool:
+def _continues(block: Block, line: TextLine, kind: str, right: int, leading: int) -> bool:
     """Whether a line belongs to the block before it."""
     last = block.lines[-1]
     step = line.base - last.base
@@ -199,11 +212,11 @@ def _continues(block: Block, line: Line, kind: str, right: int, leading: int) ->
         is_indented = block.kind != "item" or len(block.lines) > 1
         if is_indented and abs(line.left + line.right - last.left - last.right) > em:  # centred lines are not indented
             return False
-    # The first word of the line would have fitted on the line before: the break is meant.
+    # If the first word of the line would have fitted on the last line, a paragraph ends there.
     return right - last.right <= line.word_width + em * 3 // 2 or last.hyphen
 
 
-def _is_wrapped(block: Block, line: Line, right: int, most: int) -> bool:
+def _is_wrapped(block: Block, line: TextLine, right: int, most: int) -> bool:
     """Whether a line of code font is the rest of a sentence that names a command or a path."""
     last = block.lines[-1]
     is_below = 0 < (line.base - last.base) * 20 <= 23 * most and abs(line.size - last.size) * 6 <= last.size
@@ -225,15 +238,19 @@ def _judge(block: Block, body_size: int, right: int) -> None:
         block.kind = "heading"
 
 
-def _table_end(lines: Sequence[Line], at: int) -> int:
+def _table_end(lines: Sequence[TextLine], at: int) -> int:
     """Where the table that begins with a line ends, or `at` if none begins there."""
-    if len(lines[at].cells) < 2 or lines[at].is_mono or _LEADERS.search(" ".join(c.text for c in lines[at].cells)):
+    if (
+        not 2 <= len(lines[at].cells) <= MOST_TABLE_COLUMNS
+        or lines[at].is_mono
+        or _LEADERS.search(" ".join(c.text for c in lines[at].cells))
+    ):
         return at
     strips = _strips([lines[at]])
     stop, rows = at + 1, 1
     while stop < len(lines):
         line = lines[stop]
-        if line.is_mono or line.base - lines[stop - 1].base > 3 * line.size:
+        if line.is_mono or len(line.cells) > MOST_TABLE_COLUMNS or line.base - lines[stop - 1].base > 3 * line.size:
             break
         common = _common(strips, _strips([line]) if len(line.cells) > 1 else _around(line), line.size // 2)
         is_wide = len(line.cells) < 2 and line.left < strips[0][0]
@@ -248,13 +265,13 @@ def _table_end(lines: Sequence[Line], at: int) -> int:
 Strip = tuple[int, int]
 
 
-def _strips(lines: Sequence[Line]) -> list[Strip]:
+def _strips(lines: Sequence[TextLine]) -> list[Strip]:
     """The gaps between the cells of a line."""
     cells = lines[0].cells
     return [(a.right, b.left) for a, b in itertools.pairwise(cells)]
 
 
-def _around(line: Line) -> list[Strip]:
+def _around(line: TextLine) -> list[Strip]:
     return [(-(1 << 30), line.left), (line.right, 1 << 30)]
 
 
@@ -268,13 +285,13 @@ def _common(strips: Sequence[Strip], others: Sequence[Strip], least: int) -> lis
     return found
 
 
-def _table(lines: list[Line]) -> Block:
+def _table(lines: list[TextLine]) -> Block:
     strips: list[Strip] = _strips([next(line for line in lines if len(line.cells) > 1)])
     for line in lines:
         strips = _common(strips, _strips([line]) if len(line.cells) > 1 else _around(line), 1) or strips
     edges = [(start + stop) // 2 for start, stop in strips]
     rows: list[list[str]] = []
-    last: Line | None = None
+    last: TextLine | None = None
     for line in lines:
         row = [""] * (len(edges) + 1)
         for cell in line.cells:

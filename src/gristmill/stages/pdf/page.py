@@ -47,7 +47,7 @@ from gristmill.kernels.pdf.segments import (
     SEGMENT_COLUMNS,
     join_glyphs,
 )
-from gristmill.stages.pdf.columns import Segment, regions
+from gristmill.stages.pdf.columns import TextSegment, regions
 from gristmill.stages.pdf.lines import Block, blocks_of, lines_of
 
 Array = np.ndarray[Any, Any]
@@ -196,7 +196,7 @@ def _turn(glyphs: Array, turn: int) -> None:
     glyphs[chosen] = new
 
 
-def _segments(rows: Array, codes: Array) -> list[Segment]:
+def _segments(rows: Array, codes: Array) -> list[TextSegment]:
     names = (S_START, S_STOP, S_LEFT, S_TOP, S_RIGHT, S_BOTTOM, S_BASE, S_SIZE, S_GLYPHS, S_MONO, S_BOLD, S_ITALIC)
     table = rows[:, [*names, S_WORD_RIGHT, S_HYPHEN]].tolist()
     if not table:
@@ -205,11 +205,11 @@ def _segments(rows: Array, codes: Array) -> list[Segment]:
     valid = codes[:end].copy()
     valid[(valid < 0) | (valid > 0x10FFFF) | (valid >= 0xD800) & (valid < 0xE000)] = 0xFFFD
     text = valid.astype("<u4").tobytes().decode("utf-32-le")
-    found: list[Segment] = []
+    found: list[TextSegment] = []
     for order, row in enumerate(table):
         start, stop, left, top, right, bottom, base, size, glyphs, mono, bold, italic, word_right, hyphen = row
         # fmt: off
-        found.append(Segment(
+        found.append(TextSegment(
             text[start:stop], left, top, right, bottom, base, size, glyphs, mono, bold, italic, word_right,
             bool(hyphen), order,
         ))
@@ -217,7 +217,7 @@ def _segments(rows: Array, codes: Array) -> list[Segment]:
     return found
 
 
-def _layout(segments: list[Segment]) -> list[Block]:
+def _layout(segments: list[TextSegment]) -> list[Block]:
     sizes = sorted((one.size, one.glyphs) for one in segments)
     half, body = sum(glyphs for _, glyphs in sizes) // 2, sizes[-1][0]
     for size, glyphs in sizes:
