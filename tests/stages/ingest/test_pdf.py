@@ -129,6 +129,32 @@ def test_a_page_that_is_a_picture_needs_ocr(tmp_path):
     assert found.more[0][0]["verdict"] == "needs_ocr"
 
 
+@pytest.mark.parametrize(("shift", "drop"), [(0, None), (29, "garbled")])
+def test_a_page_whose_font_does_not_tell_its_characters_is_garbled_unless_its_codes_are_text(tmp_path, shift, drop):
+    names = " ".join(f"/g{code}" for code in range(33, 127))
+    words = "the miller and the people of the valley grind their corn " * 2
+    codes = "".join(char if char == " " else chr(ord(char) - shift) for char in words)
+    data = pdf([text(60, 700, codes)], font_entries=f"/Encoding <</Type /Encoding /Differences [33 {names}]>>")
+    found = row(tmp_path, data)
+    assert found.drop == drop
+    assert (found.more[0][0]["confidence"] < 0.5) == (drop is not None)
+
+
+def test_words_without_spaces_are_garbled(tmp_path):
+    words = " ".join("themillerandthepeopleofthevalley" for _ in range(30))
+    lines = [text(60, 700 - 12 * n, words[80 * n : 80 * n + 80].strip()) for n in range(12)]
+    assert row(tmp_path, pdf(lines)).drop == "garbled"
+
+
+def test_a_footnote_follows_the_paragraph_that_has_its_mark(tmp_path):
+    mark = [b"BT /F 10 Tf 60 676 Td (The stones are of granite.) Tj /F 6 Tf 4 Ts (1) Tj ET"]
+    note = [text(60, 64, "1", 5), text(64, 60, "From the quarry of the upper valley.", 8)]
+    before, one = column(60, 700, 2, width=60)
+    after, two = column(60, 640, 6, width=60, first=300)
+    found = row(tmp_path, pdf([*before, *mark, *after, *note])).text
+    assert found.index(one) < found.index("granite") < found.index("quarry") < found.index(two)
+
+
 def test_a_file_that_ends_its_reader_is_a_row_with_the_evidence_and_the_next_file_is_read(tmp_path, monkeypatch):
     crash = tmp_path / "crashing_child.py"
     crash.write_text(

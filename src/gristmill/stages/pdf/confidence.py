@@ -26,9 +26,21 @@ def confidence_of(page: Page) -> Judged:
         return 0.0, "needs_ocr"
     if page.glyphs == 0:
         return 1.0, "empty"
-    bad = min(page.bad_glyphs / page.glyphs, 1.0)
+    wrong = page.bad_glyphs + (0 if _is_plausible(page.unmapped_text) else page.unmapped)
+    bad = min(wrong / page.glyphs, 1.0)
     confidence = max(1.0 - 4 * bad, 0.0) * _spacing(page)
     return round(confidence, 3), "garbled" if confidence < LEAST_CONFIDENCE else None
+
+
+def _is_plausible(text: str) -> bool:
+    """Whether codes that were taken for characters are text in Latin letters: mostly letters, mostly small ones, with
+    vowels. Codes that count the glyphs of a font, or that are shifted, are none of these.
+    """
+    chars = len(text) - text.count(" ")
+    letters = [char for char in text if char.isascii() and char.isalpha()]
+    small = [char for char in letters if char.islower()]
+    vowels = sum(char in "aeiouy" for char in small)
+    return 2 * len(letters) > chars and 2 * len(small) > len(letters) and 5 * vowels > len(small)
 
 
 def _spacing(page: Page) -> float:

@@ -240,17 +240,13 @@ def _judge(block: Block, body_size: int, right: int) -> None:
 
 def _table_end(lines: Sequence[TextLine], at: int) -> int:
     """Where the table that begins with a line ends, or `at` if none begins there."""
-    if (
-        not 2 <= len(lines[at].cells) <= MOST_TABLE_COLUMNS
-        or lines[at].is_mono
-        or _LEADERS.search(" ".join(c.text for c in lines[at].cells))
-    ):
+    if not _may_be_row(lines[at]) or len(lines[at].cells) < 2:
         return at
     strips = _strips([lines[at]])
     stop, rows = at + 1, 1
     while stop < len(lines):
         line = lines[stop]
-        if line.is_mono or len(line.cells) > MOST_TABLE_COLUMNS or line.base - lines[stop - 1].base > 3 * line.size:
+        if not _may_be_row(line) or line.base - lines[stop - 1].base > 3 * line.size:
             break
         common = _common(strips, _strips([line]) if len(line.cells) > 1 else _around(line), line.size // 2)
         is_wide = len(line.cells) < 2 and line.left < strips[0][0]
@@ -260,6 +256,10 @@ def _table_end(lines: Sequence[TextLine], at: int) -> int:
     while stop > at and len(lines[stop - 1].cells) < 2 and lines[stop - 1].left < strips[0][0]:
         stop -= 1
     return stop if rows >= 3 or (rows == 2 and len(strips) > 1 and stop - at == 2) else at
+
+
+def _may_be_row(line: TextLine) -> bool:
+    return not line.is_mono and len(line.cells) <= MOST_TABLE_COLUMNS and " … " not in line.text
 
 
 Strip = tuple[int, int]

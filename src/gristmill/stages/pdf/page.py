@@ -54,6 +54,7 @@ Array = np.ndarray[Any, Any]
 
 MOST_GLYPHS = 100_000
 """A page with more is not read. A dense page of a newspaper has 20,000."""
+MOST_JUDGED_CHARS = 4_000
 MOST_IMAGES = 1_000
 """The page objects that are examined for images."""
 _FIXED_PITCH, _ITALIC_FLAG, _FORCE_BOLD = 1, 1 << 6, 1 << 18
@@ -86,7 +87,11 @@ class Page:
     blocks: list[Block] = field(default_factory=list)
     glyphs: int = 0
     bad_glyphs: int = 0
-    """Glyphs without a character: the font does not tell it, or tells a private or a control character."""
+    """Glyphs whose character is unknown, private, or a control character."""
+    unmapped: int = 0
+    """Glyphs whose font does not tell the character. pdfium then returns the code, which may be right."""
+    unmapped_text: str = ""
+    """Text of such glyphs, to judge whether it is right."""
     image_share: float = 0.0
     """The share of the page that its images cover, if it has little text."""
     fault: str | None = None
@@ -157,8 +162,13 @@ class PageReader:
         found.bad_glyphs = int(np.count_nonzero(is_bad))
         rows = segments[:number]
         upright = rows[rows[:, S_TURN] == main]
-        found.bad_glyphs += int(upright[:, S_ERRORS].sum())
         parts = _segments(upright, text)
+        errors = upright[:, S_ERRORS]
+        found.unmapped = int(errors.sum())
+        if found.unmapped:
+            is_suspect = (2 * errors > upright[:, S_GLYPHS]).tolist()
+            chosen = [one.text for one, suspect in zip(parts, is_suspect, strict=True) if suspect]
+            found.unmapped_text = " ".join(chosen)[:MOST_JUDGED_CHARS]
         if parts:
             found.blocks = _layout(parts)
 
