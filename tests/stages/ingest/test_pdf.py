@@ -147,7 +147,7 @@ def test_words_without_spaces_are_garbled(tmp_path):
 
 
 def test_a_footnote_follows_the_paragraph_that_has_its_mark(tmp_path):
-    mark = [b"BT /F 10 Tf 60 676 Td (The stones are of granite.) Tj /F 6 Tf 4 Ts (1) Tj ET"]
+    mark = [b"BT /F 10 Tf 60 676 Td (The stones are of granite.) Tj /F 6 Tf 4 Ts (1) Tj 0 Ts ET"]
     note = [text(60, 64, "1", 5), text(64, 60, "From the quarry of the upper valley.", 8)]
     before, one = column(60, 700, 2, width=60)
     after, two = column(60, 640, 6, width=60, first=300)

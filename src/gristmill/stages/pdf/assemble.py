@@ -26,6 +26,8 @@ _LIGATURES |= {0x2: "-", 0xAD: "-", 0x2010: "-", 0xA0: " ", 0xF0B7: "•", 0xF0A
 _GLUED = re.compile(r"(?:(?<=[^\W\d_])|(?<=[.,;:!?)”’] )|(?<=[.,;:!?)”’]))\d{1,3}(?![\w.,])")
 """Digits right after a word or a sentence, which may be the mark of a footnote."""
 _ENDS = tuple(".!?:;。！？")
+_MARKED_END = re.compile(r"[^\W\d_][.!?]\d{1,2}$")
+"""The end of a sentence with the mark of a footnote."""
 
 
 class PlacedBlock(NamedTuple):
@@ -150,7 +152,9 @@ def _goes_on(kind: str, before: str, size: int, block: Block, text: str) -> bool
         return False
     if before.endswith("-") and text[:1].islower():
         return True
-    return not before.endswith(_ENDS) and (text[:1].islower() or before.endswith(","))
+    return not (before.endswith(_ENDS) or _MARKED_END.search(before[-8:])) and (
+        text[:1].islower() or before.endswith(",")
+    )
 
 
 def _seam(before: str, text: str, known: Counter[str]) -> tuple[bool, str]:
