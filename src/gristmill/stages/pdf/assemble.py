@@ -152,9 +152,8 @@ def _goes_on(kind: str, before: str, size: int, block: Block, text: str) -> bool
         return False
     if before.endswith("-") and text[:1].islower():
         return True
-    return not (before.endswith(_ENDS) or _MARKED_END.search(before[-8:])) and (
-        text[:1].islower() or before.endswith(",")
-    )
+    is_ended = before.endswith(_ENDS) or _MARKED_END.search(before[-8:])
+    return not is_ended and (text[:1].islower() or before.endswith(","))
 
 
 def _seam(before: str, text: str, known: Counter[str]) -> tuple[bool, str]:
