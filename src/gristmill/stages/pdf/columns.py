@@ -16,6 +16,8 @@ from gristmill.kernels.pdf.glyphs import UNITS
 MOST_DEPTH = 4
 LEAST_LINES = 4
 """A column has at least this many segments."""
+CLEAR_LINES = 10
+"""If as many lines are written side by side, and nearly always down one side first, they are columns."""
 MOST_CROSSING_SHARE = 0.12
 """The most segments that may cross a gutter, as a share of all segments of the region."""
 LEAST_GUTTER_SHARE = 0.6
@@ -97,7 +99,10 @@ def _split(segments: list[TextSegment], start: int, stop: int) -> list[list[Text
         if all(both):
             lines = [lines[0] + both[0], lines[1] + both[1]]
             steps += sum(a != b for a, b in itertools.pairwise(by_content)) - 1
-    if min(lines) < LEAST_LINES or steps > 0.25 * min(lines) or not _is_filled(segments, sides):
+    if min(lines) < LEAST_LINES or 4 * steps > min(lines):
+        return None
+    is_clear = min(lines) >= CLEAR_LINES and 20 * steps <= min(lines)
+    if not is_clear and not _is_filled(segments, sides):
         return None
     parts: list[list[TextSegment]] = []
     for band in bands:

@@ -12,10 +12,12 @@ from gristmill.kernels.pdf.glyphs import (
     BASE_Y,
     BOTTOM,
     CODE,
+    FONT,
     GLYPH_COLUMNS,
     LEFT,
     MOST_FONTS,
     RIGHT,
+    SIZE,
     TOP,
     TURN,
     UNITS,
@@ -54,6 +56,8 @@ Array = np.ndarray[Any, Any]
 
 MOST_GLYPHS = 100_000
 """A page with more is not read. A dense page of a newspaper has 20,000."""
+LEAST_MONO_LETTERS = 8
+"""Different letters of equal width that show that a font is for code."""
 MOST_JUDGED_CHARS = 4_000
 MOST_IMAGES = 1_000
 """The page objects that are examined for images."""
@@ -140,6 +144,7 @@ class PageReader:
             return
         glyphs = glyphs[:many]
         kinds = np.array([_kind_of(int(font)) for font in self._fonts[:fonts]], np.int64)
+        _find_mono(glyphs, kinds)
         turns = np.bincount(glyphs[:, TURN], minlength=5)[:4]
         for turn in range(1, 4):
             if turns[turn]:
@@ -187,6 +192,16 @@ def _kind_of(font: int) -> int:
     is_bold = is_bold or pdfium.FPDFFont_GetWeight(handle) >= 600
     is_italic = flags & _ITALIC_FLAG or any(part in name for part in ("italic", "oblique", "cmti", "cmsl"))
     return (FONT_MONO if is_mono else 0) | (FONT_BOLD if is_bold else 0) | (FONT_ITALIC if is_italic else 0)
+
+
+def _find_mono(glyphs: Array, kinds: Array) -> None:
+    """Marks fonts whose Latin letters all have the same width, whatever their name."""
+    letters = glyphs[(glyphs[:, CODE] > 32) & (glyphs[:, CODE] < 127) & (glyphs[:, TURN] == 0)]
+    widths = (letters[:, RIGHT] - letters[:, LEFT]) * 64 // np.maximum(letters[:, SIZE], 1)
+    for font in range(len(kinds)):
+        chosen = letters[:, FONT] == font
+        if len(np.unique(letters[chosen, CODE])) >= LEAST_MONO_LETTERS and np.ptp(widths[chosen]) <= 1:
+            kinds[font] |= FONT_MONO
 
 
 def _turn(glyphs: Array, turn: int) -> None:
