@@ -12,7 +12,9 @@ from pathlib import Path
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
-OUTSIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "bench/RESULTS.md", "recipes/web.yaml", "recipes/code.yaml")
+OUTSIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "bench/RESULTS.md") + tuple(
+    f"recipes/{name}.yaml" for name in ("web", "code", "science")
+)
 """Files that pages link to as `../NAME`. On the site they are below its root."""
 API = {
     "Corpora": ("gristmill.open", "gristmill.Corpus"),

@@ -13,6 +13,7 @@ from gristmill import stages
 from gristmill.engine.mill import find_warnings
 from gristmill.engine.publish.run_record import see
 from gristmill.query.removal.funnel import unread_files
+from gristmill.stages.pdf.child import CONTROL
 from gristmill.store.parquet import PartReader
 
 ROWS = [{"id": key, "text": f"the {key} mill grinds the corn"} for key in ("same", "same", "other", "same")]
@@ -50,6 +51,7 @@ FILES = {
     "parquet": ("a.parquet", lambda path: pq.write_table(pa.Table.from_pylist(ROWS), path, row_group_size=2), KEYED),
     "text": ("a.txt", lambda path: path.write_text(ROWS[0]["text"]), ""),
     "html": ("a.html", lambda path: path.write_text(f"<p>{ROWS[0]['text']}</p>"), ""),
+    "pdf": ("a.pdf", lambda path: path.write_bytes(CONTROL), ""),
     "code": ("a.py", lambda path: path.write_text("print('mill')\n"), ""),
 }
 """Format -> the name of a file, what writes it, how its keys are named."""
@@ -81,7 +83,7 @@ def test_no_two_documents_share_an_id(project, kind):
         for document in documents
         for doc_id in PartReader(run.store, document.part).read(["doc_id"])["doc_id"].to_pylist()
     ]
-    rows = 1 if kind in ("text", "html", "code") else len(ROWS)
+    rows = 1 if kind in ("text", "html", "pdf", "code") else len(ROWS)
     assert len(ids) >= 2 * 2 * rows
     assert len(set(ids)) == len(ids)
     for source in ("x", "y"):

@@ -22,6 +22,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
 
+from gristmill.stages.pdf.child import CONTROL
+
 Make = Callable[[int], bytes]
 
 
@@ -148,6 +150,9 @@ def manifest(size: int) -> bytes:
     groups = [{"name": f"g{n}", "samples": 1, "shards": []} for n in range(size // 50)]
     return json.dumps({"format": "gristmill manifest", "format_version": 1, "groups": groups}).encode()
 
+
+PDF_HEAD = CONTROL[: CONTROL.index(b"(The mill")]
+PDF_TAIL = CONTROL[CONTROL.index(b" Tj ET") + len(b" Tj") :]
 
 ATTACKS = [
     # Archives: headers that never end or that start repeatedly.
@@ -294,6 +299,9 @@ ATTACKS = [
     Attack("markdown", "equals signs", fill(b"=", b"a\n")),
     Attack("html", "meta tags", fill(b"<meta ")),
     Attack("html", "escapes of ISO 2022", fill(b"\x1b$B", b"<p>")),
+    Attack("pdf", "words below each other", fill(b"(a) Tj 0 -9 Td ", PDF_HEAD, PDF_TAIL)),
+    Attack("pdf", "words in many columns", fill(b"(a) Tj 40 -9 Td (b) Tj 40 9 Td ", PDF_HEAD, PDF_TAIL)),
+    Attack("pdf", "words in one place", fill(b"(a b) Tj ", PDF_HEAD, PDF_TAIL)),
     Attack("code", "SPDX tags", fill(b"SPDX-License-Identifier: ")),
     Attack("code", "SPDX parentheses", fill(b"(", b"// SPDX-License-Identifier: ")),
     Attack("code", "SPDX names", fill(b"MIT OR ", b"// SPDX-License-Identifier: ")),

@@ -65,6 +65,12 @@ def _stretches(module_name: str, name: str):
     return run
 
 
+def _pdf(path: Path) -> None:
+    """As in the child process, where no work would be counted."""
+    document = importlib.import_module("gristmill.stages.pdf.document")
+    document.read_document(path.read_bytes(), 10, False, lambda pages: None)
+
+
 def _robots(path: Path) -> None:
     importlib.import_module("gristmill.stages.select.robots_txt").rules_for(path.read_text(), "mill-x")
 
@@ -137,6 +143,7 @@ READERS = {
     "parquet": _rows("parquet", "x.parquet"),
     "markdown": _rows("text", "x.md"),
     "html": _rows("html_files", "x.html"),
+    "pdf": _pdf,
     "code": _rows("code", "x"),
     "robots": _robots,
     "lists": _lists,

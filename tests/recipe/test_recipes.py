@@ -17,6 +17,7 @@ from gristmill.engine.mill import Mill, Silent, find_warnings
 from gristmill.errors import UserError
 from gristmill.query.removal.funnel import funnels
 from gristmill.recipe.load import load
+from pdf_files import pdf, text
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 STORY = (
@@ -89,7 +90,7 @@ def reasons(path: Path, monkeypatch: pytest.MonkeyPatch, **env: str) -> tuple[di
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.yaml")), ids=lambda path: path.name)
 def test_every_recipe_loads(path: Path, tmp_path: Path) -> None:
     """A recipe that ships has no mistake once its variables have any values."""
-    folders = dict.fromkeys(("CRAWL", "REFERENCE", "REPOSITORIES"), str(tmp_path))
+    folders = dict.fromkeys(("CRAWL", "REFERENCE", "REPOSITORIES", "PAPERS"), str(tmp_path))
     env = {**folders, "STORE": str(tmp_path / "store")}
     if "../demo/inputs/evals" in (text := path.read_text()):  # made by `make demo`
         evals.write(tmp_path / "evals", evals.suite(Random(1)))
@@ -107,7 +108,7 @@ def test_decontamination_is_a_comment_away(name: str, tmp_path: Path) -> None:
     assert taken_off == 1
     path.write_text(text)
     evals.write(tmp_path / "evals", {"mill": [evals.Item("1", "Who built the mill by the river, and when?", "nobody")]})
-    folders = dict.fromkeys(("CRAWL", "REFERENCE", "REPOSITORIES", "STORE"), str(tmp_path))
+    folders = dict.fromkeys(("CRAWL", "REFERENCE", "REPOSITORIES", "PAPERS", "STORE"), str(tmp_path))
     for route in load(path, env=folders).routes.values():
         names = [step.name for step in route]
         assert names.index("decontaminate") == names.index("scrub") - 1
@@ -134,6 +135,19 @@ def test_code_takes_each_file_for_its_own_reason(
     env = {"REPOSITORIES": str(repositories), "STORE": str(tmp_path / "store")}
     found, _ = reasons(RECIPES / "code.yaml", monkeypatch, **env)
     assert found == {"license_unknown": 1, "line_too_long": 1, "generated_file": 1, "kept": 1}
+
+
+def test_science_takes_each_file_for_its_own_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A paper is kept, its copy, a cover and a file of damaged bytes are not."""
+    papers = tmp_path / "papers"
+    papers.mkdir()
+    words = re.findall(r"\S+", STORY)
+    lines = [text(60, 760 - 12 * n, " ".join(words[7 * n % 60 : 7 * n % 60 + 12])) for n in range(40)]
+    for name, content in (("a", pdf(lines)), ("b", pdf(lines)), ("c", pdf([text(60, 700, "The mill and the river.")]))):
+        (papers / f"{name}.pdf").write_bytes(content)
+    (papers / "d.pdf").write_bytes(b"%PDF-1.4 damaged")
+    found, _ = reasons(RECIPES / "science.yaml", monkeypatch, PAPERS=str(papers), STORE=str(tmp_path / "store"))
+    assert found == {"corrupt_pdf": 1, "too_few_words": 1, "duplicate_text": 1, "kept": 1}
 
 
 @pytest.mark.parametrize(

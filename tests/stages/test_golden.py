@@ -35,6 +35,9 @@ from gristmill.store.parquet import PartWriter
 from gristmill.store.store import Store
 from gristmill.tokenizer.files import write_json
 from gristmill.tokenizer.model import Tokenizer
+from pdf_files import column as column_of_pdf
+from pdf_files import pdf
+from pdf_files import text as pdf_text
 
 GOLDEN = Path(__file__).with_name("golden.json")
 INTERPRETER = "unicode"
@@ -69,6 +72,9 @@ def input_bytes(format_name):
         return "in.md", b"---\ntitle: The mill\n---\n# The mill\n\n" + TEXTS[0].encode()
     if format_name == "html":
         return "in.html", PAGE.format(n=0, text=TEXTS[1]).encode("iso-8859-1")
+    if format_name == "pdf":
+        left, right = (column_of_pdf(x, 700, 8, first=first)[0] for x, first in ((60, 0), (320, 90)))
+        return "in.pdf", pdf([pdf_text(60, 760, "The mill", 16, "B"), *left, *right])
     if format_name == "code":
         return "in.py", b"# SPDX-License-Identifier: MIT\n" + TEXTS[3].encode()
     return "in.warc", b"".join(warc_records())

@@ -36,6 +36,7 @@ READERS = {
     "parquet": "gristmill.stages.ingest.parquet",
     "text": "gristmill.stages.ingest.text",
     "html": "gristmill.stages.ingest.html_files",
+    "pdf": "gristmill.stages.ingest.pdf",
     "code": "gristmill.stages.ingest.code",
 }
 

@@ -18,6 +18,7 @@ from gristmill.stages.ingest import walk, warc, warc_headers
 from gristmill.stages.ingest.resync import seam_before
 from gristmill.stages.ingest.source import ByteSource
 from gristmill.stages.ingest.tape import FrameTape
+from gristmill.stages.pdf.child import CONTROL, CONTROL_TEXT
 
 
 @pytest.fixture
@@ -98,7 +99,8 @@ def test_dates_are_read_or_left_out(path: Path, value: str, micros: int | None) 
         (record(http(b"<p>gone", status="404 Not Found")), "http_status", "404"),
         (record(http(b"<p>part", status="206 Partial Content")), "http_status", "206"),
         (record(http(b"\x89PNG", mime="Image/PNG; a=b")), "not_text", "image/png"),
-        (record(http(b"%PDF-1.4 \x00\x01")), "not_text", "application/pdf"),
+        (record(http(b"%PDF-1.4 \x00\x01")), "corrupt_pdf", "Failed to load document (PDFium: Data format error)."),
+        (record(http(b"<p>moved", mime="application/pdf")), "not_pdf", "the body begins with b'<p>moved'"),
         (record(http(b"")), "empty_body", None),
         (record(http(b" \r\n ")), "empty_body", None),
         (record(b"no http here"), "bad_http_header", "'no http here'"),
@@ -110,6 +112,22 @@ def test_records_that_are_not_documents_have_a_reason(path: Path, data: bytes, r
     """Every kind of record that is not kept is a row with its reason."""
     (row,) = rows(data, path)
     assert (row.drop, row.detail, row.html, row.text) == (reason, detail, None, None)
+
+
+@pytest.mark.parametrize("mime", ["application/pdf", "application/octet-stream", "text/html", None])
+def test_a_pdf_file_is_kept_as_text_under_any_media_type(path: Path, mime: str | None) -> None:
+    """PDF files are recognised by their first bytes; they keep the facts of the response, and get those of the file."""
+    (row,) = rows(record(http(CONTROL, mime=mime)), path)
+    assert (row.drop, row.text, row.content_type) == (None, CONTROL_TEXT, "application/pdf")
+    assert orjson.loads(row.meta or "")["http_status"] == 200
+    assert [one["start"] for one in row.more[0]] == [0]
+
+
+def test_without_pdf_types_a_pdf_file_is_not_text(path: Path) -> None:
+    """A recipe can leave PDF files out."""
+    path.write_bytes(record(http(CONTROL, mime="application/pdf")))
+    (row,) = warc.read(Piece(str(path), path.name), warc.Config(pdf_types=()))
+    assert (row.drop, row.detail, row.more) == ("not_text", "application/pdf", ())
 
 
 def test_text_resources_and_conversions_are_kept(path: Path) -> None:

@@ -37,6 +37,9 @@ def show_life(out: Screen, life: Life, whole: Mapping[str, Any]) -> None:
         about = f"prompt {made['prompt']}, model {made['model']}, sample {made['sample']}, chunk {made['chunk']}"
         _line(out, "generated", f"from {made['parent']} ({about})")
     _line(out, "read from", _where(life.origin))
+    for box in whole.get("page_boxes", [])[:MOST_LISTED]:
+        edges = " ".join(str(box[edge]) for edge in ("left", "top", "right", "bottom"))
+        _line(out, "on page", f"{box['page']:,}, box {edges} (left top right bottom, points from the upper left)")
     for name in FACTS:
         if life.fields.get(name) is not None:
             _line(out, name, value_text(life.fields[name]))

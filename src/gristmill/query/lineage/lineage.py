@@ -36,6 +36,8 @@ _NO_SCORES = {
     "chunks",
     "children",
     "parent_id",
+    "pages",
+    "blocks",
 }
 """Columns of a layer that are shown elsewhere or are not scores."""
 

@@ -1,7 +1,7 @@
 """The lives of documents that a user names by id, URL, hash, quoted words, or a token of the training order."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,10 +13,13 @@ from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
 from gristmill.hints import hint, option
 from gristmill.loader.order import Order
+from gristmill.query.documents.layers import DocumentLayers
 from gristmill.query.documents.lookup import RowMatch, find
 from gristmill.query.lineage.lineage import Life, best_of, life_of, versions_with
+from gristmill.query.lineage.page_boxes import boxes_of
 from gristmill.query.lineage.prove import Differs, Proof, Prover, ShardPiece
 from gristmill.query.versions.published import Published
+from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.sections.mix import MIX
 from gristmill.stages import NO_DOCUMENT
 
@@ -73,10 +76,20 @@ def lives_of(
     found = _with_parents(view, found)
     shown = [place for place, life in found if life.withheld is None]
     prover = Prover(view, shown) if prove and isinstance(view, Run) else None
+    quoted = _question(what, text).get("text") if at is None else _quoted(at)
     for place, life in found:
         whole = _whole(view, shards, place, life, at, note)
+        if quoted and life.withheld is None:
+            read = DocumentLayers(view, place.document).row(INGEST, place.row)
+            whole["page_boxes"] = [asdict(box) for box in boxes_of(read, quoted)]
         whole |= {} if prover is None or life.withheld is not None else {"proof": _proof(prover, place, shards, at)}
         yield WholeLife(life, whole)
+
+
+def _quoted(at: Mapping[str, Any]) -> str:
+    """A token with the words around it: as much of its line as is shown."""
+    before, after = at["around"]
+    return str(before.rpartition("\n")[2] + at["text"] + after.partition("\n")[0]).strip()
 
 
 def _with_parents(view: CorpusView, found: Sequence[tuple[RowMatch, Life]]) -> list[tuple[RowMatch, Life]]:

@@ -13,6 +13,7 @@ from gristmill.stages.ingest import pages, text, warc
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.stream import bounded, decompressed
 
+_TEXT_ONLY = warc.Config(pdf_types=())
 _TAG = re.compile(r"<[a-zA-Z!/?]")
 
 
@@ -32,7 +33,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
             data = bounded(decompressed(file)[1], config.max_record_bytes)
         if not data.strip():
             raise ReadFault("empty_file", f"{len(data)} bytes, none of them visible")
-        pages.document(record, data, None, warc.Config())
+        pages.document(record, data, None, _TEXT_ONLY)
         if record.html is not None:
             page = as_str(record.html)
             if "\0" in page or not _TAG.search(page):

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import orjson
 
 from gristmill.schema import Record
-from gristmill.stages.ingest import charset, http
+from gristmill.stages.ingest import charset, http, pdf
 from gristmill.stages.ingest.tape import Tape
 from gristmill.stages.ingest.walk import FIRST_READ_BYTES, ArchiveRecord
 from gristmill.stages.ingest.warc_headers import decoded
@@ -51,6 +51,10 @@ class Limits(Protocol):
     @property
     def text_types(self) -> tuple[str, ...]: ...
     @property
+    def pdf_types(self) -> tuple[str, ...]: ...
+    @property
+    def max_pages(self) -> int: ...
+    @property
     def statuses(self) -> tuple[int, ...]: ...
     @property
     def max_replacement_share(self) -> float: ...
@@ -85,7 +89,7 @@ def record(position: int, found: ArchiveRecord, tape: Tape, config: Limits) -> R
             _response(row, mime, found, tape, config, meta, notes)
         elif kind in ("resource", "conversion"):
             row.content_type, label = http.media_type(mime)
-            document(row, tape.at(found.start, found.stop - found.start), label, config)
+            meta |= document(row, tape.at(found.start, found.stop - found.start), label, config)
         elif kind in _OTHER_TYPES or kind == "filedesc":
             row.drop = f"{kind}_record"
         else:
@@ -137,7 +141,9 @@ def _response(
         row.drop, row.detail = "http_status", str(status)
         return
     robots = row.url is not None and "/robots.txt" in row.url and _path(row.url) == "/robots.txt"
-    kept = row.content_type in config.html_types or row.content_type in config.text_types
+    kept = row.content_type in (*config.html_types, *config.text_types, *config.pdf_types)
+    if not kept and config.pdf_types:  # under any type, such as application/octet-stream
+        kept = tape.at(found.start + start, len(pdf.MAGIC)) == pdf.MAGIC
     if not kept and row.content_type is not None and not robots:
         row.drop, row.detail = "not_text", row.content_type
         return
@@ -146,11 +152,16 @@ def _response(
     if body.fault:
         row.drop, row.detail = body.fault, body.detail
         return
-    document(row, body.data, label, config, robots)
+    meta |= document(row, body.data, label, config, robots)
 
 
-def document(row: Record, body: bytes, label: str | None, config: Limits, robots: bool = False) -> None:
-    """Decodes a body into `html` or `text`, depending on the row's content type."""
+def document(row: Record, body: bytes, label: str | None, config: Limits, robots: bool = False) -> dict[str, object]:
+    """Decodes a body into `html` or `text`, depending on the row's content type; returns metadata of a PDF file."""
+    if config.pdf_types and (row.content_type in config.pdf_types or body.startswith(pdf.MAGIC)) and body.strip():
+        if pdf.MAGIC not in body[: pdf.HEAD_BYTES]:
+            row.drop, row.detail = "not_pdf", f"the body begins with {body[:8]!r}"
+            return {}
+        return pdf.fill(row, body, config.max_pages)
     if row.content_type is None:
         row.content_type = _sniffed(body)
     markup = row.content_type in config.html_types
@@ -176,6 +187,7 @@ def document(row: Record, body: bytes, label: str | None, config: Limits, robots
             row.html = text
         else:
             row.text = text
+    return {}
 
 
 def _sniffed(body: bytes) -> str | None:

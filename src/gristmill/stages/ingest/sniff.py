@@ -29,6 +29,7 @@ _SUFFIXES = {
     **dict.fromkeys((".warc", ".arc"), "warc"),
     **dict.fromkeys((".txt", ".md", ".rst"), "text"),
     **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
+    ".pdf": "pdf",
     ".json": "json",
     ".parquet": "parquet",
     ".wet": "wet",

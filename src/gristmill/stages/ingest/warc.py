@@ -2,8 +2,8 @@
 
 The first bytes of a file decide its format, not its name. Every record becomes a row, and so does every range of bytes
 without a record. These are kept, as `html` or `text`: HTTP responses with status 200 or 203, resource records of a type
-in `html_types` or `text_types`, and conversion records (WET). 206 is a fragment, and other 2xx have no page. Everything
-else has a `drop`:
+in `html_types`, `text_types` or `pdf_types`, and conversion records (WET). 206 is a fragment, and other 2xx have no
+page. Everything else has a `drop`:
 
     warcinfo_record, request_record, …    the record's type         http_status       the status is the detail
     not_text           the type is the detail                       empty_body
@@ -13,6 +13,8 @@ else has a `drop`:
     truncated_gzip     a frame that ends early (also _zstd, _lz4)   corrupt_gzip      a frame with an error in it
     truncated_record   the file ends within the record              unreadable_bytes  bytes without a record
     empty_file, not_an_archive
+
+and the reasons of PDF files (pdf.py), such as `encrypted`, `needs_ocr` and `garbled`.
 
 Records with a fault that a browser would tolerate are kept, and `meta.salvage` lists the faults: `not_chunked`,
 `missing_last_chunk`, `bad_chunking`, `not_encoded` and `truncated_encoding` for a body that contradicts its HTTP
@@ -26,10 +28,13 @@ the key `offset+n`.
 """
 
 from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field
 
 from gristmill.schema import Record
-from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
-from gristmill.stages.ingest import pages
+from gristmill.stages.contract import AsCount, Bytes, Piece, Reader, StageConfig
+from gristmill.stages.ingest import pages, pdf
 from gristmill.stages.ingest.frames import MAGIC, cut_short, skippable, zstd_dictionary
 from gristmill.stages.ingest.resync import after_broken, container, next_frame, seam_after, seam_before
 from gristmill.stages.ingest.source import ByteSource
@@ -48,6 +53,11 @@ class Config(StageConfig):
     """Media types that are kept as markup for an extractor."""
     text_types: tuple[str, ...] = ("text/plain",)
     """Media types that are kept as plain text."""
+    pdf_types: tuple[str, ...] = (pdf.MEDIA_TYPE, "application/x-pdf")
+    """Media types of PDF files, which are kept as text, like any body that begins with %PDF- (docs/pdf.md). []: none.
+    """
+    max_pages: Annotated[int, AsCount] = Field(10_000, gt=0)
+    """A PDF file with more pages is dropped as `too_large`."""
     statuses: tuple[int, ...] = (200, 203)
     """HTTP statuses whose bodies are documents."""
     max_replacement_share: float = 0.1
@@ -146,9 +156,10 @@ def _read_to_seam(
 
 
 STAGE = Reader(
-    version=3,
+    version=4,
     config=Config,
-    libraries=("fastwarc", "resiliparse", "brotli", "zstandard", "lz4"),
+    libraries=("fastwarc", "resiliparse", "brotli", "zstandard", "lz4", *pdf.LIBRARIES),
+    columns=pdf.COLUMNS,
     positions="bytes of the file",
     beside=BESIDE,
     used=("robots_txt",),

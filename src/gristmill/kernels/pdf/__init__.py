@@ -1,0 +1,1 @@
+"""Glyphs of PDF pages: reads them from the library, and joins them to words and line segments."""

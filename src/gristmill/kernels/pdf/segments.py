@@ -1,0 +1,193 @@
+"""Joins glyphs to segments: pieces of a line without a wide gap, with their text.
+
+Glyphs are taken in the order of the page's content. In nearly all files that is the order of reading within a line, so
+no sorting is needed; segments that belong together are joined later. All coordinates are integers (glyphs.py).
+"""
+
+import numpy as np
+
+from gristmill.kernels.compile import njit
+from gristmill.kernels.pdf.glyphs import (
+    BASE_Y,
+    BOTTOM,
+    CODE,
+    FLAGS,
+    FONT,
+    HYPHEN,
+    LEFT,
+    MAP_ERROR,
+    RIGHT,
+    SIZE,
+    TOP,
+    TURN,
+)
+
+FONT_MONO, FONT_BOLD, FONT_ITALIC = 1, 2, 4
+"""Bits of the kind of a font."""
+
+SEGMENT_COLUMNS = 17
+(
+    S_START,
+    S_STOP,
+    S_LEFT,
+    S_TOP,
+    S_RIGHT,
+    S_BOTTOM,
+    S_BASE,
+    S_SIZE,
+    S_GLYPHS,
+    S_MONO,
+    S_BOLD,
+    S_ITALIC,
+    S_ERRORS,
+    S_TURN,
+    S_WORD_RIGHT,
+    S_HYPHEN,
+    S_FIRST,
+) = range(SEGMENT_COLUMNS)
+"""The columns of a segment. S_START and S_STOP are in the text; S_WORD_RIGHT is where its first word ends; S_FIRST is
+its first glyph."""
+
+SPACE_SHARE = 12
+"""A gap of this many hundredths of the font size separates words. A narrow space of a justified line in TeX is 14, the
+widest kern about 10."""
+SEGMENT_SHARE = 100
+"""A gap this wide ends a segment."""
+BACK_SHARE = 60
+"""A step back as wide as this ends a segment; accents and kerns are narrower."""
+MOST_CODE_SPACES = 60
+
+RAISED = 0x100000
+"""Added to the code of a raised digit, a private code point: the mark of a footnote, or an exponent."""
+
+ACCENTS = np.zeros(0x300, np.int32)
+for _mark, _combining in (
+    (0x60, 0x300), (0xB4, 0x301), (0x2C6, 0x302), (0x5E, 0x302), (0x2DC, 0x303), (0x7E, 0x303), (0xAF, 0x304),
+    (0x2D8, 0x306), (0x2D9, 0x307), (0xA8, 0x308), (0x2DA, 0x30A), (0x2DD, 0x30B), (0x2C7, 0x30C), (0xB8, 0x327),
+    (0x2DB, 0x328),
+):  # fmt: skip
+    ACCENTS[_mark] = _combining
+
+
+@njit(nogil=True, cache=True)
+def _is_letter(code: int) -> bool:
+    return bool(97 <= code <= 122 or 65 <= code <= 90 or 0xC0 <= code < 0x250 or code == 0x131 or code == 0x237)
+
+
+@njit(nogil=True, cache=True)
+def _is_raised(size: int, base: int, full_size: int, full_base: int) -> bool:
+    """Whether a glyph of this size and base line is a superscript in a line."""
+    return bool(size * 100 <= 85 * full_size and (full_base - base) * 100 >= 12 * full_size)
+
+
+@njit(nogil=True, cache=True)
+def join_glyphs(
+    glyphs: np.ndarray, count: int, font_kinds: np.ndarray, accents: np.ndarray, text: np.ndarray, segments: np.ndarray
+) -> int:
+    """Writes segments, and their text as code points; returns the number of segments, or -1 if `text` is too short. It
+    never has to be longer than 1 + MOST_CODE_SPACES code points for each glyph."""
+    many = 0
+    end = 0
+    last = -1
+    pending = 0
+    for at in range(count):
+        code = glyphs[at, CODE]
+        if glyphs[at, TURN] > 3:
+            continue
+        if code == 32 or code == 0xA0 or code == 9 or code == 10 or code == 13:
+            pending = 1
+            continue
+        if glyphs[at, FLAGS] & HYPHEN and code < 32:
+            code = 45
+        if 0xDC00 <= code < 0xE000 and end > 0 and 0xD800 <= text[end - 1] < 0xDC00:
+            text[end - 1] = 0x10000 + ((text[end - 1] - 0xD800) << 10) + code - 0xDC00
+            continue
+        left, right, base, size = glyphs[at, LEFT], glyphs[at, RIGHT], glyphs[at, BASE_Y], max(glyphs[at, SIZE], 1)
+        kind = font_kinds[glyphs[at, FONT]]
+        is_new = last < 0
+        spaces = 0
+        mark = 0
+        if last >= 0:
+            segment = segments[many - 1]
+            em = max(size, min(glyphs[last, SIZE], 2 * size))
+            gap = left - glyphs[last, RIGHT]
+            drop = abs(base - glyphs[last, BASE_Y])
+            away = abs(base - segment[S_BASE])
+            overlap = min(right, glyphs[last, RIGHT]) - max(left, glyphs[last, LEFT])
+            before = glyphs[last, CODE]
+            near_base = (
+                drop * 100 <= 15 * em or away * 100 <= 15 * em or (drop * 100 <= 60 * em and gap * 100 < 40 * em)
+            )
+            if glyphs[at, TURN] != glyphs[last, TURN]:
+                is_new = True
+            elif left == glyphs[last, LEFT] and right == glyphs[last, RIGHT] and drop == 0:
+                pending = 0  # a letter of a ligature, which pdfium takes apart
+            elif code < 0x300 and accents[code] and overlap * 2 > right - left and _is_letter(before):
+                mark = 1
+            elif (
+                before < 0x300
+                and accents[before]
+                and overlap * 2 > glyphs[last, RIGHT] - glyphs[last, LEFT]
+                and (_is_letter(code) and end > segment[S_START])
+            ):
+                mark = 2
+            elif not near_base or gap * 100 < -BACK_SHARE * em:
+                is_new = True
+            elif kind & FONT_MONO and font_kinds[glyphs[last, FONT]] & FONT_MONO:
+                advance = max(right - left, size // 4, 1)
+                is_new = gap > MOST_CODE_SPACES * advance
+                spaces = min((gap + advance // 2) // advance, MOST_CODE_SPACES) if gap > 0 else 0
+                spaces = max(spaces, pending) if gap * 3 > -advance else spaces
+            else:
+                is_new = gap * 100 > SEGMENT_SHARE * em
+                spaces = 1 if gap * 100 > SPACE_SHARE * em or (pending and gap * 100 > -5 * em) else 0
+        pending = 0
+        if (
+            not is_new
+            and 48 <= code <= 57
+            and _is_raised(size, base, segments[many - 1, S_SIZE], segments[many - 1, S_BASE])
+        ):
+            code += RAISED
+        if is_new:
+            segment = segments[many]
+            segment[:] = 0
+            segment[S_START], segment[S_LEFT], segment[S_RIGHT] = end, left, right
+            segment[S_TOP], segment[S_BOTTOM], segment[S_BASE] = glyphs[at, TOP], glyphs[at, BOTTOM], base
+            segment[S_SIZE], segment[S_TURN], segment[S_FIRST] = size, glyphs[at, TURN], at
+            many += 1
+        segment = segments[many - 1]
+        if end >= len(text):
+            return -1
+        if mark == 2:
+            text[end] = accents[text[end - 1]]
+            text[end - 1] = code
+            end += 1
+        else:
+            if end + spaces >= len(text):
+                return -1
+            if spaces and segment[S_WORD_RIGHT] == 0:
+                segment[S_WORD_RIGHT] = glyphs[last, RIGHT]
+            for _ in range(spaces):
+                text[end] = 32
+                end += 1
+            text[end] = accents[code] if mark else code
+            end += 1
+        segment[S_STOP] = end
+        segment[S_GLYPHS] += 1
+        segment[S_HYPHEN] = 1 if glyphs[at, FLAGS] & HYPHEN else 0
+        segment[S_ERRORS] += 1 if glyphs[at, FLAGS] & MAP_ERROR else 0
+        segment[S_MONO] += 1 if kind & FONT_MONO else 0
+        segment[S_BOLD] += 1 if kind & FONT_BOLD else 0
+        segment[S_ITALIC] += 1 if kind & FONT_ITALIC else 0
+        segment[S_LEFT], segment[S_RIGHT] = min(segment[S_LEFT], left), max(segment[S_RIGHT], right)
+        if size > segment[S_SIZE]:  # a superscript came first
+            for place in range(segment[S_START], end - 1):
+                if 48 <= text[place] <= 57 and _is_raised(segment[S_SIZE], segment[S_BASE], size, base):
+                    text[place] += RAISED
+            segment[S_SIZE], segment[S_BASE] = size, base
+            segment[S_TOP], segment[S_BOTTOM] = glyphs[at, TOP], glyphs[at, BOTTOM]
+        last = at
+    for row in range(many):
+        if segments[row, S_WORD_RIGHT] == 0:
+            segments[row, S_WORD_RIGHT] = segments[row, S_RIGHT]
+    return many

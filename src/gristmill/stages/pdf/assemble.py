@@ -1,0 +1,342 @@
+"""Joins the pages of a document to one text: without running heads, with paragraphs that continue on the next page."""
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from gristmill.kernels.pdf.glyphs import UNITS
+from gristmill.kernels.pdf.segments import RAISED
+from gristmill.stages.extract.normalise import normalise
+from gristmill.stages.pdf.lines import MARK, Block, TextLine, note_mark
+from gristmill.stages.pdf.page import Page
+
+EDGE_LINES = 2
+"""How many lines at the top and at the bottom of a page may be running heads."""
+NEAR_PAGES = 6
+"""A running head occurs again within this many pages."""
+_DIGITS = re.compile(r"\d+")
+_ROMAN = re.compile(r"(?:page\s+)?[ivxlc]{1,7}$", re.I)
+_NUMBERS = re.compile(r"\d+|\b[ivxl]+$|^[ivxl]+\b")
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
+_LIGATURES |= {RAISED + code: chr(code) for code in range(48, 58)}
+_LIGATURES |= {0x2: "-", 0xAD: "-", 0x2010: "-", 0xA0: " ", 0xF0B7: "•", 0xF0A7: "▪"}
+_GLUED = re.compile(r"(?:(?<=[^\W\d_])|(?<=[.,;:!?)”’] )|(?<=[.,;:!?)”’]))\d{1,3}(?![\w.,])")
+"""Digits right after a word or a sentence, which may be the mark of a footnote."""
+_ENDS = tuple(".!?:;。！？")
+_MARKED_END = re.compile(r"[^\W\d_][.!?]\d{1,2}$")
+"""The end of a sentence with the mark of a footnote."""
+
+
+class PlacedBlock(NamedTuple):
+    """A block in the text: where it begins, its page, its box there (points from the top left corner), its kind."""
+
+    start: int
+    page: int
+    box: tuple[int, int, int, int]
+    kind: str
+
+
+class Assembled(NamedTuple):
+    """The text of a document; offsets are in bytes of UTF-8."""
+
+    text: str
+    page_starts: list[int]
+    pieces: list[PlacedBlock]
+
+
+def assemble(pages: Sequence[Page], markdown: bool) -> Assembled:
+    """The text of all pages."""
+    heads = _running_heads(pages)
+    known = _words(pages)
+    body = _body_size(pages)
+    out = _Text()
+    for number, page in enumerate(pages):
+        blocks, notes = _with_notes(list(_without(page.blocks, heads, number)), body)
+        for block in blocks:
+            out.add(block, block_text(block, known, markdown), number, page, known)
+            out.waiting += [
+                (note, block_text(note, known, markdown), number, page) for note in notes.get(id(block), ())
+            ]
+    out.end()
+    starts: list[int] = []
+    for piece in out.pieces:
+        starts += [piece.start] * (piece.page + 1 - len(starts))
+    starts += [out.at] * (len(pages) - len(starts))
+    return Assembled("".join(out.parts), starts, out.pieces)
+
+
+class _Text:
+    """The text as it grows."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self.pieces: list[PlacedBlock] = []
+        self.at = 0
+        self.last: tuple[str, str, int] | None = None
+        """Kind, text and font size of the last block."""
+        self.waiting: list[tuple[Block, str, int, Page]] = []
+        """Footnotes, which wait until the paragraph that they belong to is complete."""
+
+    def add(self, block: Block, text: str, number: int, page: Page, known: Counter[str]) -> None:
+        """Adds a block, as a new one or as the rest of the last one."""
+        if not text:
+            return
+        if self.last is not None and _goes_on(*self.last, block, text):
+            cut, glue = _seam(self.last[1], text, known)
+            if cut:
+                self.parts[-1] = self.parts[-1][:-1]
+                self.at -= 1
+            self._put(glue, block, text, number, page)
+        else:
+            self.end()
+            self._put(self._glue(block.kind), block, text, number, page)
+
+    def end(self) -> None:
+        """Ends the paragraph: its footnotes follow."""
+        for note, text, number, page in self.waiting:
+            if text:
+                self._put(self._glue("note"), note, text, number, page)
+        self.waiting = []
+
+    def _glue(self, kind: str) -> str:
+        if self.last is None:
+            return ""
+        return "\n" if kind == self.last[0] and kind in ("item", "code", "table", "entry", "note") else "\n\n"
+
+    def _put(self, glue: str, block: Block, text: str, number: int, page: Page) -> None:
+        self.parts.append(glue + text)
+        self.at += len(glue.encode())
+        self.pieces.append(PlacedBlock(self.at, number, _box(block, page), block.kind))
+        self.at += len(text.encode())
+        self.last = block.kind, text, block.size
+
+
+def _body_size(pages: Sequence[Page]) -> int:
+    """The font size of most text."""
+    sizes: Counter[int] = Counter()
+    for page in pages:
+        for block in page.blocks:
+            for line in block.lines:
+                sizes[line.size] += line.glyphs
+    return max(sizes, key=lambda size: (sizes[size], size)) if sizes else 0
+
+
+def _with_notes(blocks: list[Block], body: int) -> tuple[list[Block], dict[int, list[Block]]]:
+    """The blocks of a page without its footnotes, and these by the identity of the block that has their mark."""
+    owners: dict[str, Block] = {}
+    for block in blocks:
+        if block.kind not in ("code", "table", "note"):
+            for line in block.lines:
+                for mark in (*MARK.findall(line.text), *_GLUED.findall(line.text)):
+                    owners.setdefault(mark, block)
+    kept: list[Block] = []
+    notes: dict[int, list[Block]] = {}
+    for block in blocks:
+        if block.kind == "note":
+            mark = note_mark(block.lines[0], body)
+            owner = owners.get(mark) if mark and block.size * 100 <= 97 * body else None
+            if owner is not None:
+                notes.setdefault(id(owner), []).append(block)
+                continue
+            block.kind = "text"
+        kept.append(block)
+    return kept, notes
+
+
+def _goes_on(kind: str, before: str, size: int, block: Block, text: str) -> bool:
+    """Whether a block continues the paragraph before it: on the next page, in the next column, after a figure."""
+    if kind not in ("text", "item") or block.kind != "text" or abs(size - block.size) * 8 > size:
+        return False
+    if before.endswith("-") and text[:1].islower():
+        return True
+    is_ended = before.endswith(_ENDS) or _MARKED_END.search(before[-8:])
+    return not is_ended and (text[:1].islower() or before.endswith(","))
+
+
+def _seam(before: str, text: str, known: Counter[str]) -> tuple[bool, str]:
+    """How two parts of a paragraph are joined: whether the hyphen goes, and what comes between them."""
+    if before.endswith("-") and len(before) > 1 and before[-2].isalpha() and text[:1].isalpha():
+        first, second = _last_word(before[:-1]), _first_word(text)
+        return not _keeps_hyphen(first, second, known), ""
+    return False, "" if _is_wide(before[-1:]) and _is_wide(text[:1]) else " "
+
+
+def _keeps_hyphen(first: str, second: str, known: Counter[str]) -> bool:
+    """Whether a hyphen at the end of a line belongs to the word."""
+    if not second[:1].islower() or "-" in first:
+        return True
+    return known[f"{first}-{second}".lower()] > known[f"{first}{second}".lower()]
+
+
+def _last_word(text: str) -> str:
+    return re.split(r"[^\w-]", text[-60:])[-1]
+
+
+def _first_word(text: str) -> str:
+    return re.split(r"[^\w]", text[:60], maxsplit=1)[0]
+
+
+def _is_wide(char: str) -> bool:
+    """Whether a character belongs to a script that is written without spaces."""
+    return "\u2e80" <= char <= "\u9fff" or "\uff00" <= char <= "\uffef" or "\U00020000" <= char <= "\U0003ffff"
+
+
+def _words(pages: Sequence[Page]) -> Counter[str]:
+    """The words of a document, if a line ends with a hyphen."""
+    lines = [line for page in pages for block in page.blocks for line in block.lines]
+    if not any(line.text.endswith(("-", "\u00ad", "\u2010", "\x02")) for line in lines):
+        return Counter()
+    found: Counter[str] = Counter()
+    for line in lines:
+        text = line.text.translate(_LIGATURES)
+        words = _WORD.findall(text.lower())
+        found.update(words[1:-1] if text.endswith("-") else words[1:])
+    return found
+
+
+def block_text(block: Block, known: Counter[str], markdown: bool) -> str:
+    """The text of a block."""
+    if block.kind == "table":
+        return "\n".join(
+            f"| {' | '.join(_clean(cell).replace('|', chr(92) + '|') for cell in row)} |" for row in block.rows
+        )
+    if block.kind == "code":
+        text = "\n".join(_code_lines(block.lines))
+        return f"```\n{text}\n```" if markdown else text
+    parts: list[str] = []
+    for line in block.lines:
+        new = line.text.translate(_LIGATURES).strip()
+        if parts and new:
+            cut, glue = _seam(parts[-1], new, known)
+            parts[-1] = parts[-1][:-1] if cut else parts[-1]
+            new = glue + new
+        parts.append(new)
+    text = "".join(parts)
+    text = _clean(text)
+    return f"## {text}" if markdown and block.kind == "heading" else text
+
+
+def _clean(text: str) -> str:
+    return normalise(text.translate(_LIGATURES), 0).strip()
+
+
+def _code_lines(lines: Sequence[TextLine]) -> Iterator[str]:
+    """Lines of code with their indentation, and blank lines where the page has them."""
+    left = min(line.left for line in lines)
+    widths = sorted((line.right - line.left) // max(len(line.text), 1) for line in lines)
+    advance = max(widths[len(widths) // 2], 1)
+    steps = sorted(b.base - a.base for a, b in itertools.pairwise(lines))
+    step = max(steps[len(steps) // 2] if steps else 0, 1)
+    last: TextLine | None = None
+    for line in lines:
+        if last is not None and (line.base - last.base) * 2 > 3 * step:
+            yield ""
+        last = line
+        yield " " * min((line.left - left + advance // 2) // advance, 80) + normalise(
+            line.text.translate(_LIGATURES), 0
+        )
+
+
+def _box(block: Block, page: Page) -> tuple[int, int, int, int]:
+    left, top, right, bottom = block.box
+    return (
+        (left - page.left) // UNITS,
+        (top - page.top) // UNITS,
+        -(-(right - page.left) // UNITS),
+        -(-(bottom - page.top) // UNITS),
+    )
+
+
+def _without(blocks: Sequence[Block], heads: dict[int, set[int]], number: int) -> Iterator[Block]:
+    """The blocks of a page without its running heads, which are given by the identity of their lines."""
+    found = heads.get(number)
+    for block in blocks:
+        if found and any(id(line) in found for line in block.lines):
+            lines = [line for line in block.lines if id(line) not in found]
+            if lines and block.kind != "table":
+                yield Block(block.kind, lines)
+        else:
+            yield block
+
+
+def _edges(page: Page) -> tuple[list[TextLine], list[TextLine]]:
+    """The first and the last lines of a page, from the outside inwards."""
+    lines = sorted((line for block in page.blocks for line in block.lines), key=lambda line: (line.base, line.left))
+    sides: list[list[TextLine]] = []
+    for ordered in (lines, lines[::-1]):
+        chosen: list[TextLine] = []
+        levels: list[int] = []
+        for line in ordered:
+            if not levels or abs(line.base - levels[-1]) > line.size // 2:
+                if len(levels) == EDGE_LINES:
+                    break
+                levels.append(line.base)
+            chosen.append(line)
+        sides.append(chosen)
+    return sides[0], sides[1]
+
+
+def _running_heads(pages: Sequence[Page]) -> dict[int, set[int]]:
+    """By page: the lines at its edges that other pages near it have too, and page numbers."""
+    if len(pages) < 2:
+        return {}
+    edges = [_edges(page) for page in pages]
+    offsets: Counter[tuple[int, int]] = Counter()
+    seen: dict[tuple[int, str], list[tuple[int, int]]] = {}
+    for number, sides in enumerate(edges):
+        for side, lines in enumerate(sides):
+            for line in lines:
+                for text in _keys(line):
+                    seen.setdefault((side, text), []).append((number, line.base))
+            for value in {int(one) for line in lines for one in _DIGITS.findall(line.text)[:8] if len(one) < 5}:
+                offsets[side, value - number] += 1
+    found: dict[int, set[int]] = {}
+    bases: Counter[tuple[int, int]] = Counter()
+    for number, sides in enumerate(edges):
+        for side, lines in enumerate(sides):
+            for line in lines:
+                if _is_head(line, number, side, seen, offsets, len(pages)):
+                    found.setdefault(number, set()).add(id(line))
+                    bases[side, line.base] += 1
+    # The outermost line where most pages have their running head is one, too, although its words occur once.
+    for number, sides in enumerate(edges):
+        for side, lines in enumerate(sides):
+            if lines and 3 * bases[side, lines[0].base] >= len(pages) >= 6:
+                level = [line for line in lines if line.base == lines[0].base]
+                found.setdefault(number, set()).update(id(line) for line in level)
+    return found
+
+
+def _keys(line: TextLine) -> set[str]:
+    """What may be the same in a running head of another page: the whole line, or one of its long cells."""
+    cells = [cell.text for cell in line.cells if len(cell.text) > 5] if len(line.cells) > 1 else []
+    return {_NUMBERS.sub("0", text) for text in (line.text, *cells)}
+
+
+def _is_head(
+    line: TextLine,
+    number: int,
+    side: int,
+    seen: dict[tuple[int, str], list[tuple[int, int]]],
+    offsets: Counter[tuple[int, int]],
+    pages: int,
+) -> bool:
+    near = max(
+        sum(
+            0 < abs(other - number) <= NEAR_PAGES and abs(base - line.base) <= 3 * UNITS
+            for other, base in seen[side, text][:2000]
+        )
+        for text in _keys(line)
+    )
+    if near >= 2 or (near == 1 and pages <= 4 and len(line.text) > 3):
+        return True
+    least = max(3, pages // 4)
+    numbers = _DIGITS.findall(line.text)
+    words = line.text.split()
+    ends = [word for word in (*words[:1], *words[-1:]) if word.isdigit() and len(word) < 5]
+    if any(offsets[side, int(word) - number] >= least for word in ends):
+        return len(words) <= 12
+    return len(numbers) == 0 and len(words) == 1 and bool(_ROMAN.match(line.text)) and side == 1

@@ -1,0 +1,179 @@
+"""Reads PDF files in a child process with bounded memory and processor time: pdfium may crash or loop on a bad file.
+
+A worker has one child and uses it for many files. A child first reads a small file of ours, the control, then limits
+itself, then answers requests until the pipe closes. If it dies, a new child reads the control and the file again. Only
+a file that ends three children is given up, as `pdf_crashed`. A child that was killed from outside, or that cannot read
+the control, is a fault of the machine and raises OSError.
+
+The limit on processor time (not wall time) is far above what any page needs, so that only endless loops reach it.
+"""
+
+import atexit
+import contextlib
+import os
+import signal
+import struct
+import subprocess
+import sys
+import threading
+from typing import IO, Any
+
+import orjson
+
+MORE_MEMORY_BYTES = 1 << 30
+"""What a child may allocate in addition to what it needs for the control."""
+CPU_S, CPU_S_PER_PAGE = 60, 0.5
+ATTEMPTS = 3
+_REQUEST = struct.Struct("<QI?")
+_ANSWER = struct.Struct("<Q")
+_MOST_ANSWER_BYTES = 1 << 30
+
+COMMAND = ("-m", __name__)
+"""The arguments of Python for a child."""
+
+CONTROL = b"""%PDF-1.4
+1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj
+2 0 obj <</Type /Pages /Kids [3 0 R] /Count 1>> endobj
+3 0 obj <</Type /Page /Parent 2 0 R /MediaBox [0 0 200 200] /Contents 4 0 R /Resources <</Font <</F 5 0 R>>>>>> endobj
+4 0 obj <</Length 46>> stream
+BT /F 12 Tf 20 100 Td (The mill is open.) Tj ET
+endstream endobj
+5 0 obj <</Type /Font /Subtype /Type1 /BaseFont /Helvetica>> endobj
+trailer <</Root 1 0 R>>
+"""
+CONTROL_TEXT = "The mill is open."
+
+
+class PdfChild:
+    """The child of this process; it starts when the first file is read."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+
+    @property
+    def pid(self) -> int:
+        """The id of the child; 0 if there is none."""
+        return self._process.pid if self._process else 0
+
+    def read(self, data: bytes, max_pages: int, markdown: bool) -> dict[str, Any]:
+        """What `document.read_document` returns, or a `drop` if no child survives the file."""
+        with self._lock:
+            codes = []
+            for _ in range(ATTEMPTS):
+                try:
+                    return self._ask(data, max_pages, markdown)
+                except (BrokenPipeError, EOFError):
+                    codes.append(self._end())
+        if -signal.SIGKILL in codes:
+            raise OSError("the process that reads PDF files was killed. Is there too little memory?")
+        return {"drop": "pdf_crashed", "detail": f"{_name(codes[-1])}, {ATTEMPTS} times; a control file was read"}
+
+    def _ask(self, data: bytes, max_pages: int, markdown: bool) -> dict[str, Any]:
+        process = self._started()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(_REQUEST.pack(len(data), max_pages, markdown))
+        process.stdin.write(data)
+        process.stdin.flush()
+        answer: dict[str, Any] = orjson.loads(_exactly(process.stdout, _size(process.stdout)))
+        return answer
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._owner == os.getpid():
+            return self._process
+        self._owner = os.getpid()
+        self._process = subprocess.Popen(
+            [sys.executable, *COMMAND], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        atexit.register(self.close)
+        assert self._process.stdout is not None
+        try:
+            answer = orjson.loads(_exactly(self._process.stdout, _size(self._process.stdout)))
+        except EOFError:
+            answer = {"fault": _name(self._end())}
+        if answer.get("text") != CONTROL_TEXT:
+            raise OSError(f"the process that reads PDF files cannot read its control file: {answer}")
+        return self._process
+
+    def _end(self) -> int:
+        """Ends the child; returns its exit code."""
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):
+                assert pipe is not None
+                pipe.close()
+        try:
+            return process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            return process.wait()
+
+    def close(self) -> None:
+        """Ends the child, if this process has one."""
+        if self._owner == os.getpid():
+            self._end()
+
+
+def _name(code: int) -> str:
+    if code == -signal.SIGXCPU:
+        return "the file takes too much processor time"
+    return f"the reader was ended by {signal.Signals(-code).name}" if code < 0 else f"the reader ended with code {code}"
+
+
+def _size(pipe: IO[bytes]) -> int:
+    size: int = _ANSWER.unpack(_exactly(pipe, _ANSWER.size))[0]
+    if size > _MOST_ANSWER_BYTES:
+        raise EOFError
+    return size
+
+
+def _exactly(pipe: IO[bytes], size: int) -> bytes:
+    data = pipe.read(size)
+    if len(data) < size:
+        raise EOFError
+    return data
+
+
+def _limit() -> None:
+    import resource
+
+    with open("/proc/self/statm") as file:
+        now = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (now + MORE_MEMORY_BYTES, now + MORE_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def _allow(pages: int) -> None:
+    """Allows the processor time for a file with so many pages, from now on."""
+    import resource
+
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    seconds = int(used.ru_utime + used.ru_stime + CPU_S + CPU_S_PER_PAGE * pages) + 1
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+
+
+def main() -> None:
+    from gristmill.stages.pdf.document import read_document
+
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever a library prints
+    answer = read_document(CONTROL, 1, False, _allow)
+    _limit()
+    while True:
+        data = orjson.dumps(answer)
+        answers.write(_ANSWER.pack(len(data)) + data)
+        answers.flush()
+        head = sys.stdin.buffer.read(_REQUEST.size)
+        if len(head) < _REQUEST.size:
+            return
+        size, max_pages, markdown = _REQUEST.unpack(head)
+        _allow(0)
+        answer = read_document(_exactly(sys.stdin.buffer, size), max_pages, markdown, _allow)
+
+
+if __name__ == "__main__":
+    main()

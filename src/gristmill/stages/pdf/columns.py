@@ -1,0 +1,133 @@
+"""The reading order of a page: columns are found by the white space between them, and read one after the other.
+
+A gutter is a vertical strip that few segments cross. It separates columns, not the cells of a table, if the content of
+the page also goes down one side before it begins the other. Segments that cross the gutter (a title, a wide figure)
+separate bands; within each band, the left side is read before the right side.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gristmill.kernels.pdf.glyphs import UNITS
+
+MOST_DEPTH = 4
+LEAST_LINES = 4
+"""A column has at least this many segments."""
+CLEAR_LINES = 10
+"""If as many lines are written side by side, and nearly always down one side first, they are columns."""
+MOST_CROSSING_SHARE = 0.12
+"""The most segments that may cross a gutter, as a share of all segments of the region."""
+LEAST_GUTTER_SHARE = 0.6
+"""The least width of a gutter, in font sizes."""
+
+
+@dataclass(slots=True)
+class TextSegment:
+    """A piece of a line without a wide gap. Coordinates are in units of kernels/pdf/glyphs.py; y grows downwards."""
+
+    text: str
+    left: int
+    top: int
+    right: int
+    bottom: int
+    base: int
+    size: int
+    glyphs: int
+    mono: int
+    bold: int
+    italic: int
+    word_right: int
+    """Where its first word ends."""
+    hyphen: bool
+    """Whether its last character is a hyphen at the end of a line."""
+    order: int
+    """Its place in the page's content."""
+
+
+def regions(segments: list[TextSegment], depth: int = 0) -> list[list[TextSegment]]:
+    """The parts of a page without columns, in reading order."""
+    if depth < MOST_DEPTH and len(segments) >= 2 * LEAST_LINES:
+        for start, stop in _gutters(segments):
+            found = _split(segments, start, stop)
+            if found is not None:
+                return [region for part in found for region in regions(part, depth + 1)]
+    return [segments]
+
+
+def _gutters(segments: Sequence[TextSegment]) -> list[tuple[int, int]]:
+    """Vertical strips that few segments cross, the widest first."""
+    first, last = min(one.left for one in segments), max(one.right for one in segments)
+    count = max((last - first) // UNITS + 2, 2)
+    crossing = np.zeros(count + 1, np.int64)
+    for one in segments:
+        crossing[(one.left - first) // UNITS] += 1
+        crossing[(one.right - first) // UNITS + 1] -= 1
+    is_free = np.cumsum(crossing)[:count] <= MOST_CROSSING_SHARE * len(segments)
+    size = int(np.median([one.size for one in segments]))
+    edges = np.flatnonzero(np.diff(np.concatenate([[0], is_free, [0]])))
+    found = []
+    for start, stop in edges.reshape(-1, 2).tolist():
+        is_inside = start > 0 and stop < count - 1
+        if is_inside and (stop - start) * UNITS >= LEAST_GUTTER_SHARE * size:
+            found.append((first + start * UNITS, first + stop * UNITS))
+    return sorted(found, key=lambda strip: (strip[0] - strip[1], strip[0]))[:8]
+
+
+def _split(segments: list[TextSegment], start: int, stop: int) -> list[list[TextSegment]] | None:
+    """The parts to the left and right of a gutter and those that cross it, in reading order; None for no columns."""
+    middle = (start + stop) // 2
+    sides = [
+        -1 if one.left < start - UNITS and one.right > stop + UNITS else int(one.left + one.right > 2 * middle)
+        for one in segments
+    ]
+    ordered = sorted(range(len(segments)), key=lambda at: (segments[at].base, segments[at].left))
+    bands: list[list[int]] = [[]]
+    for at in ordered:
+        if (sides[at] < 0) != (bool(bands[-1]) and sides[bands[-1][-1]] < 0):
+            bands.append([])
+        bands[-1].append(at)
+    lines = [0, 0]
+    steps = 0
+    for band in bands:
+        if not band or sides[band[0]] < 0:
+            continue
+        by_content = [sides[at] for at in sorted(band, key=lambda at: segments[at].order)]
+        both = [_lines(segments, [at for at in band if sides[at] == side]) for side in (0, 1)]
+        if all(both):
+            lines = [lines[0] + both[0], lines[1] + both[1]]
+            steps += sum(a != b for a, b in itertools.pairwise(by_content)) - 1
+    if min(lines) < LEAST_LINES or 4 * steps > min(lines):
+        return None
+    is_clear = min(lines) >= CLEAR_LINES and 20 * steps <= min(lines)
+    if not is_clear and not _is_filled(segments, sides):
+        return None
+    parts: list[list[TextSegment]] = []
+    for band in bands:
+        for side in (-1, 0, 1):
+            part = [segments[at] for at in band if sides[at] == side]
+            if part:
+                parts.append(part)
+    return parts
+
+
+def _lines(segments: Sequence[TextSegment], chosen: Sequence[int]) -> int:
+    """The number of lines of some segments in order of their base lines."""
+    count, last = 0, -(1 << 30)
+    for at in chosen:
+        if segments[at].base - last > segments[at].size // 2:
+            count, last = count + 1, segments[at].base
+    return count
+
+
+def _is_filled(segments: Sequence[TextSegment], sides: Sequence[int]) -> bool:
+    """Whether both sides look like text: lines as wide as the side, with several words, not numbers in a table."""
+    for side in (0, 1):
+        chosen = [one for one, its in zip(segments, sides, strict=True) if its == side]
+        width = max(one.right for one in chosen) - min(one.left for one in chosen)
+        filled = sum(min(one.right - one.left, width) * one.glyphs for one in chosen)
+        if filled < 0.35 * width * sum(one.glyphs for one in chosen):
+            return False
+    return True

@@ -1,0 +1,51 @@
+"""The kernel that joins glyphs, against the same rules run by Python."""
+
+import numpy as np
+import pytest
+
+from gristmill.kernels.pdf.glyphs import BASE_Y as BASE
+from gristmill.kernels.pdf.glyphs import BOTTOM, CODE, FLAGS, FONT, GLYPH_COLUMNS, LEFT, RIGHT, SIZE, TOP, TURN
+from gristmill.kernels.pdf.segments import ACCENTS, S_START, S_STOP, SEGMENT_COLUMNS, join_glyphs
+
+KINDS = np.array([0, 1, 2], np.int64)
+
+
+def page(seed, count=300):
+    """Glyphs at random steps: letters, digits, spaces, accents, surrogates, other sizes, fonts, lines and turns."""
+    draw = np.random.default_rng(seed)
+    glyphs = np.zeros((count, GLYPH_COLUMNS), np.int32)
+    x = y = 0
+    for row in glyphs:
+        size = int(draw.choice([160, 160, 160, 100]))
+        kind = draw.integers(20)
+        x, y = (0, y + 190) if kind == 0 else (x + int(draw.choice([0, 0, 0, 25, 60, 300, -90])), y)
+        codes = [97, 101, 49, 32, 0xB4, 0x2C6, 45, 2, 0xD835, 0xDC00, 0x4E2D]
+        row[CODE] = draw.choice(codes)
+        row[LEFT], row[RIGHT] = x, x + size // 2
+        row[TOP], row[BOTTOM], row[BASE] = y - size, y + size // 4, y - (60 if kind == 1 else 0)
+        row[SIZE], row[FONT] = size, draw.integers(3)
+        row[FLAGS], row[TURN] = draw.integers(4), 4 if kind == 2 else 0
+        x += size // 2
+    return glyphs
+
+
+def joined(join, glyphs, room):
+    text, segments = np.zeros(room, np.int32), np.zeros((len(glyphs), SEGMENT_COLUMNS), np.int64)
+    many = join(glyphs, len(glyphs), KINDS, ACCENTS, text, segments)
+    return many, segments[: max(many, 0)].tolist(), text.tolist() if many >= 0 else []
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_compiled_and_plain_python_join_the_same(seed):
+    """Segments cover the text without gaps, and are the same when Python runs the rules."""
+    glyphs = page(seed)
+    found = joined(join_glyphs, glyphs, 20_000)
+    assert found == joined(join_glyphs.py_func, glyphs, 20_000)
+    edges = [(row[S_START], row[S_STOP]) for row in found[1]]
+    assert found[0] > 5
+    assert [stop for _, stop in edges[:-1]] == [start for start, _ in edges[1:]]
+
+
+def test_a_text_that_is_too_long_for_the_memory_is_refused():
+    """The kernel writes nothing behind the array."""
+    assert joined(join_glyphs, page(1), 10)[0] == -1

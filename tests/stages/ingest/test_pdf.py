@@ -1,0 +1,190 @@
+"""PDF files: one row each, with the text in reading order, or with a reason."""
+
+import gzip
+import os
+import signal
+
+import pytest
+
+from gristmill.stages.contract import Piece
+from gristmill.stages.ingest import pdf as reader
+from gristmill.stages.pdf import child
+from gristmill.stages.pdf.child import PdfChild
+from pdf_files import column, pdf, text
+
+PAGE = [text(72, 700, "The mill grinds corn.")]
+
+
+def row(tmp_path, data, name="a.pdf", **config):
+    (tmp_path / name).write_bytes(data)
+    [found] = reader.read(Piece(str(tmp_path / name), name), reader.Config(**config))
+    return found
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_file_is_one_document_with_its_metadata(tmp_path, packed):
+    info = "/Title (The mill) /Author (A. Miller) /CreationDate (D:20240131130000+01'00')"
+    data = pdf(PAGE, info=info, catalog="/Lang (de-AT)")
+    found = row(tmp_path, gzip.compress(data) if packed else data, "a.pdf.gz" if packed else "a.pdf")
+    assert (found.text, found.title, found.language_hint, found.drop) == (
+        "The mill grinds corn.",
+        "The mill",
+        "de-AT",
+        None,
+    )
+    assert found.meta == '{"author":"A. Miller","created":"2024-01-31T12:00:00+00:00"}'
+    assert found.timestamp_us == 1706702400_000000
+    assert found.content_type == "application/pdf"
+
+
+def test_pages_and_blocks_are_offsets_and_boxes_in_the_text(tmp_path):
+    found = row(tmp_path, pdf(PAGE, [text(72, 700, "Wheels turn."), text(72, 400, "Zürich mahlt.")]))
+    pages, blocks = found.more
+    whole = found.text.encode()
+    assert found.text == "The mill grinds corn.\n\nWheels turn.\n\nZürich mahlt."
+    assert [(one["start"], one["width"], one["height"], one["verdict"]) for one in pages] == [
+        (0, 600, 800, None),
+        (23, 600, 800, None),
+    ]
+    assert [whole[one["start"] :].decode().split()[0] for one in blocks] == ["The", "Wheels", "Zürich"]
+    assert [one["page"] for one in blocks] == [0, 1, 1]
+    box = blocks[2]
+    assert box["left"] == 72
+    assert box["top"] <= 390 < 400 <= box["bottom"]
+    assert 120 < box["right"] < 150
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b" \n", "empty_file"),
+        (b"<html>", "not_pdf"),
+        (b"%PDF-1.4\nnothing", "corrupt_pdf"),
+        (pdf([]), "empty_text"),
+        (pdf(PAGE, PAGE, PAGE), "too_large"),
+    ],
+)
+def test_a_file_without_text_has_a_reason(tmp_path, data, reason):
+    found = row(tmp_path, data, max_pages=2)
+    assert (found.drop, found.text) == (reason, None)
+
+
+def test_a_larger_file_is_too_large(tmp_path):
+    assert row(tmp_path, pdf(PAGE), max_record_bytes=100).drop == "too_large"
+
+
+def test_columns_are_read_one_after_the_other_although_their_lines_are_level(tmp_path):
+    left, first = column(60, 700, 12)
+    right, second = column(320, 700, 12, first=500)
+    title = [text(60, 740, "A title over both columns that is much wider than one of them, as it is usual", 12)]
+    assert row(tmp_path, pdf([*title, *left, *right])).text.endswith(f"{first} {second}")
+
+
+def test_running_heads_and_page_numbers_are_removed(tmp_path):
+    pages = []
+    for n in range(6):
+        lines, _ = column(60, 700, 6, first=100 * n)
+        pages.append([text(60, 770, "The miller's handbook"), *lines, text(300, 30, str(n + 3))])
+    found = row(tmp_path, pdf(*pages))
+    assert "handbook" not in found.text
+    assert not {str(n + 3) for n in range(6)} & set(found.text.split())
+
+
+def test_a_hyphenated_word_and_a_paragraph_are_joined_across_lines_and_pages(tmp_path):
+    lines, words = column(60, 700, 3, width=60)
+    more, others = column(60, 652, 2, width=60, first=200)
+    one = [*lines, text(60, 664, "and every farmer of the valley who brings corn gets his tur-")]
+    two = [text(60, 700, "bine flour on the same day, said the miller.")]
+    assert row(tmp_path, pdf(one, two)).text == (
+        f"{words} and every farmer of the valley who brings corn gets his turbine flour on the same day, "
+        "said the miller."
+    )
+    assert others in row(tmp_path, pdf([*one, *more])).text
+
+
+def test_a_table_becomes_markdown_rows(tmp_path):
+    rows = [("Mill", "Stones", "Flour"), ("Upper", "2", "120"), ("Lower", "4", "310"), ("New", "6", "75")]
+    operators = [
+        text(80 + 120 * at, 600 - 14 * n, cell) for n, cells in enumerate(rows) for at, cell in enumerate(cells)
+    ]
+    expected = "\n".join(f"| {' | '.join(row)} |" for row in rows)
+    assert row(tmp_path, pdf(operators)).text == expected
+
+
+def test_code_keeps_its_lines_and_its_indentation(tmp_path):
+    code = ["def mill(corn):", "    for one in corn:", "        grind(one)", "    return flour"]
+    operators = [text(80, 600 - 12 * n, line, font="C") for n, line in enumerate(code)]
+    prose, words = column(80, 700, 4)
+    assert row(tmp_path, pdf([*prose, *operators])).text == words + "\n\n" + "\n".join(code)
+
+
+def test_a_page_that_is_a_picture_needs_ocr(tmp_path):
+    head = (
+        b"<</Type /XObject /Subtype /Image /Width 1 /Height 1 /ColorSpace /DeviceGray /BitsPerComponent 8 /Length 1>>"
+    )
+    image = head + b" stream\n\x80\nendstream"
+    data = pdf([b"q 600 0 0 800 0 0 cm /I Do Q"], resources="/XObject <</I 10 0 R>>", extra=[image])
+    found = row(tmp_path, data)
+    assert (found.drop, found.detail) == ("needs_ocr", "1 of 1 pages")
+    assert found.more[0][0]["verdict"] == "needs_ocr"
+
+
+@pytest.mark.parametrize(("shift", "drop"), [(0, None), (29, "garbled")])
+def test_a_page_whose_font_does_not_tell_its_characters_is_garbled_unless_its_codes_are_text(tmp_path, shift, drop):
+    names = " ".join(f"/g{code}" for code in range(33, 127))
+    words = "the miller and the people of the valley grind their corn " * 2
+    codes = "".join(char if char == " " else chr(ord(char) - shift) for char in words)
+    data = pdf([text(60, 700, codes)], font_entries=f"/Encoding <</Type /Encoding /Differences [33 {names}]>>")
+    found = row(tmp_path, data)
+    assert found.drop == drop
+    assert (found.more[0][0]["confidence"] < 0.5) == (drop is not None)
+
+
+def test_words_without_spaces_are_garbled(tmp_path):
+    words = " ".join("themillerandthepeopleofthevalley" for _ in range(30))
+    lines = [text(60, 700 - 12 * n, words[80 * n : 80 * n + 80].strip()) for n in range(12)]
+    assert row(tmp_path, pdf(lines)).drop == "garbled"
+
+
+def test_a_footnote_follows_the_paragraph_that_has_its_mark(tmp_path):
+    mark = [b"BT /F 10 Tf 60 676 Td (The stones are of granite.) Tj /F 6 Tf 4 Ts (1) Tj 0 Ts ET"]
+    note = [text(60, 64, "1", 5), text(64, 60, "From the quarry of the upper valley.", 8)]
+    before, one = column(60, 700, 2, width=60)
+    after, two = column(60, 640, 6, width=60, first=300)
+    found = row(tmp_path, pdf([*before, *mark, *after, *note])).text
+    assert found.index(one) < found.index("granite") < found.index("quarry") < found.index(two)
+
+
+def test_a_file_that_ends_its_reader_is_a_row_with_the_evidence_and_the_next_file_is_read(tmp_path, monkeypatch):
+    crash = tmp_path / "crashing_child.py"
+    crash.write_text(
+        "import os, signal\n"
+        "from gristmill.stages.pdf import document\n"
+        "from gristmill.stages.pdf import child\n"
+        "read = document.read_document\n"
+        "def reads(data, *rest):\n"
+        "    if b'crash' in data:\n"
+        "        os.kill(os.getpid(), signal.SIGSEGV)\n"
+        "    return read(data, *rest)\n"
+        "document.read_document = reads\n"
+        "child.main()\n"
+    )
+    monkeypatch.setattr(child, "COMMAND", (str(crash),))
+    process = PdfChild()
+    try:
+        found = process.read(pdf(PAGE) + b"crash", 10, False)
+        assert found["drop"] == "pdf_crashed"
+        assert found["detail"] == "the reader was ended by SIGSEGV, 3 times; a control file was read"
+        assert process.read(pdf(PAGE), 10, False)["text"] == "The mill grinds corn."
+    finally:
+        process.close()
+
+
+def test_a_reader_that_was_killed_from_outside_is_no_verdict_about_the_file():
+    process = PdfChild()
+    try:
+        assert process.read(pdf(PAGE), 10, False)["text"]
+        os.kill(process.pid, signal.SIGKILL)
+        assert process.read(pdf(PAGE), 10, False)["text"] == "The mill grinds corn."
+    finally:
+        process.close()
