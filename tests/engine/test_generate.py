@@ -1,6 +1,8 @@
 """Generated sources: their documents are made from those of their parents, once, whatever happens in between."""
 
 import json
+import re
+import shutil
 import signal
 from collections import Counter
 from pathlib import Path
@@ -10,10 +12,14 @@ import pytest
 from tests.conftest import Project
 from tests.stages.generate.model_server import completion, serving, words_of
 
+from gristmill.cli.run.run import unread_records
+from gristmill.engine.executors.executor import InlineExecutor
+from gristmill.engine.mill import Silent, find_warnings
 from gristmill.errors import UserError
 from gristmill.query.documents.documents import rows
 from gristmill.query.documents.layers import DocumentLayers
 from gristmill.query.sizing.asking import asking_lines
+from gristmill.query.versions.verify import clear_away, verify
 from gristmill.recipe.load import load
 from gristmill.report.corpus.diversity import diversity_sections
 from gristmill.stages.generate.generate import make_ask, scope_of
@@ -140,6 +146,10 @@ def test_unusable_answers_are_rows_with_reasons(family):
         family.write(server.address, prompts="rephrase")
         run = family.run()
     children = family.rows(run)
+    warnings = " ".join(str(one) for one in find_warnings(run))
+    assert "cannot be used (answer_truncated" in warnings
+    assert "could not be read" not in warnings
+    assert unread_records(run).keys() == {"notes"}
     assert {child["drop"] for child in children} == {"answer_truncated", None}
     for child in children:
         assert (child["drop"] is not None) == ("mill" in child["parent_text"])
@@ -226,6 +236,28 @@ def test_a_plan_estimates_requests_and_cost_from_stored_documents(family):
         assert f"{sent // 2} not answered before: " in line
         assert f"about {5 * sent // 2:,} to receive, about " in line
         assert asking_lines(run) == []
+
+
+def test_verify_finds_damaged_answers(family):
+    """Although no part is damaged. `--repair` drops them; a run that needs them requests them again, and only them."""
+    with serving() as server:
+        family.write(server.address)
+        run = family.run()
+        asked = len(server.requests)
+        path = next(family.store.glob("answers/*/*.log"))
+        data = bytearray(path.read_bytes())
+        data[200] ^= 1
+        path.write_bytes(data)
+        found = verify(family.dry_run(), 0.0, InlineExecutor(run.store), Silent())
+        (fault,) = found.damaged.items()
+        assert fault[0] == str(path.relative_to(family.store))
+        assert re.fullmatch("has lost 1 of [0-9]+ answers", fault[1])
+        clear_away(family.dry_run(), found)
+        assert not verify(family.dry_run(), 0.0, InlineExecutor(run.store), Silent()).has_damage
+        for folder in ("tasks", "stages", "datasets"):
+            shutil.rmtree(family.store / folder)
+        family.run()
+        assert len(server.requests) == asked + 1
 
 
 def test_until_may_end_before_the_children(family):

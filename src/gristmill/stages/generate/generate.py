@@ -271,7 +271,7 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
 
 
 STAGE = Map(
-    version=1,
+    version=2,
     config=Config,
     resources=resources,
     check=check,
