@@ -29,7 +29,7 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Hash every part and published file again, and read every record and stored answer.
+    """Check every part, published file, record and stored answer.
 
     With --recompute, rerun tasks and compare the bytes.
     """
