@@ -9,6 +9,7 @@ import zstandard
 from tests.conftest import Project
 from tests.stages.generate.model_server import serving
 
+from gristmill.shardformat.receipt import seal_of
 from gristmill.tokenizer.files import write_json
 from gristmill.tokenizer.model import Tokenizer
 
@@ -80,7 +81,7 @@ def test_disclose_says_what_the_store_proves(corpus, say, tmp_path):
         "prompts": {"rephrase": KEPT, "table": KEPT},
     }
     assert facts["personal_data"] == {"email": KEPT + 1}
-    assert facts["takedowns"] == {"requests": 1, "documents": 3}
+    assert facts["takedowns"] == {"requests": 1, "documents": 1}
     assert facts["benchmarks"] is None
     for words in (
         "tiny r7",
@@ -99,6 +100,25 @@ def test_a_page_is_never_written_over_the_json_file(corpus, say, tmp_path):
     done = say("disclose", f"{project.store}@{versions[0]}", "--out", tmp_path / "d.json")
     assert (done.code, list(tmp_path.iterdir())) == (2, [])
     assert "Name it FILE.html" in done.err
+
+
+def test_takedown_verify_proves_that_a_named_parent_was_not_sent(corpus, say, tmp_path):
+    """The receipt lists the documents that were never generated; `verify` finds one that is in the shards."""
+    project, versions = corpus
+    folder = tmp_path / "r"
+    done = say("takedown", "receipt", project.recipe, "--before", versions[0], "--out", folder)
+    assert done.code == 0, done.err
+    content = json.loads((folder / "receipt.json").read_text())
+    assert [(one["source"], one["request"]) for one in content["unsent"]] == [("born", "secret-7")] * 3
+    assert len({one["parent"] for one in content["unsent"]}) == 1
+    done = say("takedown", "verify", folder)
+    assert (done.code, "nothing that was not sent to a model (3 requests)" in " ".join(done.out.split())) == (0, True)
+    kept = say("sql", project.recipe, "select doc_id from documents where kept and source = 'born' limit 1", "--json")
+    content["unsent"][0]["doc_id"] = json.loads(kept.out)["doc_id"]
+    content["seal"] = seal_of(content)
+    (folder / "receipt.json").write_text(json.dumps(content))
+    done = say("takedown", "verify", folder)
+    assert (done.code, "of secret-7" in done.out) == (1, True)
 
 
 def test_diff_counts_generated_documents(corpus, say):

@@ -260,6 +260,50 @@ def test_verify_finds_damaged_answers(family):
         assert len(server.requests) == asked + 1
 
 
+def test_what_a_takedown_request_names_is_not_sent(tmp_path):
+    """Neither a page that is named, nor one that contains a text of a request: their children are rows with the reason.
+    What was answered before is not requested again, and a request that names nothing runs no part again.
+    """
+    project = Family(tmp_path)
+    (tmp_path / "in").mkdir()
+    letter = "Dear miller, your wheel kept the whole village awake again last night, please oil its axle and its cogs."
+    pages = [f"Page {n} is about the mill at the river." for n in range(4)]
+
+    def write(name, texts):
+        lines = [json.dumps({"url": f"https://a.example/{name}/{n}", "text": text}) for n, text in enumerate(texts)]
+        (tmp_path / "in" / f"{name}.jsonl").write_text("\n".join(lines))
+
+    (tmp_path / "letter.txt").write_text(letter)
+    (tmp_path / "requests.yaml").write_text("")
+    write("a", pages[:2])
+    with serving() as server:
+        project.write(server.address, prompts="rephrase", all="[]", top="takedowns: requests.yaml")
+        project.run()
+        old = len(server.requests)
+        urls = ["https://a.example/a/0", "https://a.example/b/0"]
+        (tmp_path / "requests.yaml").write_text(json.dumps([{"id": "r1", "urls": urls, "texts": ["letter.txt"]}]))
+        write("b", [*pages[2:], f"{letter} Yours"])
+        project.run(until="takedown_unsent")
+        (line,) = asking_lines(project.dry_run())
+        after = project.run()
+        sent = " ".join(server.texts[old:])
+    assert old == 2
+    assert len(server.requests) == 3
+    assert pages[3] in sent
+    rows = {row["parent_text"]: (row["drop"], row["detail"], row["text"] is None) for row in project.rows(after)}
+    assert rows[pages[2]] == rows[f"{letter} Yours"] == ("taken_down", "r1", True)
+    assert rows[pages[0]] == rows[pages[1]] == rows[pages[3]] == (None, None, False)
+    assert after.states["born/generate"].metrics["unsent"] == 2
+    assert not any("cannot be used" in one for one in find_warnings(after))
+    assert after.states["born/corpus"].metrics["dropped"] == {"taken_down": 3}
+    assert "1 not answered before" in line
+    more = json.dumps([{"id": "r1", "urls": [*urls, "https://gone.example/"], "texts": ["letter.txt"]}])
+    (tmp_path / "requests.yaml").write_text(more)
+    executed = project.executed(project.run())
+    assert "all/takedown_unsent" in executed
+    assert "born/generate" not in executed
+
+
 def test_until_may_end_before_the_children(family):
     """Then nothing is asked; a run to the step itself generates them."""
     with serving() as server:

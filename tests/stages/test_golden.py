@@ -31,7 +31,7 @@ from gristmill.stages.mix import mix
 from gristmill.stages.scrub import safety, safety_hashes, safety_scores
 from gristmill.stages.select import index
 from gristmill.stages.shards import shard_groups, shards, tokens
-from gristmill.stages.takedown import takedown, takedown_match, takedown_sets
+from gristmill.stages.takedown import takedown, takedown_match, takedown_sets, takedown_unsent
 from gristmill.stages.tokenizer import tokenizer, tokenizer_sample
 from gristmill.store.answers import AnswerLog
 from gristmill.store.parquet import PartWriter
@@ -290,7 +290,7 @@ def outputs(folder):
 
 PART, TOKENIZER, SAMPLE, INDEX = "the bytes of a part", "tokenizer", "tokenizer_sample", "index"
 GENERATES = ("generate", "generated")
-TAKEDOWNS = ("takedown_match", "takedown_sets", "takedown")
+TAKEDOWNS = ("takedown_match", "takedown_unsent", "takedown_sets", "takedown")
 SAFETY = {"safety_hashes": safety_hashes, "safety_scores": safety_scores, "safety": safety}
 EVALS = ("eval_suite", "eval_index", "eval_index_new", "eval_scan", "eval_scan_new", "eval_match")
 SHARDS = {"tokens": tokens, "shard_groups": shard_groups, "shards": shards, "mix": mix}
@@ -413,8 +413,10 @@ def takedown_outputs(folder):
     columns = [pa.array(COPIES), named["request"], named["named_by"]]
     judged = pa.RecordBatch.from_arrays(columns, names=[*takedown.READS])
     answers = takedown.apply(judged, takedown.Config(), {"takedown_sets": folder / "sets.parquet"})
+    unsent = takedown_unsent.Config(**given, texts=(str(folder / "one.txt"),))
     outputs = {
         takedown_match: named.to_pylist(),
+        takedown_unsent: takedown_unsent.apply(batch, unsent).to_pylist(),
         takedown_sets: pq.read_table(folder / "sets.parquet").to_pylist(),
         takedown: answers.to_pylist(),
     }

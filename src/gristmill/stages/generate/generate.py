@@ -3,7 +3,8 @@
 Every kept document is cut into chunks, and each chunk is sent with each prompt, once for each sample, to any
 OpenAI-compatible server. Answers are stored as they arrive (`store/answers.py`) under the hash of the request, so
 nothing is paid for twice. The source that has the field `generate` reads them (`generated.py`): each answer becomes one
-of its documents. An answer that cannot be used becomes a dropped document with a reason.
+of its documents. An answer that cannot be used becomes a dropped document with a reason. Nothing is sent about
+documents that a takedown request names; what was answered before stays, and `takedown` removes it.
 
 The output is a function of the documents, the settings and the stored answers. Rephrasing: Maini et al., Rephrasing the
 Web (WRAP), arXiv:2401.16380; Su et al., Nemotron-CC, arXiv:2412.02595.
@@ -29,7 +30,9 @@ from gristmill.stages.generate.serve import LocalServer
 from gristmill.stages.generate.settings import GenerateConfig
 
 READS = ("doc_id", "source", "text", "title", "url", "license", "language_hint")
-MAY_READ = ("language.label",)
+UNSENT = "takedown_unsent.request"
+TAKEN_DOWN = "taken_down"
+MAY_READ = ("language.label", UNSENT)
 CHILD = pa.struct(
     [
         ("chunk", pa.int32()),
@@ -42,7 +45,7 @@ CHILD = pa.struct(
         ("answer", pa.binary(16)),
     ]
 )
-"""answer: the hash of the request and its stored answer."""
+"""answer: the hash of the request and its stored answer; null if nothing was sent."""
 SCHEMA = pa.schema(
     [
         ("parent_id", pa.binary(16)),
@@ -122,11 +125,12 @@ def apply(
     chunks = [chunks_in(text, config) for text in batch.column("text").to_pylist()]
     wanted = list(_wanted(batch, chunks, config))
     stored = stored_answers(wanted, answers)
-    if missing := {one.ask.key: one.ask for one in wanted if one.ask.key not in stored}:
+    unsent = _unsent(batch)
+    if missing := {one.ask.key: one.ask for one in wanted if one.ask.key not in stored and unsent[one.row] is None}:
         stored |= _ask(list(missing.values()), config, answers, loaded)
     children: list[list[dict[str, Any]]] = [[] for _ in range(batch.num_rows)]
     for one in wanted:
-        children[one.row].append(_child(one, stored[one.ask.key], config))
+        children[one.row].append(_child(one, stored.get(one.ask.key), unsent[one.row], config))
     columns = [
         batch.column("doc_id"),
         batch.column("license"),
@@ -137,7 +141,9 @@ def apply(
 
 
 def requests_in(batch: pa.RecordBatch, config: Config) -> list[Ask]:
-    """The requests for some documents, each once."""
+    """The requests for some documents, each once, except those that must not be sent."""
+    if UNSENT in batch.schema.names:
+        batch = batch.filter(batch.column(UNSENT).is_null())
     chunks = [chunks_in(text, config) for text in batch.column("text").to_pylist()]
     return list({one.ask.key: one.ask for one in _wanted(batch, chunks, config)}.values())
 
@@ -159,6 +165,11 @@ def chunks_in(text: str | None, config: Config) -> list[str]:
     """The chunks of a document that are sent; chunks of white space are not."""
     pieces = (chunk.strip() for chunk in chunks_of(text or "", config.chunk_bytes))
     return [piece for piece in pieces if piece]
+
+
+def _unsent(batch: pa.RecordBatch) -> list[str | None]:
+    """For each document, the takedown request because of which it must not be sent."""
+    return batch.column(UNSENT).to_pylist() if UNSENT in batch.schema.names else [None] * batch.num_rows
 
 
 def _languages(batch: pa.RecordBatch) -> list[str]:
@@ -215,8 +226,8 @@ def stored_answers(wanted: Sequence[Wanted], answers: StoredAnswers) -> dict[byt
     return found | {ask.key: faults[ask.fault_key] for ask in left if ask.fault_key in faults}
 
 
-def _child(one: Wanted, stored: Stored, config: Config) -> dict[str, Any]:
-    text, drop, detail = judge(stored[1], one.prompt)
+def _child(one: Wanted, stored: Stored | None, request: str | None, config: Config) -> dict[str, Any]:
+    text, drop, detail = (None, TAKEN_DOWN, request) if stored is None else judge(stored[1], one.prompt)
     return {
         "chunk": one.chunk,
         "prompt": one.prompt.name,
@@ -225,7 +236,7 @@ def _child(one: Wanted, stored: Stored, config: Config) -> dict[str, Any]:
         "text": text,
         "drop": drop,
         "detail": detail,
-        "answer": stored[0],
+        "answer": None if stored is None else stored[0],
     }
 
 
@@ -253,8 +264,9 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     counts: dict[str, int] = {}
     for reason in drops.to_pylist():
         counts[reason] = counts.get(reason, 0) + 1
-    chunks = len(answers.column("chunks").flatten())
-    return {"children": len(children), "chunks": chunks, "unusable": counts, "scopes": {scope_of(config): 1}}
+    counted = {"children": len(children), "chunks": len(answers.column("chunks").flatten())}
+    counted["unsent"] = counts.pop(TAKEN_DOWN, 0)
+    return {**counted, "unusable": counts, "scopes": {scope_of(config): 1}}
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
