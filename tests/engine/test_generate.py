@@ -238,6 +238,25 @@ def test_a_plan_estimates_requests_and_cost_from_stored_documents(family):
         assert asking_lines(run) == []
 
 
+def test_a_plan_estimates_the_tokens_of_short_documents(family):
+    """Within a tenth of what a server counts that has a token for every four bytes of the messages."""
+
+    def say(body, handler):
+        size = sum(len(message["content"].encode()) for message in body["messages"])
+        return {**completion("words"), "usage": {"prompt_tokens": -(-size // 4), "completion_tokens": 5}}
+
+    (family.folder / "p.yaml").write_text('name: p\nuser: "Say \\"{text}\\"\\n\\nin other\\twords."\n')
+    with serving(say) as server:
+        family.write(server.address, prompts="p.yaml")
+        family.run(until="longer_than")
+        (line,) = asking_lines(family.dry_run())
+        run = family.run()
+    paid = AnswerLog(run.store, scope_of(load(family.recipe).sources["born"].generate)).usage(0)
+    (estimated,) = re.findall(r"([\d,]+) tokens to send", line)
+    assert paid.prompt_tokens / paid.answers < 30
+    assert abs(int(estimated.replace(",", "")) / paid.prompt_tokens - 1) < 0.1
+
+
 def test_verify_finds_damaged_answers(family):
     """Although no part is damaged. `--repair` drops them; a run that needs them requests them again, and only them."""
     with serving() as server:
