@@ -369,6 +369,30 @@ def test_chunks_of_long_documents_are_separate_children(family):
     assert "\n\n".join(row["parent_text"] for row in long) == "\n\n".join(paragraphs)
 
 
+def test_near_copies_of_parents_are_counted_with_their_parents(family):
+    """Also of a parent that was cut into chunks, which resembles its children only little. The run warns."""
+    paragraphs = [
+        f"Paragraph {n} tells of the mill, of its wheel and its {n} stones, and of all who bring grain."
+        for n in range(4)
+    ]
+    (family.folder / "in" / "00.jsonl").write_text(json.dumps({"text": "\n\n".join(paragraphs)}))
+
+    def say(body, handler):
+        found = [one for one in paragraphs if one in body["messages"][-1]["content"]]
+        return f"{found[0]} Indeed." if found else words_of(body)
+
+    with serving(say) as server:
+        family.write(server.address, ", chunk_bytes: 120", prompts="rephrase", all="[]")
+        run = family.run()
+    layers = DocumentLayers(run, run.documents["born"][0])
+    rows = [layers.row("ingest", row) for row in range(layers.rows)]
+    alike = [row for row in rows if (row["parent_similarity"] or 0) >= 0.8]
+    assert [row["parent_text"] for row in alike] == paragraphs
+    assert len({row["parent"] for row in alike}) == 1
+    assert run.states["born/generate"].metrics["copies"] == 4
+    assert "4 of 22 answers are near copies of the text that was sent" in " ".join(find_warnings(run))
+
+
 def test_a_generated_source_is_a_source(family):
     """Steps under all see its documents next to the others: here an exact copy of another document goes."""
     texts = []

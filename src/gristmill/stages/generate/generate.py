@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gristmill.counted import counted
 from gristmill.errors import UserError, WrongSetting
@@ -43,9 +44,11 @@ CHILD = pa.struct(
         ("drop", pa.string()),
         ("detail", pa.string()),
         ("answer", pa.binary(16)),
+        ("similarity", pa.float32()),
     ]
 )
-"""answer: the hash of the request and its stored answer; null if nothing was sent."""
+"""answer: the hash of the request and its stored answer; null if nothing was sent. similarity: the Jaccard similarity
+of the text and its chunk, of five-word shingles, as in near_dedup."""
 SCHEMA = pa.schema(
     [
         ("parent_id", pa.binary(16)),
@@ -55,7 +58,9 @@ SCHEMA = pa.schema(
     ]
 )
 MIN_WARNED_SHARE = 0.05
-"""The share of unusable answers from which a run warns."""
+"""The share of unusable answers, or of copies, from which a run warns."""
+COPY = 0.8
+"""The similarity from which a child is a near copy of its chunk: the default of near_dedup."""
 MEMORY = 600 << 20
 
 
@@ -131,6 +136,7 @@ def apply(
     children: list[list[dict[str, Any]]] = [[] for _ in range(batch.num_rows)]
     for one in wanted:
         children[one.row].append(_child(one, stored.get(one.ask.key), unsent[one.row], config))
+    _compare(children, chunks)
     columns = [
         batch.column("doc_id"),
         batch.column("license"),
@@ -138,6 +144,22 @@ def apply(
         pa.array(children, SCHEMA.field("children").type),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def _compare(children: Sequence[Sequence[dict[str, Any]]], chunks: Sequence[Sequence[str]]) -> None:
+    """Set the similarity of each child with a text to the chunk that was sent."""
+    from gristmill.kernels.dedup.sketch import jaccard  # kernels, which a plan does not need
+    from gristmill.stages.matches import shingles_of
+
+    made = [(child, pieces) for own, pieces in zip(children, chunks, strict=True) for child in own if child["text"]]
+    sent: dict[str, int] = {}
+    for child, pieces in made:
+        sent.setdefault(pieces[child["chunk"]], len(sent))
+    ends, values = shingles_of(pa.array([*sent, *(child["text"] for child, _ in made)], pa.string()))
+    sets = [values[ends[row] : ends[row + 1]] for row in range(len(ends) - 1)]
+    for number, (child, pieces) in enumerate(made):
+        both, either = jaccard(sets[len(sent) + number], sets[sent[pieces[child["chunk"]]]])
+        child["similarity"] = both / either if either else 0.0
 
 
 def requests_in(batch: pa.RecordBatch, config: Config) -> list[Ask]:
@@ -244,6 +266,7 @@ def _child(one: Wanted, stored: Stored | None, request: str | None, config: Conf
         "drop": drop,
         "detail": detail,
         "answer": None if stored is None else stored[0],
+        "similarity": None,
     }
 
 
@@ -273,6 +296,7 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
         counts[reason] = counts.get(reason, 0) + 1
     counted = {"children": len(children), "chunks": len(answers.column("chunks").flatten())}
     counted["unsent"] = counts.pop(TAKEN_DOWN, 0)
+    counted["copies"] = pc.sum(pc.greater_equal(children.field("similarity"), COPY)).as_py() or 0
     return {**counted, "unusable": counts, "scopes": {scope_of(config): 1}}
 
 
@@ -280,18 +304,25 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     bad = {reason: count for reason, count in found.get("unusable", {}).items() if count}
     if not found.get("children"):
         return ("it made no document: no document of its parents was left. Check their steps",)
-    if sum(bad.values()) < MIN_WARNED_SHARE * found["children"]:
-        return ()
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(bad.items()))
-    return (
-        f"{sum(bad.values()):,} of {counted(found['children'], 'answer')} cannot be used ({reasons}). Check the "
-        "prompts, max_tokens and the server; `again: 1` asks again what servers failed to answer",
-    )
+    least, answers, messages = MIN_WARNED_SHARE * found["children"], counted(found["children"], "answer"), []
+    if sum(bad.values()) >= max(least, 1):
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(bad.items()))
+        messages.append(
+            f"{sum(bad.values()):,} of {answers} cannot be used ({reasons}). Check the prompts, max_tokens and the "
+            "server; `again: 1` asks again what servers failed to answer"
+        )
+    if found.get("copies", 0) >= max(least, 1):
+        messages.append(
+            f"{found['copies']:,} of {answers} are near copies of the text that was sent (parent_similarity is at "
+            f"least {COPY:g}). Check the prompts; the step faithful with max_copied_share drops copies"
+        )
+    return messages
 
 
 STAGE = Map(
     version=2,
     config=Config,
+    libraries=("unicode",),
     resources=resources,
     check=check,
     warnings=warnings,
