@@ -1,6 +1,8 @@
 """Generated sources: their documents are made from those of their parents, once, whatever happens in between."""
 
 import json
+import re
+import shutil
 import signal
 from collections import Counter
 from pathlib import Path
@@ -10,10 +12,14 @@ import pytest
 from tests.conftest import Project
 from tests.stages.generate.model_server import completion, serving, words_of
 
+from gristmill.cli.run.run import unread_records
+from gristmill.engine.executors.executor import InlineExecutor
+from gristmill.engine.mill import Silent, find_warnings
 from gristmill.errors import UserError
 from gristmill.query.documents.documents import rows
 from gristmill.query.documents.layers import DocumentLayers
 from gristmill.query.sizing.asking import asking_lines
+from gristmill.query.versions.verify import clear_away, verify
 from gristmill.recipe.load import load
 from gristmill.report.corpus.diversity import diversity_sections
 from gristmill.stages.generate.generate import make_ask, scope_of
@@ -140,6 +146,10 @@ def test_unusable_answers_are_rows_with_reasons(family):
         family.write(server.address, prompts="rephrase")
         run = family.run()
     children = family.rows(run)
+    warnings = " ".join(str(one) for one in find_warnings(run))
+    assert "cannot be used (answer_truncated" in warnings
+    assert "could not be read" not in warnings
+    assert unread_records(run).keys() == {"notes"}
     assert {child["drop"] for child in children} == {"answer_truncated", None}
     for child in children:
         assert (child["drop"] is not None) == ("mill" in child["parent_text"])
@@ -228,6 +238,91 @@ def test_a_plan_estimates_requests_and_cost_from_stored_documents(family):
         assert asking_lines(run) == []
 
 
+def test_a_plan_estimates_the_tokens_of_short_documents(family):
+    """Within a tenth of what a server counts that has a token for every four bytes of the messages."""
+
+    def say(body, handler):
+        size = sum(len(message["content"].encode()) for message in body["messages"])
+        return {**completion("words"), "usage": {"prompt_tokens": -(-size // 4), "completion_tokens": 5}}
+
+    (family.folder / "p.yaml").write_text('name: p\nuser: "Say \\"{text}\\"\\n\\nin other\\twords."\n')
+    with serving(say) as server:
+        family.write(server.address, prompts="p.yaml")
+        family.run(until="longer_than")
+        (line,) = asking_lines(family.dry_run())
+        run = family.run()
+    paid = AnswerLog(run.store, scope_of(load(family.recipe).sources["born"].generate)).usage(0)
+    (estimated,) = re.findall(r"([\d,]+) tokens to send", line)
+    assert paid.prompt_tokens / paid.answers < 30
+    assert abs(int(estimated.replace(",", "")) / paid.prompt_tokens - 1) < 0.1
+
+
+def test_verify_finds_damaged_answers(family):
+    """Although no part is damaged. `--repair` drops them; a run that needs them requests them again, and only them."""
+    with serving() as server:
+        family.write(server.address)
+        run = family.run()
+        asked = len(server.requests)
+        path = next(family.store.glob("answers/*/*.log"))
+        data = bytearray(path.read_bytes())
+        data[200] ^= 1
+        path.write_bytes(data)
+        found = verify(family.dry_run(), 0.0, InlineExecutor(run.store), Silent())
+        (fault,) = found.damaged.items()
+        assert fault[0] == str(path.relative_to(family.store))
+        assert re.fullmatch("has lost 1 of [0-9]+ answers", fault[1])
+        clear_away(family.dry_run(), found)
+        assert not verify(family.dry_run(), 0.0, InlineExecutor(run.store), Silent()).has_damage
+        for folder in ("tasks", "stages", "datasets"):
+            shutil.rmtree(family.store / folder)
+        family.run()
+        assert len(server.requests) == asked + 1
+
+
+def test_what_a_takedown_request_names_is_not_sent(tmp_path):
+    """Neither a page that is named, nor one that contains a text of a request: their children are rows with the reason.
+    What was answered before is not requested again, and a request that names nothing runs no part again.
+    """
+    project = Family(tmp_path)
+    (tmp_path / "in").mkdir()
+    letter = "Dear miller, your wheel kept the whole village awake again last night, please oil its axle and its cogs."
+    pages = [f"Page {n} is about the mill at the river." for n in range(4)]
+
+    def write(name, texts):
+        lines = [json.dumps({"url": f"https://a.example/{name}/{n}", "text": text}) for n, text in enumerate(texts)]
+        (tmp_path / "in" / f"{name}.jsonl").write_text("\n".join(lines))
+
+    (tmp_path / "letter.txt").write_text(letter)
+    (tmp_path / "requests.yaml").write_text("")
+    write("a", pages[:2])
+    with serving() as server:
+        project.write(server.address, prompts="rephrase", all="[]", top="takedowns: requests.yaml")
+        project.run()
+        old = len(server.requests)
+        urls = ["https://a.example/a/0", "https://a.example/b/0"]
+        (tmp_path / "requests.yaml").write_text(json.dumps([{"id": "r1", "urls": urls, "texts": ["letter.txt"]}]))
+        write("b", [*pages[2:], f"{letter} Yours"])
+        project.run(until="takedown_unsent")
+        (line,) = asking_lines(project.dry_run())
+        after = project.run()
+        sent = " ".join(server.texts[old:])
+    assert old == 2
+    assert len(server.requests) == 3
+    assert pages[3] in sent
+    rows = {row["parent_text"]: (row["drop"], row["detail"], row["text"] is None) for row in project.rows(after)}
+    assert rows[pages[2]] == rows[f"{letter} Yours"] == ("taken_down", "r1", True)
+    assert rows[pages[0]] == rows[pages[1]] == rows[pages[3]] == (None, None, False)
+    assert after.states["born/generate"].metrics["unsent"] == 2
+    assert not any("cannot be used" in one for one in find_warnings(after))
+    assert after.states["born/corpus"].metrics["dropped"] == {"taken_down": 3}
+    assert "1 not answered before" in line
+    more = json.dumps([{"id": "r1", "urls": [*urls, "https://gone.example/"], "texts": ["letter.txt"]}])
+    (tmp_path / "requests.yaml").write_text(more)
+    executed = project.executed(project.run())
+    assert "all/takedown_unsent" in executed
+    assert "born/generate" not in executed
+
+
 def test_until_may_end_before_the_children(family):
     """Then nothing is asked; a run to the step itself generates them."""
     with serving() as server:
@@ -272,6 +367,30 @@ def test_chunks_of_long_documents_are_separate_children(family):
     long = [row for row in rows if "Paragraph" in row["parent_text"]]
     assert [row["chunk"] for row in long] == [0, 1, 2]
     assert "\n\n".join(row["parent_text"] for row in long) == "\n\n".join(paragraphs)
+
+
+def test_near_copies_of_parents_are_counted_with_their_parents(family):
+    """Also of a parent that was cut into chunks, which resembles its children only little. The run warns."""
+    paragraphs = [
+        f"Paragraph {n} tells of the mill, of its wheel and its {n} stones, and of all who bring grain."
+        for n in range(4)
+    ]
+    (family.folder / "in" / "00.jsonl").write_text(json.dumps({"text": "\n\n".join(paragraphs)}))
+
+    def say(body, handler):
+        found = [one for one in paragraphs if one in body["messages"][-1]["content"]]
+        return f"{found[0]} Indeed." if found else words_of(body)
+
+    with serving(say) as server:
+        family.write(server.address, ", chunk_bytes: 120", prompts="rephrase", all="[]")
+        run = family.run()
+    layers = DocumentLayers(run, run.documents["born"][0])
+    rows = [layers.row("ingest", row) for row in range(layers.rows)]
+    alike = [row for row in rows if (row["parent_similarity"] or 0) >= 0.8]
+    assert [row["parent_text"] for row in alike] == paragraphs
+    assert len({row["parent"] for row in alike}) == 1
+    assert run.states["born/generate"].metrics["copies"] == 4
+    assert "4 of 22 answers are near copies of the text that was sent" in " ".join(find_warnings(run))
 
 
 def test_a_generated_source_is_a_source(family):

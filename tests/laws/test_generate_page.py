@@ -9,6 +9,7 @@ import pytest
 
 from gristmill.cli.main import main
 from gristmill.stages.generate import generate
+from gristmill.stages.generate.connection import LOST
 from gristmill.stages.generate.prompts import ready_names
 
 PAGE = (Path(__file__).parents[2] / "docs" / "generate.md").read_text()
@@ -41,6 +42,8 @@ def test_the_page_names_every_ready_prompt_and_reason():
         *re.findall(r'None, "(\w+)",', code),
         "server_error",
         "request_rejected",
+        LOST,
+        generate.TAKEN_DOWN,
     }
-    assert len(reasons) == 11
+    assert len(reasons) == 12
     assert [name for name in (*ready_names(), *reasons) if f"`{name}`" not in PAGE] == []

@@ -139,10 +139,11 @@ def run_step(name: str, config: dict[str, Any], table: pa.Table) -> Callable[[],
 
 
 def takedown(folder: Path, table: pa.Table) -> Callable[[], Any]:
-    """All three stages: requests name half of the documents by their domain, and by as many prefixes."""
+    """All four stages: requests name half of the documents by their domain, and by as many prefixes."""
     match, sets, judge = (
         imported(f"gristmill.stages.takedown.{name}") for name in ("takedown_match", "takedown_sets", "takedown")
     )
+    unsent = imported("gristmill.stages.takedown.takedown_unsent")
     prefixes = [f"https://a.example/{number}" for number in range(len(table))]
     request = {"id": "r", "domains": ["a.example", "a.de", "a.com"], "url_prefixes": prefixes}
     (folder / "requests.yaml").write_text(json.dumps([request]))
@@ -159,6 +160,7 @@ def takedown(folder: Path, table: pa.Table) -> Callable[[], Any]:
         judge.open_sets.cache_clear()
         named = match.apply(columns(half, match.STAGE.reads), match.Config(**options))
         match.metrics(columns(half, match.STAGE.reads), named, match.Config(**options))
+        unsent.apply(columns(half, unsent.STAGE.reads), unsent.Config(**options))
         read = pa.RecordBatch.from_arrays(
             [half["doc_id"].combine_chunks(), named["request"], *named.columns[2:]], names=list(sets.STAGE.reads)
         )
@@ -433,7 +435,7 @@ CUSTOM: dict[str, Callable[[Path, pa.Table], Callable[[], Any]]] = {
 }
 COVERED = {
     "generate": ("generate.generate", "generate.generated"),
-    "takedown": ("takedown.takedown", "takedown.takedown_match", "takedown.takedown_sets"),
+    "takedown": ("takedown.takedown", "takedown.takedown_match", "takedown.takedown_sets", "takedown.takedown_unsent"),
     "index": ("select.index",),
     "copies_left": ("dedup.copies_left",),
     "known_dedup": ("dedup.known_dedup",),

@@ -24,13 +24,16 @@ from gristmill.stages import READERS, STEPS
 from gristmill.stages.contract import Piece
 from gristmill.stages.dedup.near_candidates import Config as SketchConfig
 from gristmill.stages.dedup.near_index import write_index
+from gristmill.stages.generate import generate, generated
+from gristmill.stages.generate.prompts import ready_path
 from gristmill.stages.library_versions import version_of
 from gristmill.stages.mix import mix
 from gristmill.stages.scrub import safety, safety_hashes, safety_scores
 from gristmill.stages.select import index
 from gristmill.stages.shards import shard_groups, shards, tokens
-from gristmill.stages.takedown import takedown, takedown_match, takedown_sets
+from gristmill.stages.takedown import takedown, takedown_match, takedown_sets, takedown_unsent
 from gristmill.stages.tokenizer import tokenizer, tokenizer_sample
+from gristmill.store.answers import AnswerLog
 from gristmill.store.parquet import PartWriter
 from gristmill.store.store import Store
 from gristmill.tokenizer.files import write_json
@@ -38,6 +41,7 @@ from gristmill.tokenizer.model import Tokenizer
 from pdf_files import column as column_of_pdf
 from pdf_files import pdf
 from pdf_files import text as pdf_text
+from stages.generate.model_server import completion, serving
 
 GOLDEN = Path(__file__).with_name("golden.json")
 INTERPRETER = "unicode"
@@ -278,6 +282,7 @@ def outputs(folder):
     found[SAMPLE] = {"version": tokenizer_sample.STAGE.version, "libraries": {}, "output": sample_output()}
     found |= shard_outputs(folder)
     found |= takedown_outputs(folder)
+    found |= generate_outputs(folder)
     found |= safety_outputs(folder)
     found |= decontaminate_outputs(folder / "evals", TEXTS, digest_of)
     found[INDEX] = {
@@ -290,7 +295,8 @@ def outputs(folder):
 
 
 PART, TOKENIZER, SAMPLE, INDEX = "the bytes of a part", "tokenizer", "tokenizer_sample", "index"
-TAKEDOWNS = ("takedown_match", "takedown_sets", "takedown")
+GENERATES = ("generate", "generated")
+TAKEDOWNS = ("takedown_match", "takedown_unsent", "takedown_sets", "takedown")
 SAFETY = {"safety_hashes": safety_hashes, "safety_scores": safety_scores, "safety": safety}
 EVALS = ("eval_suite", "eval_index", "eval_index_new", "eval_scan", "eval_scan_new", "eval_match")
 SHARDS = {"tokens": tokens, "shard_groups": shard_groups, "shards": shards, "mix": mix}
@@ -358,6 +364,45 @@ def shard_outputs(folder):
     }
 
 
+def generate_outputs(folder):
+    """For the fixed texts, cut in chunks, with a plain and a structured prompt, and a real server that answers with
+    their words, and now and then with something unusable.
+    """
+
+    def say(body, _):
+        said = body["messages"][-1]["content"].split("\n\n")[-1]
+        kind = len(said) % 4
+        if kind == 0:
+            return completion("cut", "length")
+        return said.upper() if kind % 2 else json.dumps({"items": [{"question": said, "answer": said.upper()}]})
+
+    prompts = [ready_path("rephrase"), ready_path("question_answer")]
+    batch = fixed_batch(generate, given := generate.Config(prompts=prompts, model="m", servers=["http://golden/v1"]))
+    with serving(say) as server:
+        config = given.model_copy(update={"servers": (server.address,), "chunk_bytes": 120, "samples": 2})
+        log = AnswerLog(Store(str(folder / "answers")), generate.scope_of(config))
+        made = generate.apply(batch, config, answers=log)
+        log.close()
+    reasons = set(made["children"].flatten().field("drop").to_pylist())
+    assert reasons == {None, "answer_truncated", "malformed_answer"}
+    pq.write_table(pa.Table.from_batches([made]), folder / "children.parquet")
+    piece = Piece(str(folder / "children.parquet"), "children.parquet")
+    output = [name for name in Record.__slots__ if name != "fields"]
+    read = [
+        {name: getattr(record, name) for name in output}
+        for record in generated.read(piece, generated.Config(source="born"))
+    ]
+    found = {generate: [made.to_pylist(), generate.metrics(batch, made, config)], generated: read}
+    return {
+        module.__name__.rpartition(".")[2]: {
+            "version": module.STAGE.version,
+            "libraries": {library: version_of(library) for library in module.STAGE.libraries},
+            "output": digest_of(value),
+        }
+        for module, value in found.items()
+    }
+
+
 def takedown_outputs(folder):
     """For a request that names one of the fixed texts, which has copies, and one that brings its own text."""
     (folder / "one.txt").write_text(TEXTS[3])
@@ -374,8 +419,10 @@ def takedown_outputs(folder):
     columns = [pa.array(COPIES), named["request"], named["named_by"]]
     judged = pa.RecordBatch.from_arrays(columns, names=[*takedown.READS])
     answers = takedown.apply(judged, takedown.Config(), {"takedown_sets": folder / "sets.parquet"})
+    unsent = takedown_unsent.Config(**given, texts=(str(folder / "one.txt"),))
     outputs = {
         takedown_match: named.to_pylist(),
+        takedown_unsent: takedown_unsent.apply(batch, unsent).to_pylist(),
         takedown_sets: pq.read_table(folder / "sets.parquet").to_pylist(),
         takedown: answers.to_pylist(),
     }
@@ -435,7 +482,18 @@ def made(tmp_path_factory):
 
 @pytest.mark.parametrize(
     "name",
-    [*sorted({*READERS, *STEPS, *SAFETY}), PART, TOKENIZER, SAMPLE, INDEX, *MODELS, *SHARDS, *TAKEDOWNS, *EVALS],
+    [
+        *sorted({*READERS, *STEPS, *SAFETY}),
+        PART,
+        TOKENIZER,
+        SAMPLE,
+        INDEX,
+        *MODELS,
+        *SHARDS,
+        *GENERATES,
+        *TAKEDOWNS,
+        *EVALS,
+    ],
 )
 def test_a_changed_output_has_a_new_version(name, made):
     """The hash of a stage's output changes only together with its VERSION (or a library's)."""

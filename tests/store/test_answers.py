@@ -1,5 +1,6 @@
 """Stored answers: each is there once it is added, whatever happens afterwards, and is checked when it is used."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -9,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.store.answers import AnswerLog, Usage, damaged_frames, usage_in
+from gristmill.errors import UserError
+from gristmill.store import answers
+from gristmill.store.answers import AnswerLog, Usage, check_answers, drop_damaged, usage_in
 from gristmill.store.store import Store
 
 
@@ -72,15 +75,30 @@ def test_damaged_frames_count_as_absent(tmp_path_factory, cut, flip, bit):
     log.close()
     path = log_of(folder)
     data = bytearray(path.read_bytes())
-    data[32 + flip % (len(data) - 32)] ^= 1 << bit
+    flipped = 32 + flip % (len(data) - 32)
+    data[flipped] ^= 1 << bit
     del data[max(32, len(data) - cut % len(data)) :]
     path.write_bytes(data)
+    store = Store(str(folder))
+    valid = len(AnswerLog(store, "scope").find(list(bodies)))
     for has_keys in (True, False):
         if not has_keys:
             path.with_suffix(".keys").unlink()
         found = AnswerLog(Store(str(folder)), "scope").find(list(bodies))
         assert {one: answer.body for one, answer in found.items()}.items() <= bodies.items()
-        assert sum(60 - 12 + len(f'"{bodies[one]}"') for one in found) == len(data) - 32 - damaged_frames(bytes(data))
+        assert len(found) == valid
+        # Every frame outside of the cut and the flipped bit is found; its token counts have no checksum.
+        start, intact = 32, 0
+        for body in bodies.values():
+            end = start + 48 + len(f'"{body}"')
+            intact += end <= len(data) and (not start <= flipped < end or 8 <= flipped - start < 16)
+            start = end
+        assert valid == intact
+    name = str(path.relative_to(folder))
+    assert list(check_answers(store)) == ([] if valid == 11 else [(name, f"has lost {11 - valid} of 11 answers")])
+    drop_damaged(store, name)
+    assert list(check_answers(store)) == []
+    assert AnswerLog(store, "scope").find(list(bodies)).keys() == found.keys()
 
 
 def test_damaged_keys_are_made_again(tmp_path):
@@ -90,6 +108,7 @@ def test_damaged_keys_are_made_again(tmp_path):
     log.close()
     path = log_of(tmp_path).with_suffix(".keys")
     path.write_bytes(b"x" + path.read_bytes()[1:])
+    assert list(check_answers(store)) == [(str(path.relative_to(tmp_path)), "is damaged")]
     assert AnswerLog(store, "scope").find([key(1)])[key(1)].body == "one"
 
 
@@ -103,3 +122,45 @@ def test_of_two_answers_every_reader_takes_the_same(tmp_path):
     for log in logs:
         log.close()
     assert before == {AnswerLog(store, "scope").find([key(1)])[key(1)]}
+
+
+def test_a_log_that_grows_after_its_keys_were_written_loses_nothing(tmp_path):
+    """To another machine, whose clock is hours ahead, the writer seems dead. Then the writer is killed."""
+    store = Store(str(tmp_path))
+    log = AnswerLog(store, "scope")
+    log.add(key(1), "one", 1, 1)
+    path = log_of(tmp_path)
+    path.with_suffix(".keys").write_bytes(answers._pack_keys(answers._index_of(path.read_bytes())))
+    log.add(key(2), "two", 1, 1)
+    log.add(key(3), "three", 1, 1)
+    found = AnswerLog(store, "scope").find([key(1), key(2), key(3)])
+    assert [answer.body for answer in found.values()] == ["one", "two", "three"]
+
+
+def test_an_answer_that_a_full_disk_cuts_short_harms_no_other(tmp_path, monkeypatch):
+    """It is one message; answers before and after it are found, and the log has no damage."""
+    store = Store(str(tmp_path))
+    log = AnswerLog(store, "scope")
+    log.add(key(1), "one", 1, 1)
+    real = os.pwrite
+    limit = log_of(tmp_path).stat().st_size + 20
+
+    def full(file, data, at):
+        if at >= limit:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(file, data[: limit - at], at)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", full)
+        with pytest.raises(UserError, match="No space left on device"):
+            log.add(key(2), "two", 1, 1)
+    log.add(key(3), "three", 1, 1)
+    assert list(check_answers(store)) == []
+    assert log.usage(0) == Usage(2, 2, 2)
+    for reader in (log, AnswerLog(store, "scope")):
+        assert sorted(answer.body for answer in reader.find([key(1), key(2), key(3)]).values()) == ["one", "three"]
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", full)
+        limit = 0
+        with pytest.raises(UserError, match="No space left on device"):
+            AnswerLog(store, "other").add(key(1), "one", 1, 1)

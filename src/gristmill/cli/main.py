@@ -38,6 +38,7 @@ COMMANDS = {
     "bias": "Show which groups a step keeps and removes.",
     "canaries": "Show a fixed sample of documents, before and after each step.",
     "report": "Write a report of a finished corpus, as HTML (extra `report`).",
+    "disclose": "Write a public summary of the training content, as HTML and JSON.",
     "watch": "List what changed for the worse since another version.",
     "explore": "Explore a corpus in a browser (extra `explore`).",
     "page": "Write a report page about a finished corpus, as HTML.",
@@ -57,14 +58,14 @@ COMMANDS = {
     "ablate": "Train small models on two corpora, and show which is better.",
     "mix": "Search for a mixture of domains with small models.",
     "budget": "Show how many tokens a model needs, and what they cost.",
-    "verify": "Hash every part and published file again, and read every record.",
+    "verify": "Check every part, published file, record and stored answer.",
     "gc": "Remove unneeded files from the store.",
 }
 """Each command's line in the help, which is shown without importing the commands."""
 
 FOLDERS = {
     "run": "init steps golden plan run status ablate mix budget",
-    "look": "funnel inspect lineage removed audit canaries report watch explore page whatif diff sql sample",
+    "look": "funnel inspect lineage removed audit canaries report disclose watch explore page whatif diff sql sample",
     "corpus": "versions takedown suite quality export index verify gc",
     "tokenizer": "tokenizer",
     "shards": "shards",

@@ -40,7 +40,7 @@ from gristmill.recipe.sections.quality import in_order, load_quality
 from gristmill.recipe.sections.shards import GROUPS, check_groups, load_shards
 from gristmill.recipe.sections.sources import check_markup, check_parents, load_source, source_domain
 from gristmill.recipe.sections.steps import Lists, check_keys, load_steps, route_of
-from gristmill.recipe.sections.takedowns import load_takedowns
+from gristmill.recipe.sections.takedowns import load_takedowns, mark_unsent
 from gristmill.recipe.sections.tokenizer import load_tokenizer
 from gristmill.recipe.sections.watch import load_watch
 from gristmill.recipe.yaml.lines import parse, read_text
@@ -79,7 +79,9 @@ def load(
         draft = dataclasses.replace(draft, seed=fields.seed)
     _bound(draft, raw)
     sources, lists = _load_sources(draft, raw), load_steps(draft, raw.get("steps"))
+    takedowns = load_takedowns(draft, raw.get("takedowns"))
     routes = load_quality(draft, raw.get("quality"), _load_routes(draft, raw.get("sources"), lists, sources))
+    routes = {name: mark_unsent(route, takedowns) for name, route in routes.items()}
     births = check_parents(draft, sources, routes)
     listed = [step for steps in (*lists.values(), *routes.values()) for step in steps if step]
     own = in_order(draft, list({step.id: step for step in listed}.values()), {**routes, **births})
@@ -91,7 +93,7 @@ def load(
         draft, raw.get("mix", {} if raw.get("shards") is not None else None), name, sources, share is not None
     )
     mix = mix if shards else ()  # without shards, the mistake is already reported
-    takedowns = load_takedowns(draft, raw.get("takedowns"))  # after the tokenizer, which does not change
+    # A takedown is after the tokenizer, which does not change.
     routes = {name: (*route, *tokenizer, *takedowns, *shards.get(name, ()), *mix) for name, route in routes.items()}
     sharded = (step for same in zip(*shards.values(), strict=True) for step in same)
     last = {step.id: step for step in (*tokenizer, *takedowns, *sharded, *mix)}

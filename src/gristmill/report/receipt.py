@@ -15,6 +15,10 @@ def page(content: Mapping[str, Any]) -> str:
         "Named, but not in the earlier shards either": content["elsewhere"],
         "Copies that are kept until you decide": content["listed"],
         "Named, but still in the new version": content["left"],
+        "Not generated, because the parent was not sent": [
+            {**one, "named_by": f"parent {one['parent']}", "copy_of": None, "url": None}
+            for one in content.get("unsent", ())
+        ],
     }
     return render(
         Path(__file__).with_name("receipt.html"),

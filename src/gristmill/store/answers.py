@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
+from gristmill.counted import counted
 from gristmill.processes import name_of_self, runs
 from gristmill.store.store import Store
 
@@ -72,6 +73,9 @@ class _Log:
         self.is_indexed = self.index is not None
         if self.index is None:
             self.index = _index_of(data)
+        elif len(more := _index_of(data, int(self.index["at"].max(initial=0)))) > 1:
+            # The keys were written by a process to which the writer seemed dead: their clocks may differ.
+            self.index = np.unique(np.concatenate([self.index, more]))
 
     def find(self, key: bytes, at: int) -> Iterator[tuple[bytes, bytes]]:
         """The checksum and the answer of every valid frame of a key; `at` is its position among the sorted keys."""
@@ -131,16 +135,10 @@ class AnswerLog:
             if not name.endswith(".log") or name == self._name or name in self._batches:
                 continue
             keys = f"{name.removesuffix('.log')}.keys"
-            log = _Log(self._data(name), self._store.read_file(keys) if keys in files else None)
+            log = _Log(_open_log(self._store, name), self._store.read_file(keys) if keys in files else None)
             if not log.is_indexed and not self.is_read_only and self._is_left(name):
                 self._store.write_file(keys, _pack_keys(log.index))
             yield log
-
-    def _data(self, name: str) -> Any:
-        if not self._store.is_local:
-            return self._store.read_file(name) or b""
-        with open(f"{self._store.root}/{name}", "rb") as file:
-            return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(file.fileno()).st_size else b""
 
     def _is_left(self, name: str) -> bool:
         """Whether nobody writes to a log any more."""
@@ -164,29 +162,32 @@ class AnswerLog:
         packed = orjson.dumps(body)
         frame, digest = _pack(key, packed, prompt_tokens, completion_tokens)
         before = self._usage
-        self._usage = Usage(before[0] + prompt_tokens, before[1] + completion_tokens, before[2] + 1)
+        usage = Usage(before[0] + prompt_tokens, before[1] + completion_tokens, before[2] + 1)
         if self.is_immediate:
-            self._own[key] = self._append(frame)
+            self._own[key] = self._append(frame, usage)
         else:
+            self._usage = usage
             self._pending.append(frame)
             self._own[key] = frame
         return StoredAnswer(digest, body)
 
-    def _append(self, frame: bytes) -> int:
-        """Append a frame to this worker's log; returns its offset."""
-        if self._file is None:
-            self._name = self._new_name()
-            path = f"{self._store.root}/{self._name}"
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-            self._end = os.write(self._file, _HEAD.pack(_LOG, 0, 0, 0))
-        at, self._end = self._end, self._end + len(frame)
+    def _append(self, frame: bytes, usage: Usage) -> int:
+        """Append a frame to this worker's log, whose answers then cost `usage`; returns its offset."""
         try:
+            if self._file is None:
+                self._name = self._new_name()
+                path = f"{self._store.root}/{self._name}"
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+                os.pwrite(self._file, _HEAD.pack(_LOG, 0, 0, 0), 0)
+                self._end = _HEAD.size
+            at, end = self._end, self._end + len(frame)
             view = memoryview(frame)
             while view:
-                view = view[os.write(self._file, view) :]
-            os.pwrite(self._file, _HEAD.pack(_LOG, *self._usage), 0)
-            if self._usage.answers % SYNC_EVERY == 0:
+                view = view[os.pwrite(self._file, view, end - len(view)) :]
+            os.pwrite(self._file, _HEAD.pack(_LOG, *usage), 0)
+            self._usage, self._end = usage, end  # a frame that was cut short by a full disk is overwritten by the next
+            if usage.answers % SYNC_EVERY == 0:
                 os.fdatasync(self._file)
         except OSError as error:
             raise self._store.unwritable_by(error) from None
@@ -216,10 +217,14 @@ class AnswerLog:
                 self._store.remove(name)
             self._batches = []
         elif self._file is not None:
-            os.fdatasync(self._file)
-            os.close(self._file)
-            self._file = None
-            self._complete(self._data(self._name))
+            file, self._file = self._file, None
+            try:
+                os.fdatasync(file)
+            except OSError as error:
+                raise self._store.unwritable_by(error) from None
+            finally:
+                os.close(file)
+            self._complete(_open_log(self._store, self._name))
         self._own.clear()
         self._usage, self._name = Usage(), ""
 
@@ -244,20 +249,62 @@ def usage_in(store: Store, folder: str = FOLDER, but: Iterable[str] = ()) -> Usa
     total = Usage()
     for name, size in store.list_files(folder):
         if name.endswith(".log") and name not in but and size >= _HEAD.size:
-            if store.is_local:
-                with open(f"{store.root}/{name}", "rb") as file:
-                    head = file.read(_HEAD.size)
-            else:
-                head = (store.read_file(name) or b"")[: _HEAD.size]
-            if len(head) == _HEAD.size and head.startswith(_LOG):
-                total = Usage(*(one + more for one, more in zip(total, _HEAD.unpack(head)[1:], strict=True)))
+            usage = _answers_in(_read_head(store, name)) or Usage()
+            total = Usage(*(one + more for one, more in zip(total, usage, strict=True)))
     return total
 
 
-def damaged_frames(data: bytes) -> int:
-    """The bytes of a log that belong to no valid frame."""
-    known = sum(_FRAME.size + len(body) for _, (_, _, body) in _frames(data))
-    return len(data) - _HEAD.size - known
+def check_answers(store: Store) -> Iterator[tuple[str, str]]:
+    """The name and fault of every damaged file of answers. A last frame that is cut short is no damage: its writer was
+    killed, or is still writing.
+    """
+    for name, _ in store.list_files(FOLDER):
+        if name.endswith(".keys") and _read_keys(store.read_file(name) or b"") is None:
+            yield name, "is damaged"
+        elif name.endswith(".log"):
+            stated = _answers_in(_read_head(store, name))  # before its frames, since it may grow
+            data = _open_log(store, name)
+            valid, end, is_whole = 0, _HEAD.size, True
+            for at, frame in _frames(data):
+                is_whole &= at == end
+                valid, end = valid + 1, at + _FRAME.size + len(frame[2])
+            if stated is None:
+                yield name, "has a damaged head"
+            elif valid < stated.answers:
+                yield name, f"has lost {stated.answers - valid:,} of {counted(stated.answers, 'answer')}"
+            elif not is_whole:
+                yield name, "has damaged bytes between its answers"
+
+
+def drop_damaged(store: Store, name: str) -> None:
+    """Replace a damaged log by its valid frames, and remove damaged keys, which are made again."""
+    keys = f"{name.rpartition('.')[0]}.keys"
+    if name.endswith(".log"):
+        data = _open_log(store, name)
+        frames = [bytes(data[at : at + _FRAME.size + len(frame[2])]) for at, frame in _frames(data)]
+        store.write_file(name, _HEAD.pack(_LOG, *_usage_of(frames)) + b"".join(frames))
+    if store.read_file(keys) is not None:
+        store.remove(keys)
+
+
+def _open_log(store: Store, name: str) -> Any:
+    """The bytes of a log; a local one is mapped, not copied."""
+    if not store.is_local:
+        return store.read_file(name) or b""
+    with open(f"{store.root}/{name}", "rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(file.fileno()).st_size else b""
+
+
+def _read_head(store: Store, name: str) -> bytes:
+    if not store.is_local:
+        return (store.read_file(name) or b"")[: _HEAD.size]
+    with open(f"{store.root}/{name}", "rb") as file:
+        return file.read(_HEAD.size)
+
+
+def _answers_in(head: bytes) -> Usage | None:
+    """The cost of the answers of a log; None if its head is damaged."""
+    return Usage(*_HEAD.unpack(head)[1:]) if len(head) == _HEAD.size and head.startswith(_LOG) else None
 
 
 def _pack(key: bytes, body: bytes, prompt_tokens: int, completion_tokens: int) -> tuple[bytes, bytes]:
@@ -285,9 +332,8 @@ def _frame_at(data: Any, at: int) -> tuple[bytes, bytes, bytes] | None:
     return (key, digest, body) if _digest(key, body) == digest else None
 
 
-def _frames(data: Any) -> Iterator[tuple[int, tuple[bytes, bytes, bytes]]]:
-    """The valid frames of a log. After damaged bytes, the next mark is searched for."""
-    at = _HEAD.size
+def _frames(data: Any, at: int = _HEAD.size) -> Iterator[tuple[int, tuple[bytes, bytes, bytes]]]:
+    """The valid frames of a log, from an offset on. After damaged bytes, the next mark is searched for."""
     while at + _FRAME.size <= len(data):
         frame = _frame_at(data, at)
         if frame is not None:
@@ -297,8 +343,8 @@ def _frames(data: Any) -> Iterator[tuple[int, tuple[bytes, bytes, bytes]]]:
             return
 
 
-def _index_of(data: Any) -> Any:
-    found = [(*struct.unpack(">QQ", key), at) for at, (key, _, _) in _frames(data)]
+def _index_of(data: Any, start: int = 0) -> Any:
+    found = [(*struct.unpack(">QQ", key), at) for at, (key, _, _) in _frames(data, max(start, _HEAD.size))]
     return np.sort(np.array(found, _ENTRY), order=("first", "last", "at"))
 
 

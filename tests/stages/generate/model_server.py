@@ -57,6 +57,11 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(data)
 
+    def raw(self, data: bytes) -> None:
+        """Send the rest of a response as it is, and close the connection."""
+        self.wfile.write(b"HTTP/1.1 200 OK\r\n" + data)
+        self.close_connection = True
+
     def log_message(self, *_: Any) -> None:
         pass
 

@@ -1,5 +1,6 @@
 """Asking servers: which side is at fault, and what happens then. The server is a real one, in a thread."""
 
+import gzip
 import json
 import threading
 
@@ -7,9 +8,10 @@ import pytest
 from tests.stages.generate.model_server import Handler, completion, drip, hang, plain, serving, words_of
 
 from gristmill.errors import UserError
+from gristmill.stages.generate import ask as ask_module
 from gristmill.stages.generate.api_key import KeyRemover
 from gristmill.stages.generate.ask import Asker
-from gristmill.stages.generate.connection import read_reply, retry_after_s
+from gristmill.stages.generate.connection import Deadlines, ModelConnection, read_reply, retry_after_s
 from gristmill.stages.generate.generate import judge, make_ask
 from gristmill.stages.generate.prompts import read_prompt, ready_path
 from gristmill.stages.generate.settings import GenerateConfig
@@ -17,6 +19,7 @@ from gristmill.store.answers import AnswerLog
 from gristmill.store.store import Store
 
 SOON = {"idle_s": 0.3, "total_s": 0.8, "patience_s": 0.4, "answer_bytes": 100_000}
+BOMB = gzip.compress(b" " * 1_000_000)
 PROMPT = read_prompt(ready_path("rephrase"))
 
 
@@ -64,6 +67,19 @@ def say(body, handler: Handler):
         case "lost":
             handler.close_connection = True
             return None
+        case "cut":
+            return handler.raw(b"Content-Length: 1000\r\n\r\n" + b'{"choices": [')
+        case "cut chunks":
+            return handler.raw(b"Transfer-Encoding: chunked\r\n\r\n" + b"20\r\n" + b'{"choices": [')
+        case "chunk of -1":
+            return handler.raw(b"Transfer-Encoding: chunked\r\n\r\n" + b"-1\r\n" + b"x" * 200_000)
+        case "endless chunks":
+            return handler.raw(
+                b"Transfer-Encoding: chunked\r\n\r\n" + b"4000\r\n" + (b"x" * 0x4000 + b"\r\n4000\r\n") * 99
+            )
+        case "zip bomb":
+            handler.reply(200, BOMB, Content_Encoding="gzip")
+            return None
         case "refused":
             return completion(None, refusal="I cannot do that")
         case "filtered":
@@ -85,6 +101,11 @@ REASONS = {
     "rejected": "request_rejected",
     "error": "server_error",
     "lost": "connection_lost",
+    "cut": "connection_lost",
+    "cut chunks": "connection_lost",
+    "chunk of -1": "connection_lost",
+    "endless chunks": "answer_too_large",
+    "zip bomb": "answer_not_utf8",
     "refused": "refused",
     "filtered": "refused",
     "empty": "empty_answer",
@@ -105,8 +126,48 @@ def test_every_misbehaviour_becomes_a_reason_and_stops_nothing_else(tmp_path):
         stored = log.find([one.key for one in asks]) | log.find([one.fault_key for one in asks])
     assert len(stored) == len(asks)
     details = [answer.body["detail"] for answer in stored.values() if isinstance(answer.body, dict)]
-    assert len(details) == 9
-    assert all("3 times, the last time alone, while the server answered a control request" in one for one in details)
+    assert len(details) == 14
+    assert all("times, the last time alone, while the server answered a control request" in one for one in details)
+    assert sum("; 4 times, " in one for one in details) == 4  # lost connections, as often as patience_s allows
+    assert sum("; 3 times, " in one for one in details) == 10
+    assert sum("the answer was cut off" in one for one in details) == 2
+
+
+def test_a_connection_that_is_lost_for_a_while_is_no_verdict(tmp_path, monkeypatch):
+    """Answers that are cut short are requested again, with longer and longer pauses."""
+    pauses, left = [], [b'{"choices": ['] * 5
+    monkeypatch.setattr(ask_module.time, "sleep", pauses.append)
+
+    def cut(body, handler):
+        if body["messages"][-1]["content"] == "one" and left:
+            return handler.raw(b"Content-Length: 1000\r\n\r\n" + left.pop())
+        return words_of(body)
+
+    with serving(cut) as server:
+        found = ask(tmp_path, config_of(server, limits={}), ["one", "two"])
+        assert server.texts.count("one") == 6
+    assert [reason for _, reason in found.values()] == [None, None]
+    assert [pause for pause in pauses if pause] == [0.25, 0.5, 1.0]
+
+
+def test_an_answer_to_nothing_is_never_the_answer_to_the_next_request():
+    """A server sends two answers to a request: the connection is not used again."""
+    is_sent = threading.Event()
+
+    def twice(body, handler):
+        for _ in range(2):
+            handler.reply(200, json.dumps(completion(body["text"])).encode())
+            handler.wfile.flush()
+        is_sent.set()
+
+    deadlines = Deadlines()
+    with serving(twice) as server, deadlines:
+        link = ModelConnection(server.address, GenerateConfig.model_fields["limits"].default, None, deadlines)
+        for text in ("one", "two", "three"):
+            is_sent.clear()
+            assert link.send(json.dumps({"text": text}).encode()).text == text
+            assert is_sent.wait(10)
+        link.close()
 
 
 @pytest.mark.parametrize("fault", ["hang", "drip", "garbage", "html", "error", "large"])
@@ -151,9 +212,40 @@ def test_a_busy_server_is_left_alone_as_long_as_it_says(tmp_path):
         found = ask(tmp_path, config_of(server, concurrency=1), ["one", "two", "three"])
     assert all(reason is None for _, reason in found.values())
     assert seen == {"one": 2, "two": 2, "three": 1}
-    assert retry_after_s("7") == 7
-    assert retry_after_s("Wed, 21 Oct 2015 07:28:00 GMT") == 0
-    assert retry_after_s("soon") is None
+    assert retry_after_s("7", None) == 7
+    assert retry_after_s("Wed, 21 Oct 2015 07:28:00 GMT", None) == 0
+    assert retry_after_s("Wed, 21 Oct 2015 07:28:00 GMT", "Wed, 21 Oct 2015 07:27:00 GMT") == 60
+    assert retry_after_s("soon", None) is retry_after_s("1e9", None) is retry_after_s("-5", None) is None
+
+
+def test_a_server_that_asks_for_a_pause_of_years_stops_the_run(tmp_path):
+    """Another server goes on without it."""
+
+    def busy(body, handler):
+        handler.reply(429, b"{}", Retry_After="1000000000")
+
+    with serving(busy) as away, serving() as server:
+        found = ask(tmp_path, config_of(away, server, concurrency=1), ["one", "two"])
+        assert all(reason is None for _, reason in found.values())
+        with pytest.raises(UserError, match=r"HTTP 429, and requests a pause of 1,000,000,000 s\), so the run stops"):
+            ask(tmp_path, config_of(away, concurrency=1), ["three"])
+
+
+def test_the_api_key_goes_to_the_server_only(tmp_path, monkeypatch):
+    """Not to where it redirects, nor to a proxy of the environment."""
+    monkeypatch.setenv("MODEL_KEY", "sk-secret-123")
+    with serving() as other:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+            monkeypatch.setenv(name, other.address.removesuffix("/v1"))
+
+        def away(body, handler):
+            handler.reply(307, b"", Location=f"{other.address}/chat/completions")
+
+        with serving(away) as server, pytest.raises(UserError, match=r"answers with HTTP 307 .* so the run stops"):
+            ask(tmp_path, config_of(server, api_key_env="MODEL_KEY"), ["one"])
+        with serving() as server:
+            assert ask(tmp_path, config_of(server, api_key_env="MODEL_KEY"), ["one"])["one"][1] is None
+        assert other.headers == []
 
 
 def test_no_server_gets_more_requests_at_once_than_allowed(tmp_path):

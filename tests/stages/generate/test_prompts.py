@@ -77,7 +77,7 @@ def test_a_wrong_prompt_is_an_error_with_its_line(tmp_path, text, line, fact):
 
 
 def test_answers_are_parsed_strictly(tmp_path):
-    """Exactly the fields of the prompt, all of them text; the JSON schema of the request says the same."""
+    """Exactly the fields of the prompt, each once, all of them text; the JSON schema of the request says the same."""
     prompt = prompt_of(tmp_path, QUIZ)
     pair = {"question": "Why?", "answer": "Water."}
     assert prompt.text_of(json.dumps({"items": [pair, pair]})) == "Why? - Water.\n\nWhy? - Water."
@@ -92,6 +92,8 @@ def test_answers_are_parsed_strictly(tmp_path):
         json.dumps({"items": [{**pair, "answer": 7}]}),
         json.dumps({"items": [{**pair, "answer": "  "}]}),
         json.dumps({"items": "x"}),
+        '{"items": [{"question": "Why?", "answer": "Wind.", "answer": "Water."}]}',
+        '{"items": ' + "[" * 900 + "]" * 900 + ', "items": [{"question": "Why?", "answer": "Water."}]}',
     ]
     for answer in bad:
         with pytest.raises(Malformed):

@@ -229,7 +229,8 @@ def verify(
     Searches for their ids, their exact texts, and near copies. Exit code 1: something is left.
     """
     content = read_receipt_json(receipt)
-    if not content["documents"] and not content["elsewhere"]:
+    unsent = content.get("unsent", ())
+    if not content["documents"] and not content["elsewhere"] and not unsent:
         raise UserError(f"{receipt} names no document, so there is nothing to verify. Use a run with takedowns.")
     if content["after"] is None:
         raise UserError(f"{receipt} names no shards after the takedown, so nothing can be searched. Write a new one.")
@@ -255,6 +256,8 @@ def verify(
             gone = f"none of {counted(len(content['documents']), 'document')} is left; copies were not searched for"
         elif content["listed"]:
             gone += f" except {counted(len(content['listed']), 'copy', 'copies')} that the receipt lists (copies: list)"
+        if unsent:
+            gone += f", and nothing that was not sent to a model ({counted(len(unsent), 'request')})"
         out.print(f"{searched} of {opened.manifest.hash[:12]}: {counted(len(faults), 'fault') if faults else gone}.")
     if faults:
         raise typer.Exit(1)

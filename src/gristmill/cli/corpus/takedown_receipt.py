@@ -19,7 +19,7 @@ from gristmill.errors import UserError
 from gristmill.loader.order import Order
 from gristmill.processes import new_folder
 from gristmill.query.documents.lookup import find
-from gristmill.query.takedown.takedown import fields_of, find_matches, requests_of, text_of, texts_of
+from gristmill.query.takedown.takedown import fields_of, find_matches, requests_of, text_of, texts_of, unsent_in
 from gristmill.query.versions.published import Published
 from gristmill.report.receipt import page
 from gristmill.shardformat.manifest import Group, Shard
@@ -118,6 +118,7 @@ def make_receipt(before: CorpusView, after: CorpusView, note: Callable[[str], No
             for request in requests
         ],
         **sorted_out,
+        "unsent": list(unsent_in(after)),
         "shards": _shards(old, new),
     }, found.sets
 
@@ -197,6 +198,7 @@ def absent(
         note("The receipt splits words differently than this version of Gristmill: copies outside ASCII may be missed.")
     sets = _open_sets(location, content[SETS])
     gone = {one["doc_id"]: one for one in (*content["documents"], *content["elsewhere"])}
+    unsent = {one["doc_id"]: one for one in content.get("unsent", ())}  # older receipts have none
     hashes = {one["content_hash"]: one for one in gone.values()}
     known = {one["content_hash"] for one in content["listed"]}
     tasks = [(group, number, shard) for group in manifest.groups for number, shard in enumerate(group.shards)]
@@ -209,7 +211,10 @@ def absent(
             copies, in_part_only = {copy.row: copy for copy in like}, in_part_only + len(cut)
             for row, text in enumerate(some):
                 doc_id, copy = ids[begin + row], copies.get(row)
-                if doc_id in gone and (copy is not None or content_hash(text) in hashes):
+                if doc_id in unsent:
+                    one = unsent[doc_id]
+                    yield f"{name}: document {doc_id} was generated from {one['parent']} of {one['request']}"
+                elif doc_id in gone and (copy is not None or content_hash(text) in hashes):
                     yield f"{name}: document {doc_id} of {gone[doc_id]['request']} is still there"
                 elif content["copies"] != "keep" and content_hash(text) not in known and copy is not None:
                     fault = _copy(doc_id, text, copy, sets, hashes)

@@ -12,6 +12,7 @@ from gristmill.engine.mill import make_executor
 from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
 from gristmill.query.versions.verify import Findings, clear_away, is_chosen, parse_share, verify
+from gristmill.store.answers import FOLDER as ANSWERS
 
 MOST_NAMED = 5
 """Tasks named in a message."""
@@ -28,7 +29,7 @@ def command(
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Hash every part and published file again, and read every record.
+    """Check every part, published file, record and stored answer.
 
     With --recompute, rerun tasks and compare the bytes.
     """
@@ -94,6 +95,13 @@ def _show(found: Findings, before: Findings | None, recipe: str) -> None:
         out.print(
             f"The record of a run cannot be remade. Restore {records[0]} from a copy. If you have no copy, delete it: "
             "gristmill run RECIPE then writes a new one without rerunning finished tasks.",
+            markup=False,
+        )
+    answers = [name for name in found.damaged if name.startswith(f"{ANSWERS}/") and name.endswith(".log")]
+    if answers and before is None:
+        out.print(
+            f"Answers of a server cannot be remade. Restore {answers[0]} from a copy. If you have no copy, --repair "
+            "drops the damaged answers, and a run requests those that it needs, and pays for them, again.",
             markup=False,
         )
     if found.has_damage and before is None and (found.broken or len(records) < len(found.damaged)):

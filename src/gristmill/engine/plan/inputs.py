@@ -84,6 +84,8 @@ class SourceInputs:
     """The share of the records in the groups that a sample takes."""
     expects_markup: bool = False
     """Whether texts may hold markup: code does, and `extract` or the user's own step may remove it later."""
+    is_generated: bool = False
+    """Whether the files are answers of servers, of which the step that requested them warns."""
 
     def pieces(self, group: FileGroup) -> tuple[Piece, ...]:
         """What a group's reader opens: only content that was hashed."""
@@ -128,6 +130,8 @@ class SourceInputs:
 
     def warnings(self, metrics: Mapping[str, Any]) -> list[str]:
         """Warnings about what was skipped or could not be read, repeated keys, and markup that is read as text."""
+        if self.is_generated:
+            return []
         messages = [
             f"{counted(len(paths), one, many)} {what} (the first: {shown(paths[0])})"
             for why, paths in sorted(self.skipped.items())
@@ -317,7 +321,7 @@ def layer_inputs(name: str, recipe: Recipe, parts: Sequence[tuple[str, Part]], s
     ]
     groups = tuple(group_files(files, source.part_bytes, stage_of(source.module, Reader)))
     return SourceInputs(
-        name, {file.uri: file for file in files}, {}, groups, {}, {}, {}, {}, source.config, expects_markup=True
+        name, {file.uri: file for file in files}, {}, groups, {}, {}, {}, {}, source.config, is_generated=True
     )
 
 

@@ -11,7 +11,7 @@ from gristmill.engine.work.rows import read_batches
 from gristmill.engine.work.task import MapWork
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.stages.generate.ask import cost_of
-from gristmill.stages.generate.generate import Config, requests_in, scope_of
+from gristmill.stages.generate.generate import Config, message_bytes, requests_in, scope_of
 from gristmill.store.answers import FOLDER, AnswerLog, usage_in
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def estimate_asking(run: "RunContext", node: Node) -> AskingEstimate | None:
             known = log.find([ask.key for ask in asks])
             rows += min(batch.rows, SAMPLED_ROWS)
             requests, stored = requests + len(asks), stored + sum(ask.key in known for ask in asks)
-            size += sum(len(ask.body) for ask in asks)
+            size += sum(map(message_bytes, asks))
             if batch.rows > SAMPLED_ROWS or rows > SAMPLED_PARTS * SAMPLED_ROWS:
                 break
     if not rows:

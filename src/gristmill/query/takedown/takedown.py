@@ -12,10 +12,12 @@ import pyarrow as pa
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
+from gristmill.query.documents.generated import generated_sources
 from gristmill.query.documents.lookup import RowMatch, find, find_children, find_copies, text_layers
 from gristmill.query.takedown.withheld import list_of
 from gristmill.recipe.sections.takedowns import MATCH, SETS, TAKEDOWN
 from gristmill.stages import NO_DOCUMENT
+from gristmill.stages.generate.generate import TAKEN_DOWN
 from gristmill.stages.matches import Hit, shingles_of
 from gristmill.stages.takedown.requests import Request, read_all
 from gristmill.stages.takedown.takedown import copies_of, in_part, make_sets
@@ -163,6 +165,18 @@ def find_matches(
         if (kind, item) not in hit
     ]
     return TakedownMatches(list(found.values()), idle, table)
+
+
+def unsent_in(view: CorpusView) -> Iterator[dict[str, str]]:
+    """The children that generated sources do not have, because their parents were not sent: id, source, parent and
+    the request that names the parent.
+    """
+    for source in generated_sources(view):
+        for document in view.documents[source]:
+            for row in PartReader(view.store, document.part).read(["doc_id", "parent", "drop", "detail"]).to_pylist():
+                if row["drop"] == TAKEN_DOWN:
+                    ids = {name: row[name].hex() for name in ("doc_id", "parent")}
+                    yield {**ids, "source": source, "request": row["detail"]}
 
 
 def read_texts(requests: Sequence[Request], folder: str) -> dict[str, str]:

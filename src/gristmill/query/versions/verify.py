@@ -1,4 +1,4 @@
-"""Verify a store: records, parts and published files by their hashes, and tasks by running them again."""
+"""Verify a store: records, parts, published files and answers by their hashes, and tasks by running them again."""
 
 import asyncio
 import os
@@ -25,6 +25,8 @@ from gristmill.errors import UserError
 from gristmill.hints import option
 from gristmill.places import FileLocation
 from gristmill.shardformat.manifest import read_manifest
+from gristmill.store.answers import FOLDER as ANSWERS
+from gristmill.store.answers import check_answers, drop_damaged
 from gristmill.store.store import CorruptPart, Part, Store
 
 RECORDS = ("runs", "versions", "dropped", "inputs", "stages", "datasets", "tasks", PROGRESS)
@@ -40,7 +42,7 @@ class Findings:
     records: int = 0
     broken: dict[Part, str] = field(default_factory=dict)
     damaged: dict[str, str] = field(default_factory=dict)
-    """Damaged records and published files: name -> fault."""
+    """Damaged records, published files and files of answers: name -> fault."""
     made_by: dict[str, str] = field(default_factory=dict)
     """Hash of a broken part -> the step and task that made it, if recorded, and the recipe if it is another one."""
     recomputed: int = 0
@@ -79,12 +81,15 @@ def is_chosen(share: float, key: str) -> bool:
 
 
 def verify(view: CorpusView, share: float, executor: Executor, listener: Listener) -> Findings:
-    """Read all records, hash all parts and published files, find missing files, and run a share of the tasks again."""
+    """Read all records and answers, hash all parts and published files, find missing files, and run a share of the
+    tasks again.
+    """
     assert not share or isinstance(view, Run), "only a recipe's tasks can run again"
     chosen = [pair for pair in view.tasks.kept if is_chosen(share, pair[0].key)] if isinstance(view, Run) else []
     findings = Findings()
     # Lists and records are read here, where a signal takes effect at once; inside the event loop it would not.
     named = _check_records(view.store, findings)
+    findings.damaged |= dict(check_answers(view.store))
     parts = list(_parts_in(view.store))
     findings.parts, by_hash = len(parts), {part.hash: part for part in parts}
     findings.broken = {part: "is missing" for digest, (part, *_) in named.items() if digest not in by_hash}
@@ -105,6 +110,8 @@ def clear_away(view: Run, found: Findings) -> None:
     for name, fact in found.damaged.items():
         if name.startswith(f"{FOLDER}/") and fact == OTHER_HASH:
             view.store.unmark(name)
+        if name.startswith(f"{ANSWERS}/"):
+            drop_damaged(view.store, name)
     for name in [f"stages/{key}.json" for key in view.stages.keys.values()]:
         if any(one in found.damaged for one in named_in("stages", view.store.read_json(name) or {"datasets": {}})):
             view.store.remove(name)

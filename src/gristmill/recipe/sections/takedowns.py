@@ -13,12 +13,13 @@ from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import EVERY_SOURCE
 from gristmill.recipe.model import Step
 from gristmill.recipe.stage_module import check_config
+from gristmill.stages import GENERATE
 from gristmill.stages.contract import File, StageConfig
-from gristmill.stages.takedown import takedown, takedown_match, takedown_sets
+from gristmill.stages.takedown import takedown, takedown_match, takedown_sets, takedown_unsent
 from gristmill.stages.takedown.requests import read_all, read_requests
 
 AT: Path = ("takedowns",)
-MATCH, SETS, TAKEDOWN = "takedown_match", "takedown_sets", "takedown"
+MATCH, SETS, TAKEDOWN, UNSENT = "takedown_match", "takedown_sets", "takedown", "takedown_unsent"
 """Names of the steps."""
 
 
@@ -70,6 +71,20 @@ def load_takedowns(draft: Draft, raw: Any) -> tuple[Step, ...]:
         _step(SETS, takedown_sets.__name__, sets, line),
         _step(TAKEDOWN, takedown.__name__, judge, line),
     )
+
+
+def mark_unsent(route: tuple[Step, ...], takedowns: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The route of a source with a step before the first one that sends documents to a model, which marks those that
+    requests name.
+    """
+    at = next((number for number, step in enumerate(route) if step.name == GENERATE), None)
+    if at is None or not takedowns:
+        return route
+    _, sets, judge = (step.config for step in takedowns)
+    assert isinstance(sets, takedown_sets.Config)
+    assert isinstance(judge, takedown.Config)
+    config = takedown_unsent.Config(requests=sets.requests, names=sets.names, texts=sets.texts, near=judge.near)
+    return (*route[:at], _step(UNSENT, takedown_unsent.__name__, config, takedowns[0].line), *route[at:])
 
 
 def _name(path: str) -> str:

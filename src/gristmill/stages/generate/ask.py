@@ -5,11 +5,13 @@ Threads with one connection each take 0.16 ms of CPU per request; an asynchronou
 Which side is at fault decides what happens (law 9):
 
 - The server is busy or gone (429, 502, 503, 504, no connection): it is left alone for as long as it says
-  (`Retry-After`), or for twice as long each time. If no server answers for `patience_s`, the run stops.
+  (`Retry-After`), or for twice as long each time. If no server answers for `patience_s`, or all of them request a
+  pause of more than an hour, the run stops.
 - The server refuses everyone (401, 403, 404): the run stops at once.
 - One request fails (a timeout, 400, 500, an answer that is no JSON, too large, or cut off): this counts only if the
   same server answers another request meanwhile, or a control request after it. Otherwise it counts as a fault of the
-  server. A request that fails twice is tried once more, alone. If it fails again, the fault is stored as its answer.
+  server. A request that fails twice is tried once more, alone, and one that loses its connection several times more,
+  with pauses. If it fails again, the fault is stored as its answer.
 """
 
 import threading
@@ -25,7 +27,7 @@ from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.stages.calls import StoredAnswers
 from gristmill.stages.generate.api_key import api_key
-from gristmill.stages.generate.connection import Deadlines, FailedRequest, ModelConnection, Reply, ServerFault
+from gristmill.stages.generate.connection import LOST, Deadlines, FailedRequest, ModelConnection, Reply, ServerFault
 from gristmill.stages.generate.settings import GenerateConfig, RequestLimits
 
 FIRST_WAIT_S, MOST_WAIT_S = 0.25, 60.0
@@ -33,6 +35,8 @@ MOST_RETRY_AFTER_S = 3600.0
 CONTROL = b"Answer with the word yes."
 TOGETHER = 2
 """Attempts of a request next to others, before it is tried alone."""
+LOST_TRIES = 5
+"""Attempts alone of a request that loses its connection; `patience_s` limits the pauses between them."""
 
 
 @dataclass(eq=False)
@@ -193,7 +197,10 @@ class Asker:
                 server.resumes_at = now + wait_s
             server.last_fault = str(fault)
             self._pending.appendleft(ask)
-            if now - server.failing_since > self._limits.patience_s:
+            is_long = (fault.retry_after_s or 0) > MOST_RETRY_AFTER_S
+            if is_long:
+                server.last_fault += f", and requests a pause of {fault.retry_after_s:,.0f} s"
+            if is_long or now - server.failing_since > self._limits.patience_s:
                 server.is_down = True
                 if all(one.is_down for one in self._servers):
                     self._stop = self._stop or self._no_server()
@@ -209,6 +216,7 @@ class Asker:
     def _try_alone(self) -> None:
         """Try requests that failed next to others again, one at a time."""
         for ask in self._suspects:
+            begun, lost = time.monotonic(), 0
             while self._stop is None:
                 server = min((one for one in self._servers if not one.is_down), key=lambda one: one.resumes_at)
                 time.sleep(max(server.resumes_at - time.monotonic(), 0))
@@ -224,9 +232,13 @@ class Asker:
                     except ServerFault as down:
                         self._failed(server, ask, down)
                         continue
-                    tries = (
-                        f"{ask.failures + 1} times, the last time alone, while the server answered a control request"
-                    )
+                    pause_s = FIRST_WAIT_S * 2**lost
+                    ask.failures, lost = ask.failures + 1, lost + 1
+                    has_time = time.monotonic() - begun + pause_s <= self._limits.patience_s
+                    if fault.reason == LOST and lost < LOST_TRIES and has_time:
+                        time.sleep(pause_s)
+                        continue
+                    tries = f"{ask.failures} times, the last time alone, while the server answered a control request"
                     self._add(ask, ask.fault_key, {"fault": fault.reason, "detail": f"{fault.detail}; {tries}"}, 0, 0)
                     break
                 except BaseException as error:

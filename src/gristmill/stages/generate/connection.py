@@ -2,6 +2,7 @@
 
 import contextlib
 import http.client
+import select
 import socket
 import ssl
 import threading
@@ -18,6 +19,7 @@ from gristmill.stages.generate.api_key import KeyRemover
 from gristmill.stages.generate.settings import RequestLimits
 
 PATH = "/chat/completions"
+LOST = "connection_lost"
 MOST_EXCERPT = 200
 MOST_TOKENS = 1 << 24
 """No model reads or writes more in one request."""
@@ -83,8 +85,20 @@ class Deadlines:
         return self._open.pop(id(link), None) is not None
 
 
+class _Response(http.client.HTTPResponse):
+    """A response whose chunks have sizes: Python reads a chunk of -1 bytes to the end of the connection."""
+
+    def _read_next_chunk_size(self) -> int:
+        size: int = super()._read_next_chunk_size()  # type: ignore[misc]
+        if size < 0:
+            raise http.client.HTTPException("a chunk has a negative size")
+        return size
+
+
 class ModelConnection:
-    """One connection to a server, kept open between requests."""
+    """One connection to a server, kept open between requests. It follows no redirect and uses no proxy of the
+    environment, so the API key goes to that server only.
+    """
 
     def __init__(self, address: str, limits: RequestLimits, key: str | None, deadlines: Deadlines) -> None:
         parts = urlsplit(address)
@@ -96,6 +110,8 @@ class ModelConnection:
         if key is not None:
             self._headers["Authorization"] = f"Bearer {key}"
         self._connection: http.client.HTTPConnection | None = None
+        self._readable = select.poll()
+        """Whether the connection, without a request in progress, has something to read."""
 
     def close(self) -> None:
         if self._connection is not None:
@@ -109,7 +125,7 @@ class ModelConnection:
             return read_reply(data, self._remover, body)
         said = excerpt(data.decode("utf-8", "replace"), MOST_EXCERPT, self._remover)
         if status in (429, 502, 503, 504):
-            raise ServerFault(f"HTTP {status}", retry_after_s(headers.get("Retry-After")))
+            raise ServerFault(f"HTTP {status}", retry_after_s(headers.get("Retry-After"), headers.get("Date")))
         if status in (401, 403):  # without its text, which may repeat the key
             raise Refused(
                 f"{self._host} refuses the API key (HTTP {status}), so the run stops. Stored answers are kept. Correct "
@@ -133,16 +149,21 @@ class ModelConnection:
             raise _as_fault(error) from None
 
     def _once(self, body: bytes) -> tuple[int, http.client.HTTPMessage, bytes]:
+        if self._connection is not None and self._readable.poll(0):
+            self.close()  # by the server, or it sent more than one answer, and the rest is of no request
         connection = self._connection
         if connection is None:
             kind = http.client.HTTPSConnection if self._is_tls else http.client.HTTPConnection
             connection = self._connection = kind(self._host, timeout=self._limits.idle_s)
+            connection.response_class = _Response
             try:
                 connection.connect()
             except OSError as error:
                 self.close()
                 raise ServerFault(f"no connection ({error.strerror or type(error).__name__})") from None
             connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._readable = select.poll()
+            self._readable.register(connection.sock, select.POLLIN)
         sock = connection.sock
         self._deadlines.begin(self, self._limits.total_s, lambda: _cut(sock))
         try:
@@ -152,12 +173,12 @@ class ModelConnection:
             if len(data) > self._limits.answer_bytes:
                 self.close()
                 raise FailedRequest("answer_too_large", f"more than {self._limits.answer_bytes:,} bytes")
+            if response.length:  # `read` returns what came before the end of the connection
+                raise http.client.IncompleteRead(data, response.length)
         finally:
-            in_time = self._deadlines.end(self)
-            if not in_time:
+            if not self._deadlines.end(self):  # whatever the cut connection looked like
                 self.close()
-        if not in_time:
-            raise TimeoutError(f"not complete after {self._limits.total_s:g} s")
+                raise TimeoutError(f"not complete after {self._limits.total_s:g} s")
         if response.will_close:
             self.close()
         return response.status, response.headers, data
@@ -174,20 +195,23 @@ def _as_fault(error: Exception) -> Exception:
     if isinstance(error, TimeoutError):
         return FailedRequest("server_timeout", str(error) or "timed out")
     if isinstance(error, http.client.RemoteDisconnected):
-        return FailedRequest("connection_lost", "the server closed the connection without an answer")
-    return FailedRequest("connection_lost", type(error).__name__)
+        return FailedRequest(LOST, "the server closed the connection without an answer")
+    if isinstance(error, http.client.IncompleteRead):
+        return FailedRequest(LOST, "the answer was cut off")
+    return FailedRequest(LOST, type(error).__name__)
 
 
-def retry_after_s(value: str | None) -> float | None:
-    """Seconds, from a number or a date; None if the server does not say."""
+def retry_after_s(value: str | None, date: str | None) -> float | None:
+    """Seconds, from a number or a date; None if the server does not say. A date is compared with the `Date` of the same
+    response, since the two clocks may differ.
+    """
     if value is None:
         return None
     try:
-        return (
-            max(float(value), 0.0)
-            if value.strip().isdigit()
-            else max(parsedate_to_datetime(value).timestamp() - time.time(), 0.0)
-        )
+        if value.strip().isdigit():
+            return float(value)
+        now = time.time() if date is None else parsedate_to_datetime(date).timestamp()
+        return max(parsedate_to_datetime(value).timestamp() - now, 0.0)
     except (TypeError, ValueError, OverflowError):
         return None
 

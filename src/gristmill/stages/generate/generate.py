@@ -3,7 +3,8 @@
 Every kept document is cut into chunks, and each chunk is sent with each prompt, once for each sample, to any
 OpenAI-compatible server. Answers are stored as they arrive (`store/answers.py`) under the hash of the request, so
 nothing is paid for twice. The source that has the field `generate` reads them (`generated.py`): each answer becomes one
-of its documents. An answer that cannot be used becomes a dropped document with a reason.
+of its documents. An answer that cannot be used becomes a dropped document with a reason. Nothing is sent about
+documents that a takedown request names; what was answered before stays, and `takedown` removes it.
 
 The output is a function of the documents, the settings and the stored answers. Rephrasing: Maini et al., Rephrasing the
 Web (WRAP), arXiv:2401.16380; Su et al., Nemotron-CC, arXiv:2412.02595.
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gristmill.counted import counted
 from gristmill.errors import UserError, WrongSetting
@@ -29,7 +31,9 @@ from gristmill.stages.generate.serve import LocalServer
 from gristmill.stages.generate.settings import GenerateConfig
 
 READS = ("doc_id", "source", "text", "title", "url", "license", "language_hint")
-MAY_READ = ("language.label",)
+UNSENT = "takedown_unsent.request"
+TAKEN_DOWN = "taken_down"
+MAY_READ = ("language.label", UNSENT)
 CHILD = pa.struct(
     [
         ("chunk", pa.int32()),
@@ -40,9 +44,11 @@ CHILD = pa.struct(
         ("drop", pa.string()),
         ("detail", pa.string()),
         ("answer", pa.binary(16)),
+        ("similarity", pa.float32()),
     ]
 )
-"""answer: the hash of the request and its stored answer."""
+"""answer: the hash of the request and its stored answer; null if nothing was sent. similarity: the Jaccard similarity
+of the text and its chunk, of five-word shingles, as in near_dedup."""
 SCHEMA = pa.schema(
     [
         ("parent_id", pa.binary(16)),
@@ -52,7 +58,9 @@ SCHEMA = pa.schema(
     ]
 )
 MIN_WARNED_SHARE = 0.05
-"""The share of unusable answers from which a run warns."""
+"""The share of unusable answers, or of copies, from which a run warns."""
+COPY = 0.8
+"""The similarity from which a child is a near copy of its chunk: the default of near_dedup."""
 MEMORY = 600 << 20
 
 
@@ -122,11 +130,13 @@ def apply(
     chunks = [chunks_in(text, config) for text in batch.column("text").to_pylist()]
     wanted = list(_wanted(batch, chunks, config))
     stored = stored_answers(wanted, answers)
-    if missing := {one.ask.key: one.ask for one in wanted if one.ask.key not in stored}:
+    unsent = _unsent(batch)
+    if missing := {one.ask.key: one.ask for one in wanted if one.ask.key not in stored and unsent[one.row] is None}:
         stored |= _ask(list(missing.values()), config, answers, loaded)
     children: list[list[dict[str, Any]]] = [[] for _ in range(batch.num_rows)]
     for one in wanted:
-        children[one.row].append(_child(one, stored[one.ask.key], config))
+        children[one.row].append(_child(one, stored.get(one.ask.key), unsent[one.row], config))
+    _compare(children, chunks)
     columns = [
         batch.column("doc_id"),
         batch.column("license"),
@@ -136,10 +146,35 @@ def apply(
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
+def _compare(children: Sequence[Sequence[dict[str, Any]]], chunks: Sequence[Sequence[str]]) -> None:
+    """Set the similarity of each child with a text to the chunk that was sent."""
+    from gristmill.kernels.dedup.sketch import jaccard  # kernels, which a plan does not need
+    from gristmill.stages.matches import shingles_of
+
+    made = [(child, pieces) for own, pieces in zip(children, chunks, strict=True) for child in own if child["text"]]
+    sent: dict[str, int] = {}
+    for child, pieces in made:
+        sent.setdefault(pieces[child["chunk"]], len(sent))
+    ends, values = shingles_of(pa.array([*sent, *(child["text"] for child, _ in made)], pa.string()))
+    sets = [values[ends[row] : ends[row + 1]] for row in range(len(ends) - 1)]
+    for number, (child, pieces) in enumerate(made):
+        both, either = jaccard(sets[len(sent) + number], sets[sent[pieces[child["chunk"]]]])
+        child["similarity"] = both / either if either else 0.0
+
+
 def requests_in(batch: pa.RecordBatch, config: Config) -> list[Ask]:
-    """The requests for some documents, each once."""
+    """The requests for some documents, each once, except those that must not be sent."""
+    if UNSENT in batch.schema.names:
+        batch = batch.filter(batch.column(UNSENT).is_null())
     chunks = [chunks_in(text, config) for text in batch.column("text").to_pylist()]
     return list({one.ask.key: one.ask for one in _wanted(batch, chunks, config)}.values())
+
+
+def message_bytes(ask: Ask) -> int:
+    """The bytes of a request's messages, from which a model's tokens are: not the keys, settings and escapes around
+    them, which are a quarter of a short request.
+    """
+    return sum(len(message["content"].encode()) for message in orjson.loads(ask.body)["messages"])
 
 
 def _ask(
@@ -159,6 +194,11 @@ def chunks_in(text: str | None, config: Config) -> list[str]:
     """The chunks of a document that are sent; chunks of white space are not."""
     pieces = (chunk.strip() for chunk in chunks_of(text or "", config.chunk_bytes))
     return [piece for piece in pieces if piece]
+
+
+def _unsent(batch: pa.RecordBatch) -> list[str | None]:
+    """For each document, the takedown request because of which it must not be sent."""
+    return batch.column(UNSENT).to_pylist() if UNSENT in batch.schema.names else [None] * batch.num_rows
 
 
 def _languages(batch: pa.RecordBatch) -> list[str]:
@@ -215,8 +255,8 @@ def stored_answers(wanted: Sequence[Wanted], answers: StoredAnswers) -> dict[byt
     return found | {ask.key: faults[ask.fault_key] for ask in left if ask.fault_key in faults}
 
 
-def _child(one: Wanted, stored: Stored, config: Config) -> dict[str, Any]:
-    text, drop, detail = judge(stored[1], one.prompt)
+def _child(one: Wanted, stored: Stored | None, request: str | None, config: Config) -> dict[str, Any]:
+    text, drop, detail = (None, TAKEN_DOWN, request) if stored is None else judge(stored[1], one.prompt)
     return {
         "chunk": one.chunk,
         "prompt": one.prompt.name,
@@ -225,7 +265,8 @@ def _child(one: Wanted, stored: Stored, config: Config) -> dict[str, Any]:
         "text": text,
         "drop": drop,
         "detail": detail,
-        "answer": stored[0],
+        "answer": None if stored is None else stored[0],
+        "similarity": None,
     }
 
 
@@ -253,26 +294,35 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     counts: dict[str, int] = {}
     for reason in drops.to_pylist():
         counts[reason] = counts.get(reason, 0) + 1
-    chunks = len(answers.column("chunks").flatten())
-    return {"children": len(children), "chunks": chunks, "unusable": counts, "scopes": {scope_of(config): 1}}
+    counted = {"children": len(children), "chunks": len(answers.column("chunks").flatten())}
+    counted["unsent"] = counts.pop(TAKEN_DOWN, 0)
+    counted["copies"] = pc.sum(pc.greater_equal(children.field("similarity"), COPY)).as_py() or 0
+    return {**counted, "unusable": counts, "scopes": {scope_of(config): 1}}
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     bad = {reason: count for reason, count in found.get("unusable", {}).items() if count}
     if not found.get("children"):
         return ("it made no document: no document of its parents was left. Check their steps",)
-    if sum(bad.values()) < MIN_WARNED_SHARE * found["children"]:
-        return ()
-    reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(bad.items()))
-    return (
-        f"{sum(bad.values()):,} of {counted(found['children'], 'answer')} cannot be used ({reasons}). Check the "
-        "prompts, max_tokens and the server; `again: 1` asks again what servers failed to answer",
-    )
+    least, answers, messages = MIN_WARNED_SHARE * found["children"], counted(found["children"], "answer"), []
+    if sum(bad.values()) >= max(least, 1):
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(bad.items()))
+        messages.append(
+            f"{sum(bad.values()):,} of {answers} cannot be used ({reasons}). Check the prompts, max_tokens and the "
+            "server; `again: 1` asks again what servers failed to answer"
+        )
+    if found.get("copies", 0) >= max(least, 1):
+        messages.append(
+            f"{found['copies']:,} of {answers} are near copies of the text that was sent (parent_similarity is at "
+            f"least {COPY:g}). Check the prompts; the step faithful with max_copied_share drops copies"
+        )
+    return messages
 
 
 STAGE = Map(
-    version=1,
+    version=2,
     config=Config,
+    libraries=("unicode",),
     resources=resources,
     check=check,
     warnings=warnings,

@@ -17,10 +17,11 @@ COLUMNS = pa.schema(
         ("sample", pa.int32()),
         ("chunk", pa.int32()),
         ("parent_text", pa.string()),
+        ("parent_similarity", pa.float32()),
     ]
 )
-"""parent: the id of the document that was sent; chunk: the number of its chunk; parent_text: the chunk, as it was sent.
-"""
+"""parent: the id of the document that was sent; chunk: the number of its chunk; parent_text: the chunk, as it was sent;
+parent_similarity: the Jaccard similarity of the two texts."""
 PARENT = "parent"
 
 
@@ -54,6 +55,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
                                 child["sample"],
                                 child["chunk"],
                                 row["chunks"][child["chunk"]],
+                                child["similarity"],
                             ),
                         )
                     position += 1
@@ -64,7 +66,7 @@ def _is_splittable(_: str) -> bool:
 
 
 STAGE = Reader(
-    version=1,
+    version=2,
     config=Config,
     libraries=("pyarrow",),
     read=read,

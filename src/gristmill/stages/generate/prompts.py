@@ -10,12 +10,13 @@
     write: "{question}\\n{answer}"
 
 A field in braces is replaced once by its value; braces in the value mean nothing. `{{` and `}}` are braces. With
-`answer`, the model must answer with one JSON object that has exactly these fields, all of them text that is not empty
-(with `many: true`, with an object whose only field, `items`, is a list of them), and `write` makes the text of the
-document from it. Such a request carries the JSON schema, which servers with guided decoding enforce.
+`answer`, the model must answer with one JSON object that has exactly these fields, each once, all of them text that is
+not empty (with `many: true`, with an object whose only field, `items`, is a list of them), and `write` makes the text
+of the document from it. Such a request carries the JSON schema, which servers with guided decoding enforce.
 """
 
 import functools
+import json
 import os
 from collections.abc import Mapping
 from string import Formatter
@@ -86,7 +87,8 @@ class ModelPrompt(NamedTuple):
             return answer.strip()
         try:
             value = orjson.loads(answer)
-        except orjson.JSONDecodeError as error:
+            json.loads(answer, object_pairs_hook=_refuse_repeated)  # orjson takes the last of two equal keys
+        except (orjson.JSONDecodeError, RecursionError) as error:
             raise Malformed(f"it is not JSON: {error}") from None
         if self.many:
             if not isinstance(value, dict) or value.keys() != {ITEMS} or not isinstance(value[ITEMS], list):
@@ -103,6 +105,12 @@ class ModelPrompt(NamedTuple):
             if not isinstance(one, str) or not one.strip():
                 raise Malformed(f"{name} is not text, or is empty")
         return fill(self.write, value).strip()
+
+
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> None:
+    names = [name for name, _ in pairs]
+    if len(set(names)) < len(names):
+        raise Malformed("an object has a field twice")
 
 
 def _object(properties: dict[str, Any]) -> dict[str, Any]:

@@ -74,20 +74,26 @@ def rules_of(paths: tuple[str, ...], names: tuple[str, ...]) -> tuple[tuple[str,
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """The request that names each document, and the shingles of named documents."""
-    ids, _ = rules_of(config.requests, config.names)
-    named: dict[int, tuple[int, str]] = {}
-    for row, number, kind, _ in _hits(batch, config):
-        named[row] = min(named.get(row, (len(ids), "")), (number, kind))
+    named = named_in(batch, config.requests, config.names)
     rows = np.array(sorted(named), np.int64)
     first, last = (texts.take(pa.array(rows)) for texts in first_and_last(batch))
     changed = pc.if_else(pc.fill_null(pc.not_equal(first, last), False), first, pa.scalar(None, pa.string()))
     places = np.full(batch.num_rows, -1, np.int64)
     places[rows] = np.arange(len(rows))
     at = pa.array(places, mask=places < 0)
-    requests = pa.array([ids[named[row][0]] for row in rows.tolist()], pa.string())
+    requests = pa.array([named[row][0] for row in rows.tolist()], pa.string())
     kinds = pa.array([named[row][1] for row in rows.tolist()], pa.string())
     columns = [requests, kinds, _sets_of(last), pc.if_else(changed.is_valid(), _sets_of(changed), None)]
     return pa.RecordBatch.from_arrays([column.take(at) for column in columns], schema=SCHEMA)
+
+
+def named_in(batch: pa.RecordBatch, paths: tuple[str, ...], names: tuple[str, ...]) -> dict[int, tuple[str, str]]:
+    """The rows of documents that requests name: the id of the first such request, and the kind of its item."""
+    ids, rules = rules_of(paths, names)
+    named: dict[int, tuple[int, str]] = {}
+    for row, number, kind, _ in _hits(batch, rules):
+        named[row] = min(named.get(row, (len(ids), "")), (number, kind))
+    return {row: (ids[number], kind) for row, (number, kind) in named.items()}
 
 
 def _sets_of(texts: pa.Array) -> pa.Array:
@@ -96,9 +102,9 @@ def _sets_of(texts: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(values, pa.uint64()))
 
 
-def _hits(batch: pa.RecordBatch, config: Config) -> Iterator[tuple[int, int, str, str]]:
+def _hits(batch: pa.RecordBatch, rules: Rules) -> Iterator[tuple[int, int, str, str]]:
     """The row, number of the request, kind and item, for each item that names a document."""
-    for kind, (column, match, items) in rules_of(config.requests, config.names)[1].items():
+    for kind, (column, match, items) in rules.items():
         columns = first_and_last(batch) if column == "text" else (batch.column(column),)
         found = dict.fromkeys((row, item) for values in columns for row, item, _ in match(values))
         yield from ((row, items[item], kind, item) for row, item in found)
@@ -107,7 +113,8 @@ def _hits(batch: pa.RecordBatch, config: Config) -> Iterator[tuple[int, int, str
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
     """Count the documents that each item names."""
     found: dict[str, dict[str, int]] = {}
-    for _, _, kind, item in _hits(batch, config) if answers.column("request").null_count < len(answers) else ():
+    _, rules = rules_of(config.requests, config.names)
+    for _, _, kind, item in _hits(batch, rules) if answers.column("request").null_count < len(answers) else ():
         counts = found.setdefault(kind, {})
         counts[item] = counts.get(item, 0) + 1
     return {"items": found}

@@ -68,15 +68,19 @@ def fit(batches: Iterator[pa.RecordBatch], config: Config, path: Path) -> dict[s
             )
         found.append(pa.Table.from_arrays(named.columns[:3], schema=SCHEMA_OF_SETS))
         found.append(pa.Table.from_arrays([*changed.columns[:2], changed.column(3)], schema=SCHEMA_OF_SETS))
+    texts, short = sets_of_texts(config)
+    pq.write_table(pa.concat_tables([*found, texts]).combine_chunks(), path, compression="zstd")
+    return {"named_documents": documents, "texts": texts.num_rows, "short_texts": short}
+
+
+def sets_of_texts(config: Config) -> tuple[pa.Table, int]:
+    """The rows of the texts of the requests, and how many of them are short."""
     texts = list(_texts(config))
-    column = pa.array([text for _, text in texts], pa.string())
-    ends, values = shingles_of(column)
+    ends, values = shingles_of(pa.array([text for _, text in texts], pa.string()))
     sets = pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), pa.array(values, pa.uint64()))
     names = pa.array([request for request, _ in texts], pa.string())
-    found.append(pa.Table.from_arrays([pa.nulls(len(texts), pa.binary(16)), names, sets], schema=SCHEMA_OF_SETS))
-    pq.write_table(pa.concat_tables(found).combine_chunks(), path, compression="zstd")
-    short = int((np.diff(ends) < FEWEST).sum())
-    return {"named_documents": documents, "texts": len(texts), "short_texts": short}
+    table = pa.Table.from_arrays([pa.nulls(len(texts), pa.binary(16)), names, sets], schema=SCHEMA_OF_SETS)
+    return table, int((np.diff(ends) < FEWEST).sum())
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
