@@ -5,8 +5,9 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 
-from gristmill.kernels.faithful import facts as known
-from gristmill.kernels.faithful.compare import CHECKS, COLUMNS
+from gristmill.kernels.faithful import lexicon as known
+from gristmill.kernels.faithful.dates import WEEKDAYS
+from gristmill.kernels.faithful.findings import CHECKS, COLUMNS
 from gristmill.kernels.text.unicode_classes import LETTER, SPACE, TERMINAL, UNIT, UPPER, WORD, unicode_tables
 from gristmill.stages.measure import faithful_words
 from gristmill.stages.measure.stop_words import STOP_WORDS
@@ -291,7 +292,7 @@ class Reader:
             return None
         short = self.flag(at, known.ABBREVIATION)
         if name > known.WEEKDAY:
-            return at + 1, known.WEEKDAYS + name + 100 * short, 0
+            return at + 1, WEEKDAYS + name + 100 * short, 0
         after = at + 1 + (short and self.symbol(at + 1, "."))
         day = None if self.apart(at + 1, after) else self.plain(after, (1, 2), 1, 31)
         if day is not None and not self.symbol(after + 1, ":"):
@@ -552,8 +553,8 @@ class Said:
                 yield abs(unit)
 
     def add_date(self, date):
-        if date > known.WEEKDAYS:
-            self.sets["weekday"].add((date - known.WEEKDAYS) % 100)
+        if date > WEEKDAYS:
+            self.sets["weekday"].add((date - WEEKDAYS) % 100)
             return
         year, month, day = date // 10000, date // 100 % 100, date % 100
         self.sets["month"].add(month)
@@ -569,8 +570,8 @@ class Said:
 
     def has_date(self, date):
         sets = self.sets
-        if date > known.WEEKDAYS:
-            return date - known.WEEKDAYS > 100 or date - known.WEEKDAYS in sets["weekday"]
+        if date > WEEKDAYS:
+            return date - WEEKDAYS > 100 or date - WEEKDAYS in sets["weekday"]
         year, month, day = date // 10000, date // 100 % 100, date % 100
         has_year = bool(self.numbers[decimal(str(year), 0)])
         if not year:

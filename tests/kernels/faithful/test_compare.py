@@ -6,7 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.kernels.faithful import oracle
 
-from gristmill.kernels.faithful.compare import CHECKS, COLUMNS, compare
+from gristmill.kernels.faithful.compare import compare
+from gristmill.kernels.faithful.findings import CHECKS, COLUMNS
 from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.stages.buffers import views_of
 from gristmill.stages.measure.faithful_words import lexicon
