@@ -146,7 +146,7 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
 
 
 STAGE = Map(
-    version=1,
+    version=2,
     config=Config,
     libraries=("pyarrow",),
     reads=("text", "meta"),
