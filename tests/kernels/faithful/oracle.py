@@ -670,17 +670,23 @@ def is_initials(said, token, data):
 
 
 def knows_words(said, tokens, begin, end):
-    run = []
+    run, in_fact = [], False
     for at in range(begin, end):
         if at > begin and begins_again(tokens, at):
             run = []
         if not is_word(tokens[at]):
             continue
+        may_be = any(about(tokens[at], name) for name in ("number", "unit", "date"))
+        is_next = at + 1 < end and tokens[at + 1].kind == "number"
+        in_fact = tokens[at].kind == "number" or (may_be and (in_fact or is_next))
+        if in_fact:
+            run = []
+            continue
         run.append(tokens[at].key)
         if len(run) >= 3:
             if tuple(run[-3:]) not in said.grams:
                 return False
-        elif tokens[at].kind == "word" and tokens[at].key not in said.words:
+        elif tokens[at].key not in said.words:
             return False
     return True
 

@@ -204,6 +204,7 @@ def new_in(text, parent):
         ("The UN voted.", "The United Nations voted."),
         ("See https://example.org/a.", "See http://www.example.org/a"),
         ('He said: "we will win the war"', "He said “we will win the war”"),
+        ("He said “it would cost you $92 thousand at 5 percent”", "He said “it would cost you $92,000 at 5%”"),
         ("Call `mill(x, y)` now", "Call mill(x, y) now"),
         ("The server doesn't support TLS.", "The server does not support TLS."),
         ("However, it rains.", "It rains, however."),

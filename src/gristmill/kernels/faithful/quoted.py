@@ -1,6 +1,6 @@
 """Finds quotations, code and formulas that the parent lacks.
 
-A quotation is new if one of its 3-grams of words is (if it is shorter: one of its words). A piece of code is new if a
+A quotation is new if one of its 3-grams of words is (if it is shorter: one of its words), without its numbers. A piece of code is new if a
 fifth of its 3-grams of tokens is. 3-grams across lines and sentences do not count: both may be moved.
 """
 
@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gristmill.kernels.compile import njit
 from gristmill.kernels.faithful.facts import mix
 from gristmill.kernels.faithful.findings import CODE, QUOTATIONS, note
+from gristmill.kernels.faithful.lexicon import HAS_DATE, HAS_NUMBER, HAS_UNIT
 from gristmill.kernels.faithful.said import SAID_CODE, SaidViews, add, has, has_gram, has_word, three
 from gristmill.kernels.faithful.tokens import (
     BLANK,
@@ -48,6 +49,8 @@ MOST_QUOTED, MOST_CODE = 300, 5000
 """Tokens of a quotation and of a piece of code."""
 ELLIPSIS = 0x2026
 _NONE = np.uint64(0)
+_IN_FACTS = HAS_NUMBER | HAS_UNIT | HAS_DATE
+"""Words that are part of a quantity or date if a number is next to them."""
 _KIND = IS_WORD | IS_NUMBER | IS_ADDRESS | IS_SYMBOL
 _QUOTE_KINDS, _CODE_KINDS = 6, 10
 """Pairs of marks around quotations, and around code and formulas."""
@@ -73,22 +76,27 @@ def _begins_again(tokens: TokenViews, at: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _knows_words(table: SaidViews, tokens: TokenViews, begin: int, end: int) -> bool:
-    """Whether the parent has the 3-grams of words from token `begin` to `end`; of one or two words, the words."""
+    """Whether the parent has the 3-grams of words from token `begin` to `end`; of one or two words, the words.
+
+    Quantities and dates are left out: they may have another form (`$92,000`, `$92 thousand`), and are checked as facts.
+    """
     one = two = _NONE
     words = 0
-    known = True
+    known, in_fact = True, False
     for at in range(begin, end):
         traits = tokens.traits[at]
         if at > begin and _begins_again(tokens, at):
             words = 0
         if not traits & (IS_WORD | IS_NUMBER):
             continue
-        key = gram_key(tokens, at, traits)
+        is_next = at + 1 < end and tokens.traits[at + 1] & IS_NUMBER != 0
+        in_fact = traits & IS_NUMBER != 0 or (traits & _IN_FACTS != 0 and (in_fact or is_next))
+        if in_fact:
+            words = 0
+            continue
         words += 1
-        if words >= 3:
-            known &= has_gram(table, one, two, key)
-        elif traits & IS_WORD:
-            known &= has_word(table, key)
+        key = tokens.keys[at]
+        known &= has_gram(table, one, two, key) if words >= 3 else has_word(table, key)
         one, two = two, key
     return known
 
