@@ -332,7 +332,7 @@ class Reader:
 
     def spelled(self, at):
         total = current = words = 0
-        scaled = False
+        scaled = is_ordinal = False
         start = at
         while at < len(self.tokens) and words < 16:
             here = at
@@ -359,11 +359,11 @@ class Reader:
             else:
                 scaled = True
                 total, current = total + max(current, 1) * 10 ** (code - known.SCALE), 0
-            words, at = words + 1, here + 1
+            words, at, is_ordinal = words + 1, here + 1, ordinal
             if ordinal:
                 break
         value = total + current
-        return at, value, words > 1 or (words == 1 and 10 < value < 100 and at > start)
+        return at, value, words > 1 or (words == 1 and 10 < value < 100 and at > start), is_ordinal
 
     def unit_symbol(self, token):
         alone = len(token.key) == 1 and not token.key.isalnum()
@@ -381,6 +381,9 @@ class Reader:
             unit = self.unit_symbol(token)
         else:
             unit = about(token, "unit")
+        scale = self.at(here + 1)
+        if unit and abs(unit) == lexicon()["°"]["unit"] and about(scale, "unit") and scale.size >= 4:
+            return abs(about(scale, "unit")) * 1000, here + 2
         return (abs(unit), here + 1) if unit else (0, at)
 
     def currency_before(self, at):
@@ -439,12 +442,12 @@ class Reader:
                     if token.thousands and not power:
                         readings.append((mantissa, own + 3))
             elif about(token, "number"):
-                end, value, checked = self.spelled(at)
+                end, value, checked, is_ordinal = self.spelled(at)
                 readings = [decimal(str(value), 0)] if end > at else []
             if kind == "number" and end > at:
                 if self.flag(end, known.ORDINAL_END) and self.glued(end):
                     end += 1
-                elif not unit:
+                elif not unit and not (token.kind == "word" and is_ordinal):
                     unit, end = self.unit_after(end)
             if end > at:
                 readings = [one for one in readings if one or kind != "date"]

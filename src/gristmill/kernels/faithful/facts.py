@@ -43,6 +43,7 @@ from gristmill.kernels.faithful.tokens import (
     IS_SYMBOL,
     IS_WORD,
     LITERAL,
+    MOST_LETTERS,
     THOUSANDS,
     TokenCounts,
     TokenViews,
@@ -158,12 +159,12 @@ def _after_hyphen(tokens: TokenViews, at: int, count: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _spelled(tokens: TokenViews, at: int, count: int) -> tuple[int, int, bool]:
-    """Returns the end of a number in words at `at`, its value, and whether it is more than one small word or a bare
-    power of ten. The end is `at` if there is none.
+def _spelled(tokens: TokenViews, at: int, count: int) -> tuple[int, int, bool, bool]:
+    """Returns the end of a number in words at `at`, its value, whether it is more than one small word or a bare power
+    of ten, and whether it is an ordinal. The end is `at` if there is none.
     """
     total = current = words = 0
-    says_more = False
+    says_more = is_ordinal = False
     while at < count and words < MOST_NUMBER_WORDS:
         here = at
         if words:
@@ -173,8 +174,8 @@ def _spelled(tokens: TokenViews, at: int, count: int) -> tuple[int, int, bool]:
         code = number_of(word_traits(tokens, here, count))
         if code == 0 or code >= SHORT_SCALE or (words and is_apart(tokens, at, here, count)):
             break
-        is_ordinal = ORDINAL <= code < SCALE
-        code -= ORDINAL if is_ordinal else 0
+        is_last = ORDINAL <= code < SCALE
+        code -= ORDINAL if is_last else 0
         if code < HUNDRED:
             # `twenty` and `one` add up, `twenty` and `thirty` do not.
             value, rest = code - 1, current % 100
@@ -195,10 +196,11 @@ def _spelled(tokens: TokenViews, at: int, count: int) -> tuple[int, int, bool]:
             current = 0
         words += 1
         at = here + 1
-        if is_ordinal:
+        is_ordinal = is_last
+        if is_last:
             break
     value = total + current
-    return at, value, words > 1 or (words == 1 and SPOKEN < value < 100)
+    return at, value, words > 1 or (words == 1 and SPOKEN < value < 100), is_ordinal
 
 
 @njit(nogil=True, cache=True)
@@ -230,7 +232,12 @@ def _unit_after(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews) 
             unit = _signed_unit(tokens, here + 1, lexicon)
             return unit * DEGREES, here + 2
     unit = unit_at(tokens, here, lexicon)
-    return (unit, here + 1) if unit else (0, at)
+    if not unit:
+        return 0, at
+    scale = word_traits(tokens, here + 1, count)
+    if unit == lexicon.symbol_units[DEGREE] and scale & HAS_UNIT and letters_of(scale) == MOST_LETTERS:
+        return unit_of(scale) * DEGREES, here + 2  # degrees Celsius
+    return unit, here + 1
 
 
 @njit(nogil=True, cache=True)
@@ -284,6 +291,7 @@ def read_facts(tokens: TokenViews, counts: TokenCounts, lexicon: LexiconViews, f
             continue  # a part of the last fact
         traits = tokens.traits[at]
         end, other, unit, checked = at, np.uint64(0), 0, True
+        is_ordinal = False
         key = np.uint64(0)
         fact = NUMBER_FACT
         if traits & IS_ADDRESS:
@@ -304,12 +312,12 @@ def read_facts(tokens: TokenViews, counts: TokenCounts, lexicon: LexiconViews, f
                 else:
                     key, other, unit, end = _quantity(tokens, at, count, lexicon)
             elif traits & HAS_NUMBER:
-                end, value, checked = _spelled(tokens, at, count)
+                end, value, checked, is_ordinal = _spelled(tokens, at, count)
                 key = whole_key(value)
             if fact == NUMBER_FACT and end > at:
                 if end < count and is_glued(tokens, end) and has_trait(tokens, end, count, ORDINAL_END):
                     end += 1
-                elif not unit:
+                elif not unit and not is_ordinal:
                     unit, end = _unit_after(tokens, end, count, lexicon)
         if end > at:
             facts.kinds[found], facts.keys[found], facts.others[found] = fact, key, other

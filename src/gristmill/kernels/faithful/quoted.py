@@ -1,7 +1,8 @@
 """Finds quotations, code and formulas that the parent lacks.
 
-A quotation is new if one of its 3-grams of words is (if it is shorter: one of its words), without its numbers. A piece of code is new if a
-fifth of its 3-grams of tokens is. 3-grams across lines and sentences do not count: both may be moved.
+A quotation is new if one of its 3-grams of words is (if it is shorter: one of its words), apart from its numbers. A
+piece of code is new if a fifth of its 3-grams of tokens is. 3-grams across lines and sentences do not count: both may
+be moved.
 """
 
 from typing import Any
