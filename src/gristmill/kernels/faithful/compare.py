@@ -68,7 +68,7 @@ class CompareScratch(NamedTuple):
     """How many things are new, then check, begin and end of each."""
 
 
-class TextCounts(NamedTuple):
+class ComparedCounts(NamedTuple):
     """How many tokens and facts a text has."""
 
     tokens: TokenCounts
@@ -89,11 +89,11 @@ def _read(
     lexicon_arrays: Lexicon,
     scratch: TextScratch,
     buffer: npt.NDArray[np.uint8],
-) -> TextCounts:
+) -> ComparedCounts:
     """Reads tokens and facts of a text."""
     tokens, lexicon = token_views(scratch.tokens), lexicon_views(lexicon_arrays)
     counts = scan(view(text), begin, end, unicode_views(tables), lexicon, tokens, view(buffer))
-    return TextCounts(counts, read_facts(tokens, counts, lexicon, fact_views(scratch.facts)))
+    return ComparedCounts(counts, read_facts(tokens, counts, lexicon, fact_views(scratch.facts)))
 
 
 @njit(nogil=True, cache=True)
@@ -102,7 +102,7 @@ def _add_parent(
     text: npt.NDArray[np.uint8],
     lexicon_arrays: Lexicon,
     scratch: CompareScratch,
-    counts: TextCounts,
+    counts: ComparedCounts,
     row: npt.NDArray[np.int64],
 ) -> None:
     """Adds the words of a parent."""
@@ -126,8 +126,8 @@ def _check_text(
     text: npt.NDArray[np.uint8],
     lexicon_arrays: Lexicon,
     scratch: CompareScratch,
-    counts: TextCounts,
-    parent_counts: TextCounts,
+    counts: ComparedCounts,
+    parent_counts: ComparedCounts,
     row_array: npt.NDArray[np.int64],
 ) -> bool:
     """Checks a document against all that its parent says; returns whether a passage may be repeated in it."""
