@@ -1,7 +1,7 @@
 """A table of counts by key: all that a parent says, and what the text itself says.
 
-A slot is a key's upper 40 bits and a count of 24 bits. Two of n keys share their 40 bits with a chance of n² / 2^41, so
-that something new is taken for known in about one document of ten million.
+A slot is a key's upper 40 bits and a count of 24 bits. Some two of n keys share their 40 bits with a chance of about
+n² / 2^41: with 2,000 keys, in one document of 500,000. Then something new may be taken for known.
 """
 
 from typing import Any, NamedTuple
