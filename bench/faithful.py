@@ -43,7 +43,6 @@ ADDED = ("negation", "swap")
 class Chunk(NamedTuple):
     text: str
     site: str
-    is_reported: bool
 
 
 def run(data: Path | None) -> Iterable[dict]:
@@ -56,7 +55,7 @@ def run(data: Path | None) -> Iterable[dict]:
     apply(batch.slice(0, 1), Config())
     size = sum(len(child.encode()) for child in children)
     yield measurement("faithful.child_text", size / min(seconds(batch) for _ in range(ROUNDS)) / 1e6, "MB/s")
-    chunks = [chunk for chunk in some_chunks(data, True) if chunk.is_reported]
+    chunks = some_chunks(data, True)
     for name, (flagged, edits) in results(chunks).items():
         kind = "recall" if name in PLANTS else "false_alarms"
         yield measurement(f"faithful.{kind}_{name}", flagged / max(1, edits), f"of {edits:,} texts")
@@ -80,15 +79,19 @@ def cut(text: str) -> Iterator[str]:
         yield chunk
 
 
-def some_chunks(data: Path | None, is_reported: bool) -> list[Chunk]:
+def is_reported(site: str) -> bool:
+    """Whether results are reported on the texts of a site; the others are for choosing thresholds and word lists."""
+    return hashlib.sha256(site.encode()).digest()[0] % 2 == 1
+
+
+def some_chunks(data: Path | None, reported: bool) -> list[Chunk]:
     """TEXTS chunks of one half, spread over sites and collections."""
     sites: dict[str, list[Chunk]] = {}
-    for text, site in _sited(data):
-        digest = hashlib.sha256(site.encode()).digest()
-        if (digest[0] % 2 == 1) == is_reported:
+    for text, site in texts_by_site(data):
+        if is_reported(site) == reported:
             long = [one for one in cut(text) if len(one) > 300]
             if long:
-                sites.setdefault(site, []).extend(Chunk(one, site, is_reported) for one in long[:8])
+                sites.setdefault(site, []).extend(Chunk(one, site) for one in long[:8])
     rng = random.Random(1)
     for chunks in sites.values():
         rng.shuffle(chunks)
@@ -101,13 +104,15 @@ def some_chunks(data: Path | None, is_reported: bool) -> list[Chunk]:
     return found[:TEXTS]
 
 
-def _sited(data: Path | None) -> Iterator[tuple[str, str]]:
+def texts_by_site(
+    data: Path | None, folders: tuple[str, ...] = ("text", "gold", "quality")
+) -> Iterator[tuple[str, str]]:
     """Texts and their sites: the host, or a tenth of a collection without hosts."""
     if data is None:
         yield from ((text, f"site {number}") for number, text in enumerate(islice(made_up_texts(), 4 * TEXTS)))
         return
     for path in sorted(data.rglob("*.jsonl.zst")):
-        if path.parent.name not in ("text", "gold", "quality"):
+        if path.parent.name not in folders:
             continue
         with io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(path.open("rb"), closefd=True)) as lines:
             for line in lines:
@@ -116,7 +121,7 @@ def _sited(data: Path | None) -> Iterator[tuple[str, str]]:
                 if isinstance(text, str):
                     host = urlsplit(record.get("url") or "").hostname
                     part = hashlib.sha256(text[:99].encode()).digest()[0] % 10
-                    yield text, host if host and path.parent.name != "text" else f"{path.name} {part}"
+                    yield text, host if host and not path.parent.name.startswith("text") else f"{path.name} {part}"
 
 
 def results(chunks: list[Chunk]) -> dict[str, tuple[int, int]]:

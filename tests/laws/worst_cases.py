@@ -41,6 +41,7 @@ SHAPES: dict[str, Callable[[int], list[tuple[str, str]]]] = {
     "lines of a letter": lambda size: one("a\n" * (size // 2)),
     "equal lines": lambda size: one("the mill stands by the river.\n" * (size // 30)),
     "digits and signs": lambda size: one("1.2-3@4:5/" * (size // 10)),
+    "numbers of different values": lambda size: one(" ".join(str(1000 + n) for n in range(size // 5))),
     "letters of other scripts": lambda size: one("水é" * (size // 5)),
     "quotes and code that never end": lambda size: one('“a «b "c `d $e \\(f ' * (size // 24)),
     "opened tags": lambda size: one("<div><b>" * (size // 8)),

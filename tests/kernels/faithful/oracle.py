@@ -5,8 +5,9 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 
-from gristmill.kernels.faithful import facts as known
-from gristmill.kernels.faithful.compare import CHECKS, COLUMNS
+from gristmill.kernels.faithful import lexicon as known
+from gristmill.kernels.faithful.dates import WEEKDAYS
+from gristmill.kernels.faithful.findings import CHECKS, COLUMNS
 from gristmill.kernels.text.unicode_classes import LETTER, SPACE, TERMINAL, UNIT, UPPER, WORD, unicode_tables
 from gristmill.stages.measure import faithful_words
 from gristmill.stages.measure.stop_words import STOP_WORDS
@@ -291,7 +292,7 @@ class Reader:
             return None
         short = self.flag(at, known.ABBREVIATION)
         if name > known.WEEKDAY:
-            return at + 1, known.WEEKDAYS + name + 100 * short, 0
+            return at + 1, WEEKDAYS + name + 100 * short, 0
         after = at + 1 + (short and self.symbol(at + 1, "."))
         day = None if self.apart(at + 1, after) else self.plain(after, (1, 2), 1, 31)
         if day is not None and not self.symbol(after + 1, ":"):
@@ -331,7 +332,7 @@ class Reader:
 
     def spelled(self, at):
         total = current = words = 0
-        scaled = False
+        scaled = is_ordinal = False
         start = at
         while at < len(self.tokens) and words < 16:
             here = at
@@ -358,11 +359,11 @@ class Reader:
             else:
                 scaled = True
                 total, current = total + max(current, 1) * 10 ** (code - known.SCALE), 0
-            words, at = words + 1, here + 1
+            words, at, is_ordinal = words + 1, here + 1, ordinal
             if ordinal:
                 break
         value = total + current
-        return at, value, words > 1 or (words == 1 and 10 < value < 100 and at > start)
+        return at, value, words > 1 or (words == 1 and 10 < value < 100 and at > start), is_ordinal
 
     def unit_symbol(self, token):
         alone = len(token.key) == 1 and not token.key.isalnum()
@@ -380,6 +381,9 @@ class Reader:
             unit = self.unit_symbol(token)
         else:
             unit = about(token, "unit")
+        scale = self.at(here + 1)
+        if unit and abs(unit) == lexicon()["°"]["unit"] and about(scale, "unit") and scale.size >= 4:
+            return abs(about(scale, "unit")) * 1000, here + 2
         return (abs(unit), here + 1) if unit else (0, at)
 
     def currency_before(self, at):
@@ -438,12 +442,12 @@ class Reader:
                     if token.thousands and not power:
                         readings.append((mantissa, own + 3))
             elif about(token, "number"):
-                end, value, checked = self.spelled(at)
+                end, value, checked, is_ordinal = self.spelled(at)
                 readings = [decimal(str(value), 0)] if end > at else []
             if kind == "number" and end > at:
                 if self.flag(end, known.ORDINAL_END) and self.glued(end):
                     end += 1
-                elif not unit:
+                elif not unit and not (token.kind == "word" and is_ordinal):
                     unit, end = self.unit_after(end)
             if end > at:
                 readings = [one for one in readings if one or kind != "date"]
@@ -552,8 +556,8 @@ class Said:
                 yield abs(unit)
 
     def add_date(self, date):
-        if date > known.WEEKDAYS:
-            self.sets["weekday"].add((date - known.WEEKDAYS) % 100)
+        if date > WEEKDAYS:
+            self.sets["weekday"].add((date - WEEKDAYS) % 100)
             return
         year, month, day = date // 10000, date // 100 % 100, date % 100
         self.sets["month"].add(month)
@@ -569,8 +573,8 @@ class Said:
 
     def has_date(self, date):
         sets = self.sets
-        if date > known.WEEKDAYS:
-            return date - known.WEEKDAYS > 100 or date - known.WEEKDAYS in sets["weekday"]
+        if date > WEEKDAYS:
+            return date - WEEKDAYS > 100 or date - WEEKDAYS in sets["weekday"]
         year, month, day = date // 10000, date // 100 % 100, date % 100
         has_year = bool(self.numbers[decimal(str(year), 0)])
         if not year:
@@ -669,17 +673,23 @@ def is_initials(said, token, data):
 
 
 def knows_words(said, tokens, begin, end):
-    run = []
+    run, in_fact = [], False
     for at in range(begin, end):
         if at > begin and begins_again(tokens, at):
             run = []
         if not is_word(tokens[at]):
             continue
+        may_be = any(about(tokens[at], name) for name in ("number", "unit", "date"))
+        is_next = at + 1 < end and tokens[at + 1].kind == "number"
+        in_fact = tokens[at].kind == "number" or (may_be and (in_fact or is_next))
+        if in_fact:
+            run = []
+            continue
         run.append(tokens[at].key)
         if len(run) >= 3:
             if tuple(run[-3:]) not in said.grams:
                 return False
-        elif tokens[at].kind == "word" and tokens[at].key not in said.words:
+        elif tokens[at].key not in said.words:
             return False
     return True
 

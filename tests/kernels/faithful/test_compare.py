@@ -6,7 +6,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.kernels.faithful import oracle
 
-from gristmill.kernels.faithful.compare import CHECKS, COLUMNS, compare
+from gristmill.kernels.faithful.compare import compare
+from gristmill.kernels.faithful.findings import CHECKS, COLUMNS
 from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.stages.buffers import views_of
 from gristmill.stages.measure.faithful_words import lexicon
@@ -48,6 +49,10 @@ PIECES = st.sampled_from(
             "€",
             "°",
             "C",
+            "degrees",
+            "Celsius",
+            "century",
+            "third",
             "5-km",
             "(km)",
             "am",
@@ -192,6 +197,8 @@ def new_in(text, parent):
         ("It has 1.5k stars.", "It has 1,500 stars."),
         ("Es kostet 1.500 Euro.", "Es kostet 1500 €."),
         ("It is 5 km away.", "It is 5 kilometres away."),
+        ("It boils at 100 degrees Celsius.", "It boils at 100 °C."),
+        ("In the nineteenth century", "In the 19th century"),
         ("A share of 5 percent", "A share of 5%"),
         ("Distance: 5 km", "Distance (km): 5"),
         ("On May 4, 2021 it began.", "It began on 4 May 2021."),
@@ -203,6 +210,7 @@ def new_in(text, parent):
         ("The UN voted.", "The United Nations voted."),
         ("See https://example.org/a.", "See http://www.example.org/a"),
         ('He said: "we will win the war"', "He said “we will win the war”"),
+        ("He said “it would cost you $92 thousand at 5 percent”", "He said “it would cost you $92,000 at 5%”"),
         ("Call `mill(x, y)` now", "Call mill(x, y) now"),
         ("The server doesn't support TLS.", "The server does not support TLS."),
         ("However, it rains.", "It rains, however."),

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from gristmill.stages.measure import faithful
+from gristmill.stages.measure.faithful_words import LEAKS
 from gristmill.stages.select import heuristics
 from gristmill.stages.select.rules.faithful import RULES
 
@@ -79,6 +80,7 @@ FRENCH = (
     [
         ("leaked_prompt", f"Here is the rewritten text: {LONG}", LONG, {}),
         ("leaked_prompt", f"As an AI language model, I know. {LONG}", LONG, {}),
+        ("leaked_prompt", f"I'm an AI and cannot know. {LONG}", LONG, {}),
         ("language_changed", FRENCH, LONG + "They have to be there with that.", {}),
         ("looped", LONG * 9, LONG * 3, {}),
         ("new_number", "It is 6 km.", "It is 5 km.", {}),
@@ -104,6 +106,11 @@ def test_a_phrase_that_the_parent_has_is_no_leak():
     """A text about language models may say what its parent says."""
     said = "As an AI language model, it answers."
     assert verdicts([(said, said)]) == [None]
+
+
+def test_no_phrase_has_a_control_character():
+    r"""`\b` in a quoted string of TOML is a backspace, which matches nothing."""
+    assert [phrase for phrase in LEAKS if not phrase.isprintable()] == []
 
 
 def test_rules_are_columns_of_the_step():

@@ -24,7 +24,8 @@ import pyarrow.compute as pc
 from pydantic import field_validator
 
 from gristmill.counted import counted
-from gristmill.kernels.faithful.compare import CHECKS, COLUMNS, compare
+from gristmill.kernels.faithful.compare import compare
+from gristmill.kernels.faithful.findings import CHECKS, COLUMNS
 from gristmill.kernels.text.unicode_classes import UNICODE_VERSION, unicode_tables
 from gristmill.stages.buffers import views_of
 from gristmill.stages.contract import Map, StageConfig
@@ -145,7 +146,7 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
 
 
 STAGE = Map(
-    version=1,
+    version=2,
     config=Config,
     libraries=("pyarrow",),
     reads=("text", "meta"),

@@ -3,30 +3,36 @@
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from gristmill.data_files import read_table
-from gristmill.kernels.faithful.facts import (
+from gristmill.kernels.faithful.lexicon import (
     ABBREVIATION,
     AND,
     COMMON,
+    CURRENCY,
+    DATES_AT,
     HUNDRED,
     MERIDIEM,
     MERIDIEM_HEAD,
     MERIDIEM_TAIL,
     NEGATION,
+    NUMBERS_AT,
     OF,
+    OPPOSITES_AT,
     ORDINAL,
     ORDINAL_END,
     SCALE,
     SHORT_SCALE,
     STOP,
+    SYMBOLS,
+    UNITS_AT,
+    VOTES,
     WEEKDAY,
     Lexicon,
 )
-from gristmill.kernels.faithful.tokens import word_key
+from gristmill.kernels.faithful.word_keys import word_key
 from gristmill.kernels.signals.terms import hash_set
 from gristmill.stages.measure.stop_words import STOP_WORDS
 
@@ -35,7 +41,6 @@ LEAKS: Sequence[str] = _TABLES["leaks"]["phrases"]
 """What a model says about its task, as regular expressions."""
 LANGUAGES = ("en", "de", *sorted(set(STOP_WORDS) - {"en", "de"}))[:64]
 """The languages that can be recognised; the kernel knows the first two by their places."""
-_SYMBOLS = 0x2100
 _NONE = "-"
 
 
@@ -93,28 +98,36 @@ def _opposites() -> Iterator[tuple[str, int]]:
 @lru_cache(maxsize=1)
 def lexicon() -> Lexicon:
     """The lexicon, as read-only arrays. If two entries of a word disagree, the first one wins."""
-    columns: list[dict[str, int]] = [{} for _ in range(6)]
+    traits: dict[str, int] = {}
     for word, flag in _flags():
-        columns[0][word] = columns[0].get(word, 0) | flag
-    for column, entries in zip(columns[1:5], (_numbers(), _dates(), _units(), _opposites()), strict=True):
+        traits[word] = traits.get(word, 0) | flag
+    units: dict[str, int] = {}
+    for word, unit in _units():
+        units.setdefault(word, unit)
+    signed = ((word, abs(unit) | (CURRENCY >> UNITS_AT if unit < 0 else 0)) for word, unit in units.items())
+    tables = ((_numbers(), NUMBERS_AT), (_dates(), DATES_AT), (signed, UNITS_AT), (_opposites(), OPPOSITES_AT))
+    for entries, place in tables:
+        seen: set[str] = set()
         for word, value in entries:
-            column.setdefault(word, value)
+            if word not in seen:
+                traits[word] = traits.get(word, 0) | value << place
+                seen.add(word)
+    languages: dict[str, int] = {}
     for place, language in enumerate(LANGUAGES):
         for word in _TABLES["english"].split() if language == "en" else STOP_WORDS[language]:
-            columns[5][word] = columns[5].get(word, 0) | 1 << place
-    key_of = {word: word_key(word) for column in columns for word in column}
-    keys = hash_set(set(key_of.values()))
-    place_of = {int(key): place for place, key in enumerate(keys) if key}
-    kinds = (np.int32,) * 5 + (np.uint64,)
-    arrays: list[Any] = [np.zeros(len(keys), kind) for kind in kinds]
-    for array, column in zip(arrays, columns, strict=True):
-        for word, value in column.items():
-            array[place_of[key_of[word]]] = value
-    symbols = np.zeros(_SYMBOLS, np.int32)
-    for word, unit in columns[3].items():
+            languages[word] = languages.get(word, 0) | 1 << place
+            traits[word] = traits.get(word, 0) | VOTES
+    by_key = {word_key(word): word for word in traits}
+    keys = hash_set(set(by_key))
+    pairs, masks = np.zeros((len(keys), 2), np.uint64), np.zeros(len(keys), np.uint64)
+    for place, key in enumerate(keys.tolist()):
+        if key:
+            pairs[place], masks[place] = (key, traits[by_key[key]]), languages.get(by_key[key], 0)
+    symbols = np.zeros(SYMBOLS, np.int32)
+    for word, unit in units.items():
         if len(word) == 1 and not word.isalnum():
             symbols[ord(word)] = unit
-    found = Lexicon._make([keys, *arrays, symbols])
+    found = Lexicon(pairs.reshape(-1), masks, symbols)
     for array in found:
         array.setflags(write=False)
     return found
