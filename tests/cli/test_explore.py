@@ -18,7 +18,7 @@ import pytest
 import yaml
 from starlette.testclient import TestClient
 
-from cli.test_withheld import check, hidden  # noqa: F401, a fixture
+from cli.test_withheld import TAKEN, check, hidden, taken  # noqa: F401, fixtures
 from conftest import Project
 from explored import ORIGIN, PORT, TOKEN, explored, write_hostile
 from gristmill.errors import UserError
@@ -272,7 +272,7 @@ def test_a_rule_alone_decides_as_the_whole_step_does(site):
             )
 
 
-def test_the_histogram_of_a_setting_has_the_documents_of_its_route(taken, tmp_path):
+def test_the_histogram_of_a_setting_has_the_documents_of_its_route(taken, tmp_path):  # noqa: F811
     """Another route may measure the same; a bar leads to the documents that it counts."""
     rule = "heuristics: {gopher_quality: {min_words: 12, min_stop_words: 1, min_letter_words_share: 0.1}}"
     source = "kind: text, read: {format: jsonl, paths: [in.jsonl]"
@@ -447,54 +447,15 @@ def test_withheld_documents_stay_withheld(hidden, tmp_path):  # noqa: F811
         assert not (tmp_path / "labels.jsonl").exists()
 
 
-TAKEN = """
-recipe: taken
-seed: 5
-store: ./store
-sources:
-  notes: {kind: text, read: {format: jsonl, paths: [in.jsonl], fields: {key: id, url: url, title: title}}}
-steps:
-  - exact_dedup
-  - near_dedup
-  - signals
-  - heuristics: {gopher_quality: {min_words: 12, min_stop_words: 1, min_letter_words_share: 0.1}}
-"""
-
-
-@pytest.fixture(scope="module")
-def taken(tmp_path_factory):
-    """A project with documents that a request removes: a named one, a copy of it, a named one that a rule dropped, and
-    two duplicates that were dropped before.
-    """
-    project = Project(tmp_path_factory.mktemp("taken"))
-    words = " ".join(f"secret{n} and" for n in range(60))
-    texts = {
-        "gone.example/1": words,
-        "b.example/secret2": f"{words} the secret",
-        "gone.example/3": "secret of few words",
-    }
-    texts |= {"b.example/secret4": words, "b.example/secret5": f"{words} secret60"}
-    texts |= {f"mill.example/{n}": f"The mill number {n} and its {n * n} stones " * (n + 3) for n in range(4)}
-    lines = [{"id": url, "url": f"https://{url}", "title": f"Of {url}", "text": text} for url, text in texts.items()]
-    (project.folder / "in.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    (project.folder / "requests.yaml").write_text("- {id: r1, domains: [gone.example]}")
-    project.recipe.write_text(TAKEN)
-    project.run()
-    project.mill().store.write_json("versions/open.json", project.mill().newest_whole())
-    project.recipe.write_text(f"{TAKEN}takedowns: requests.yaml")
-    project.run()
-    project.mill().store.write_json("versions/taken.json", project.mill().newest_whole())
-    return project
-
-
 @pytest.mark.parametrize("against", ["open", "taken"])
-def test_taken_down_documents_are_withheld(taken, tmp_path, against):
+def test_taken_down_documents_are_withheld(taken, tmp_path, against):  # noqa: F811
     """This holds on every page, also for their dropped copies, for old labels, and if only the other version has taken
     them down. An old label can be removed; a new one is refused.
     """
-    taken.recipe.write_text(TAKEN if against == "taken" else f"{TAKEN}takedowns: requests.yaml")
+    taken.recipe.write_text(TAKEN)
     ids = [row["doc_id"] for row in everything_of(taken.mill().dry_run()) if "mill" not in row["url"]]
     assert len(ids) == 5
+    taken.recipe.write_text(TAKEN if against == "taken" else f"{TAKEN}takedowns: requests.yaml")
     label = {"text": "secret", "score": 5, "url": "https://gone.example/1", "note": "a secret", "doc_id": ids[0]}
     (tmp_path / "labels.jsonl").write_text(json.dumps(label) + "\n")
     with explored(taken, tmp_path / "labels.jsonl", against) as found:
@@ -543,7 +504,7 @@ def test_two_versions_are_compared_document_by_document(hostile):
 
 
 @pytest.mark.parametrize("is_indexed", [True, False])
-def test_a_page_whose_files_were_removed_says_so(taken, tmp_path, is_indexed, caplog):
+def test_a_page_whose_files_were_removed_says_so(taken, tmp_path, is_indexed, caplog):  # noqa: F811
     """`gc` may remove a version that is explored. Each page that needs its files says what to do, without a traceback.
     The others still answer.
     """
@@ -597,10 +558,10 @@ def test_pages_answer_while_the_index_is_built(everything, tmp_path):
 
 def test_a_taken_port_is_one_message():
     """It says what to do instead."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        port = busy.getsockname()[1]
         with pytest.raises(UserError, match=f"Port {port} of 127.0.0.1 cannot be opened .* Name another port"):
             serve("t", [], port, lambda address: None)
 

@@ -88,7 +88,7 @@ class DocumentIndex:
         self.parts, self.parts_before = (_parts(one) for one in (view, against))
         self.rows, self.rows_indexed = sum(one.part.rows for one in (*self.parts, *self.parts_before)), 0
         """Rows of all parts, and how many of them are in the index so far."""
-        self.hidden = ({} if against is None else hidden_ids(against)) | hidden_ids(view)
+        self.hidden = {**({} if against is None else hidden_ids(against)), **hidden_ids(view)}
         """The ids of documents that are not shown, with the reason."""
         self.fault: Exception | None = None
         """What stopped the index."""
