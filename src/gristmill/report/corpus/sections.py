@@ -172,15 +172,21 @@ def _alarms(corpus: ReportedCorpus, before: ReportedCorpus | None) -> Section | 
         return None
     rows = [
         (
-            *(one["what"], one["where"], one["message"].removeprefix("watch: ").replace("RECIPE", corpus.view.label)),
+            *(_alarm_text(one["message"]).replace("RECIPE", corpus.view.label), one["what"], one["where"]),
             *(charts.short_number(one[name]) for name in ("before", "after", "distance", "limit")),
         )
         for one in found["alarms"]
     ]
     text = f"{counted(len(rows), 'change is', 'changes are')} larger than chance and than the limits of watch, against "
-    text += " ".join([f"{found['against']}.", *found["notes"]])
-    head = ("kind", "where", "change", "before", "after", "distance", "limit")
+    text += " ".join([f"{found['against']}. A change may follow from one above it.", *found["notes"]])
+    head = ("change", "kind", "where", "before", "after", "distance", "limit")
     return Section("Alarms", text, head, rows, word_columns=3)
+
+
+def _alarm_text(message: str) -> str:
+    """The fact, and the command that shows documents; not the one that writes this report."""
+    fact, look, command = message.removeprefix("watch: ").partition(" To look: ")
+    return fact if " report " in command or "report(" in command else f"{fact}{look}{command}"
 
 
 def _removed(corpus: ReportedCorpus) -> dict[tuple[str, str, str], int]:
