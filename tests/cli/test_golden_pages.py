@@ -178,5 +178,5 @@ def test_an_update_never_writes_through_a_link(pages, say):
     (pages.folder / "golden" / "mill.txt").symlink_to("../other.txt")
     answer = say("golden", pages.recipe, "--update")
     assert answer.code == 2
-    assert "mill.txt is a link, so nothing was written. Put a file in its place, or remove the link." in answer.err
+    assert "mill.txt is a link, so nothing was written. Replace or remove the link." in answer.err
     assert (pages.folder / "other.txt").read_text() == "another file"

@@ -5,8 +5,7 @@ it was dropped as a copy of such a document. Every command that shows documents 
 document it shows the id, the source, the verdict and the reason, and nothing else: no text, URL, title or position in a
 file. The same applies to every document that a step with a list has not processed with the current recipe.
 
-Only `gristmill takedown` names the URLs of documents that it takes down (`list_of`): its receipt is for the person who
-asked for that.
+Only `gristmill takedown` names the URLs of documents that it takes down (`list_of`): its receipt proves the takedown.
 """
 
 import re
