@@ -1,5 +1,6 @@
 """The input data of benches: a folder that the user names, or generated data."""
 
+import gzip
 import io
 import json
 import random
@@ -67,7 +68,7 @@ def texts(data: Path | None, limit_bytes: int) -> list[str]:
 
 def _texts(data: Path | None) -> Iterator[str]:
     for path in sorted(data.rglob("*.jsonl*")) if data else ():
-        stream = path.open("rb")
+        stream = gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115
         if path.suffix == ".zst":
             stream = io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(stream, closefd=True))
         with stream:

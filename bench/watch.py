@@ -74,7 +74,7 @@ SEEDED = {
     ),
     "snapshot": ("pages-*.jsonl]", "pages-a.jsonl]", "documents", "snapshot b"),
     "tokenizer": ("vocab: 1000", "vocab: 512", "tokens_per_byte", "tokenizer"),
-    "dedup_scope": ("scope: source_and_snapshot", "scope: global", "survival", "near_dedup"),
+    "dedup_scope": ("scope: source_and_snapshot", "scope: global", "clusters", "Check its scope"),
 }
 """What a recipe has, what replaces it, and the kind and a word of the alarm."""
 

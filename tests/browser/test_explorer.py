@@ -122,6 +122,21 @@ def test_labels_by_keyboard(page, site):
     assert json.loads(site.labels.read_text().splitlines()[-1])["note"] == "g and b are letters here"
 
 
+def test_a_label_before_any_selection_is_for_the_first_document(page, site):
+    """It is selected by that, visibly; k, b then label the same one."""
+    page.goto(f"{site.address}/?source=notes&order=shuffled")
+    with page.expect_response(re.compile("/label$")):
+        page.keyboard.press("g")
+    page.locator(".document:nth-child(1) button[aria-pressed=true]", has_text="Good").wait_for()
+    assert page.locator("a.open[data-selected]").count() == 1
+    assert page.locator(".document:nth-child(1) a.open[data-selected]").count() == 1
+    with page.expect_response(re.compile("/label$")):
+        page.keyboard.press("b")
+    page.locator(".document:nth-child(1) button[aria-pressed=true]", has_text="Bad").wait_for()
+    with page.expect_response(re.compile("/label$")):
+        page.locator(".document:nth-child(1) button", has_text="Remove label").click()
+
+
 def test_the_slider_changes_numbers_and_copies_yaml(page, site):
     """Arrow keys move it; come and go follow at once; the button copies the line for the recipe."""
     page.goto(f"{site.address}/whatif")

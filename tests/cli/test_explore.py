@@ -1,8 +1,12 @@
 """gristmill explore: who may read its pages, what they show, and that nothing in a document can run."""
 
+import asyncio
+import contextlib
 import html
 import json
+import os
 import re
+import shutil
 import socket
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -14,11 +18,13 @@ import pytest
 import yaml
 from starlette.testclient import TestClient
 
-from cli.test_withheld import check, hidden  # noqa: F401, a fixture
+from cli.test_withheld import TAKEN, check, hidden, taken  # noqa: F401, fixtures
 from conftest import Project
 from explored import ORIGIN, PORT, TOKEN, explored, write_hostile
 from gristmill.errors import UserError
 from gristmill.query.documents.columns import ColumnReader
+from gristmill.query.documents.histograms import find_measures
+from gristmill.query.removal.changes import number_settings, parse_changes
 from gristmill.query.removal.whatif import Replay, what_if
 from gristmill.query.versions.diff import compare_documents
 from gristmill.report.explore import explorer as explorer_module
@@ -27,14 +33,16 @@ from gristmill.report.explore.labels import LabelFile, wilson
 from gristmill.report.explore.security import HEADERS
 from gristmill.report.explore.serving import serve
 from gristmill.stages.quality.classifier_of_files import Config, make
+from gristmill.stages.shared.rule import formula
+from gristmill.store.store import CorruptPart
 
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that a terminal or a browser may obey."""
 
 
-def client_of(site):
+def client_of(site, status=200):
     client = TestClient(site.app, base_url=ORIGIN)
-    assert client.get(f"/?token={TOKEN}").status_code == 200
+    assert client.get(f"/?token={TOKEN}").status_code == status
     return client
 
 
@@ -153,7 +161,7 @@ def test_the_token_becomes_a_cookie_that_no_script_reads(site):
 
 def everything_of(view):
     """Every document as the columns of other commands have it."""
-    names = ["doc_id", "source", "language", "kept", "step", "reason", "url", "text", "signals.words"]
+    names = ["doc_id", "source", "language", "kept", "step", "reason", "url", "text", "signals.words", "signals.chars"]
     return [row for batch in ColumnReader(view, names, kept=None).batches() for row in batch.to_pylist()]
 
 
@@ -167,6 +175,7 @@ FILTERS = {
     "language=(none)": lambda row: row["language"] is None,
     "score=words&low=20&high=90": lambda row: row["signals.words"] is not None and 20 <= row["signals.words"] <= 90,
     "score=words&high=20": lambda row: row["signals.words"] is not None and row["signals.words"] <= 20,
+    "score=chars&low=200": lambda row: row["signals.chars"] is not None and row["signals.chars"] >= 200,
     "url=MILL.example/1": lambda row: "mill.example/1" in (row["url"] or ""),
     "text=STONE%20for": lambda row: "stone for" in (row["text"] or "").lower(),
     "text=note&verdict=kept&order=shuffled": lambda row: row["kept"] and "note" in row["text"].lower(),
@@ -197,6 +206,34 @@ def test_more_documents_are_also_a_page(site, monkeypatch):
     assert f"{len(everything_of(site.run))} documents" in site.client.get(address).text
 
 
+def test_every_number_of_a_histogram_can_be_filtered(site):
+    """Under the same name, in the report and here; raw counts are there next to the ratios that rules compare."""
+    titles = {one.title: one.value for one in find_measures(site.run, every_number=True)}
+    assert titles.items() <= {title: one.value for title, one in site.explorer.index.measures.items()}.items()
+    used = {name for value in titles.values() for name in formula(value).columns}
+    assert used <= {one.value for one in site.explorer.index.measures.values()}
+    row = r'n">(\d+)</td><td class="n">(\d+)</td><td><a href="(/\?[^"]+)"'
+    for title in [*titles][:40:8]:
+        page = site.client.get(f"/histograms?{urlencode({'score': title})}").text
+        for kept, removed, address in re.findall(row, page):
+            listed = site.client.get(html.unescape(address)).text
+            assert f'<p role="status">{int(kept) + int(removed)} documents' in listed
+
+
+def test_the_slider_moves_thresholds_only(site):
+    """A seed is not one, nor is a number that a stage before the step uses: `whatif` would refuse it."""
+    settings = number_settings(site.mill)
+    assert "all/heuristics.gopher_quality.min_words" in settings
+    assert not [name for name in settings if re.search(r"keep_quality\.(seed|buckets)$|decontaminate\.", name)]
+    for setting, value in settings.items():
+        for other in (value + 1, value / 2):
+            with contextlib.suppress(UserError):
+                parse_changes(site.mill, [f"{setting}={other}"])
+                break
+        else:
+            raise AssertionError(setting)
+
+
 @pytest.mark.parametrize("value", [1, 12, 13, 30, 50, 51, 80, 1000])
 def test_the_slider_shows_the_numbers_of_whatif(site, value):
     """The same documents come and go, for values around the recipe's and the published one; all of them are listed."""
@@ -217,7 +254,25 @@ def test_the_slider_shows_the_numbers_of_whatif(site, value):
         assert f"{number} documents" in site.client.get(address).text
 
 
-def test_the_histogram_of_a_setting_has_the_documents_of_its_route(taken, tmp_path):
+def test_a_rule_alone_decides_as_the_whole_step_does(site):
+    """The slider evaluates one rule over the documents that the others pass. The effect is that of the whole step, for
+    any setting.
+    """
+    for setting, value in [*number_settings(site.mill).items()][::5]:
+        changes = []
+        for other in (value + 1, value / 2):
+            with contextlib.suppress(UserError):
+                changes.append(parse_changes(site.mill, [f"{setting}={other}"])[0])
+        replay = Replay(site.mill, site.run, changes[0])
+        for change in changes:
+            found, whole = replay.effect(change), Replay(site.mill, site.run, change, keeps=False).effect(change)
+            assert (found.come, found.go, found.corpus) == (whole.come, whole.go, whole.corpus), (
+                setting,
+                change.fields,
+            )
+
+
+def test_the_histogram_of_a_setting_has_the_documents_of_its_route(taken, tmp_path):  # noqa: F811
     """Another route may measure the same; a bar leads to the documents that it counts."""
     rule = "heuristics: {gopher_quality: {min_words: 12, min_stop_words: 1, min_letter_words_share: 0.1}}"
     source = "kind: text, read: {format: jsonl, paths: [in.jsonl]"
@@ -320,12 +375,14 @@ def test_a_file_with_something_else_is_left_alone(tmp_path):
     "content", [b"not json\n", b'{"text": "torn', b"\xff\xfe\n", b'{"doc_id": "x", "score": 5, "note": ""}']
 )
 def test_a_damaged_label_file_is_one_message(tmp_path, content):
-    """So is a folder."""
+    """So is a folder, or a pipe, which nobody writes to."""
     (tmp_path / "labels.jsonl").write_bytes(content)
     with pytest.raises(UserError, match=r"line 1 is not a label .* Remove the line, or name another file"):
         LabelFile(tmp_path / "labels.jsonl")
-    with pytest.raises(UserError, match=r"cannot be read \(Is a directory\)"):
-        LabelFile(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    for path, kind in ((tmp_path, "a folder"), (tmp_path / "pipe", "a pipe")):
+        with pytest.raises(UserError, match=f"is {kind}, so it cannot have labels. Name a file"):
+            LabelFile(path)
 
 
 def test_a_label_never_continues_a_torn_line(site, tmp_path):
@@ -390,54 +447,15 @@ def test_withheld_documents_stay_withheld(hidden, tmp_path):  # noqa: F811
         assert not (tmp_path / "labels.jsonl").exists()
 
 
-TAKEN = """
-recipe: taken
-seed: 5
-store: ./store
-sources:
-  notes: {kind: text, read: {format: jsonl, paths: [in.jsonl], fields: {key: id, url: url, title: title}}}
-steps:
-  - exact_dedup
-  - near_dedup
-  - signals
-  - heuristics: {gopher_quality: {min_words: 12, min_stop_words: 1, min_letter_words_share: 0.1}}
-"""
-
-
-@pytest.fixture(scope="module")
-def taken(tmp_path_factory):
-    """A project with documents that a request removes: a named one, a copy of it, a named one that a rule dropped, and
-    two duplicates that were dropped before.
-    """
-    project = Project(tmp_path_factory.mktemp("taken"))
-    words = " ".join(f"secret{n} and" for n in range(60))
-    texts = {
-        "gone.example/1": words,
-        "b.example/secret2": f"{words} the secret",
-        "gone.example/3": "secret of few words",
-    }
-    texts |= {"b.example/secret4": words, "b.example/secret5": f"{words} secret60"}
-    texts |= {f"mill.example/{n}": f"The mill number {n} and its {n * n} stones " * (n + 3) for n in range(4)}
-    lines = [{"id": url, "url": f"https://{url}", "title": f"Of {url}", "text": text} for url, text in texts.items()]
-    (project.folder / "in.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    (project.folder / "requests.yaml").write_text("- {id: r1, domains: [gone.example]}")
-    project.recipe.write_text(TAKEN)
-    project.run()
-    project.mill().store.write_json("versions/open.json", project.mill().newest_whole())
-    project.recipe.write_text(f"{TAKEN}takedowns: requests.yaml")
-    project.run()
-    project.mill().store.write_json("versions/taken.json", project.mill().newest_whole())
-    return project
-
-
 @pytest.mark.parametrize("against", ["open", "taken"])
-def test_taken_down_documents_are_withheld(taken, tmp_path, against):
+def test_taken_down_documents_are_withheld(taken, tmp_path, against):  # noqa: F811
     """This holds on every page, also for their dropped copies, for old labels, and if only the other version has taken
     them down. An old label can be removed; a new one is refused.
     """
-    taken.recipe.write_text(TAKEN if against == "taken" else f"{TAKEN}takedowns: requests.yaml")
+    taken.recipe.write_text(TAKEN)
     ids = [row["doc_id"] for row in everything_of(taken.mill().dry_run()) if "mill" not in row["url"]]
     assert len(ids) == 5
+    taken.recipe.write_text(TAKEN if against == "taken" else f"{TAKEN}takedowns: requests.yaml")
     label = {"text": "secret", "score": 5, "url": "https://gone.example/1", "note": "a secret", "doc_id": ids[0]}
     (tmp_path / "labels.jsonl").write_text(json.dumps(label) + "\n")
     with explored(taken, tmp_path / "labels.jsonl", against) as found:
@@ -485,6 +503,51 @@ def test_two_versions_are_compared_document_by_document(hostile):
     assert re.search(r"Before:.*too_few_words.*Now:.*kept", page, re.S)
 
 
+@pytest.mark.parametrize("is_indexed", [True, False])
+def test_a_page_whose_files_were_removed_says_so(taken, tmp_path, is_indexed, caplog):  # noqa: F811
+    """`gc` may remove a version that is explored. Each page that needs its files says what to do, without a traceback.
+    The others still answer.
+    """
+    project = Project(tmp_path)
+    shutil.copytree(taken.folder, tmp_path, dirs_exist_ok=True)
+    with explored(project, tmp_path / "labels.jsonl", "open", is_indexed) as found:
+        for part in (tmp_path / "store" / "parts").glob("*/*"):
+            part.unlink()
+        if not is_indexed:
+            found.explorer.index.start()
+            with pytest.raises(CorruptPart):
+                found.explorer.index.wait()
+        client = client_of(found, 410 if is_indexed else 200)
+        setting = urlencode({"setting": "all/heuristics.gopher_quality.min_words", "value": 40})
+        gone = ("/", "/document/0", "/?text=mill", "/histograms?score=chars", f"/whatif?{setting}")
+        for address in gone if is_indexed else gone[3:]:
+            answer = client.get(address)
+            assert answer.status_code == 410, address
+            assert re.search("removed or damaged after the explorer was started.* start it again", answer.text)
+        for address in ("/labels", "/versions", "/whatif"):
+            assert client.get(address).status_code == 200
+        if not is_indexed:
+            assert "The index stopped: Part" in client.get("/").text
+    assert caplog.text == ""
+
+
+def test_a_browser_that_leaves_is_no_fault(site, caplog):
+    """Its request was not complete, so nothing is done, answered or logged."""
+    headers = {"host": f"127.0.0.1:{PORT}", "origin": ORIGIN, "authorization": f"Bearer {TOKEN}"}
+    scope = {"type": "http", "method": "POST", "path": "/document/0/label", "query_string": b""}
+    scope["headers"] = [(name.encode(), value.encode()) for name, value in headers.items()]
+    messages = iter([{"type": "http.request", "body": b"label=go", "more_body": True}, {"type": "http.disconnect"}])
+
+    async def receive():
+        return next(messages)
+
+    async def send(message):
+        raise AssertionError(message)
+
+    asyncio.run(site.app(scope, receive, send))
+    assert caplog.text == ""
+
+
 def test_pages_answer_while_the_index_is_built(everything, tmp_path):
     """They say how much of it is there."""
     with explored(everything.project, tmp_path / "labels.jsonl", is_indexed=False) as found:
@@ -495,10 +558,10 @@ def test_pages_answer_while_the_index_is_built(everything, tmp_path):
 
 def test_a_taken_port_is_one_message():
     """It says what to do instead."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
+    with socket.socket() as busy:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen()
+        port = busy.getsockname()[1]
         with pytest.raises(UserError, match=f"Port {port} of 127.0.0.1 cannot be opened .* Name another port"):
             serve("t", [], port, lambda address: None)
 

@@ -169,3 +169,14 @@ def test_f1_counts_words(pages):
     assert golden.GoldenPage(pages.folder, pages.folder, "", "", None).f1 == 1
     with pytest.raises(UserError):
         list(pages_of(Config(golden=str(pages.recipe))))
+
+
+def test_an_update_never_writes_through_a_link(pages, say):
+    """A link in the folder may lead anywhere, so nothing is written, and the message names it."""
+    (pages.folder / "other.txt").write_text("another file")
+    (pages.folder / "golden" / "mill.txt").unlink()
+    (pages.folder / "golden" / "mill.txt").symlink_to("../other.txt")
+    answer = say("golden", pages.recipe, "--update")
+    assert answer.code == 2
+    assert "mill.txt is a link, so nothing was written. Replace or remove the link." in answer.err
+    assert (pages.folder / "other.txt").read_text() == "another file"

@@ -15,7 +15,7 @@ from gristmill.query.documents.columns import ColumnReader
 from gristmill.query.documents.histograms import KEPT, REMOVED, Measure
 from gristmill.query.removal.funnel import funnels
 from gristmill.report.charts import short_number
-from gristmill.report.corpus.sections import _clusters, _mixture, _quality
+from gristmill.report.corpus.sections import _clusters, _mixture, _quality, tokens_text
 from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.dedup.clusters import size_histogram
 from gristmill.stages.mix.tally import tally
@@ -177,14 +177,14 @@ def test_the_phases_of_a_mixture_add_up():
     metrics = tally({"groups": groups, "phases": phases})
     section = _mixture(SimpleNamespace(metrics=lambda name: [(name, metrics)]), None)
     assert section.rows == [
-        ("one", "d", "a", "5", "501", "70.1%", "0.50", ""),
-        ("one", "d", "b", "3", "214", "29.9%", "0.43", ""),
-        ("two", "d", "a", "7", "701", "83.1%", "0.70", ""),
-        ("two", "d", "b", "2", "143", "16.9%", "0.29", ""),
-        ("all phases", "", "a", "12", "1,202", "77.1%", "1.20", "201"),
-        ("all phases", "", "b", "5", "357", "22.9%", "0.71", "0"),
+        ("one", "d", "a", "5", "about 501", "70.1%", "0.50", ""),
+        ("one", "d", "b", "3", "about 214", "29.9%", "0.43", ""),
+        ("two", "d", "a", "7", "about 701", "83.1%", "0.70", ""),
+        ("two", "d", "b", "2", "about 143", "16.9%", "0.29", ""),
+        ("all phases", "", "a", "12", "about 1,202", "77.1%", "1.20", "about 201"),
+        ("all phases", "", "b", "5", "about 357", "22.9%", "0.71", "0"),
     ]
-    assert "Tokens are estimates" in section.text
+    assert "Tokens of whole epochs are exact" in section.text
 
 
 def test_rates_equal_those_of_status(everything, report, say):
@@ -311,3 +311,9 @@ def test_ids_of_charts_are_distinct(report):
     """All charts share one page and refer to their own gradients and clips."""
     ids = re.findall(r'\bid="(.*?)"', report)
     assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize(("samples", "text"), [(0, "700"), (10, "700"), (30, "700"), (15, "about 700")])
+def test_tokens_of_whole_epochs_are_exact(samples, text):
+    """Others are estimated, and say so: it is not stored how long each drawn sample is."""
+    assert tokens_text(samples, 700, {"samples": 10, "tokens": 350}) == text

@@ -12,7 +12,7 @@ from bench.watch import EXTRACTOR, SEEDED, caught, write
 from tests.conftest import Project
 
 from gristmill.engine.executors.executor import InlineExecutor
-from gristmill.engine.mill import Silent, find_warnings
+from gristmill.engine.mill import Silent, alarm_lines, find_warnings
 from gristmill.errors import UserError
 from gristmill.query.documents.histograms import DrawnValues
 from gristmill.query.versions import comparisons
@@ -79,11 +79,16 @@ def recipe(watched):
 
 @pytest.mark.parametrize("name", SEEDED)
 def test_a_seeded_regression_is_named(name, watched, recipe):
-    """With default settings, an alarm of the right kind names the cause."""
+    """With default settings, an alarm of the right kind names the cause, and it is shown first."""
     before, after, what, where = SEEDED[name]
     run = recipe((before, after), shards=name == "tokenizer").run()
     found = compare(run, open_against(run.store, "v1"))
     assert caught(found, what, where), [alarm.message for alarm in found.alarms]
+    (named, *_) = [alarm for alarm in found.alarms if alarm.what == what and where in alarm.message]
+    assert named.cause == 0
+    (line,) = alarm_lines(found.as_record()["alarms"])
+    assert line.startswith(found.alarms[0].message.partition(" To look: ")[0])
+    assert found.alarms[0].step == {"navigation": "web/extract"}.get(name, named.step)
     assert all(alarm.distance > alarm.limit for alarm in found.alarms)
 
 
@@ -204,11 +209,12 @@ def test_an_alarm_is_a_warning_and_stays_with_the_run(watched, recipe):
     assert plain["watch"] == {}
     assert run.ended["watch"]["against"] == "v1"
     alarms = run.ended["watch"]["alarms"]
-    assert {"what", "where", "before", "after", "distance", "limit", "message"} == {*alarms[0]}
-    warned = [line for line in find_warnings(run, "my.yaml") if line.startswith("watch: ")]
-    assert len(warned) == 9
-    assert "of the documents of pages that reach web/keep_language are removed, in v1 0.0%" in " ".join(warned)
-    assert warned[-1] == f"watch: {len(alarms) - 8} more alarms. To see all: corpus.watch()"
+    assert {"what", "where", "before", "after", "distance", "limit", "message", "source", "step", "cause"} == {
+        *alarms[0]
+    }
+    (warned,) = [line for line in find_warnings(run, "my.yaml") if line.startswith("watch: ")]
+    assert "of the documents of pages that reach web/keep_language are removed, in v1 0.0%" in warned
+    assert f"in v1 0.0%. {len(alarms) - 1} more alarms may follow from it. To look: corpus.doc" in warned
 
 
 def test_a_strict_run_with_an_alarm_publishes_nothing(watched, recipe):
@@ -293,12 +299,13 @@ def test_shares_of_the_whole_are_compared(watched):
     view.states["all/signals"].cost = {"cpu_s": 100.0}
     found = compare(view, other)
     messages = {alarm.what: alarm.message for alarm in found.alarms}
-    assert [*messages] == ["language", "clusters", "tokens"]
+    assert [*messages] == ["clusters", "language", "tokens"]
     assert (
         "of the clusters of all/near_dedup have the size 3-4, in v1 75.0%; 65.0% of the whole moved"
         in messages["clusters"]
     )
-    assert re.search("of the kept documents are in (de|en), in v1", found.alarms[0].message)  # both moved by as much
+    moved = "of the kept documents are in (de|en), in v1"  # both moved by as much
+    assert any(re.search(moved, alarm.message) for alarm in found.alarms)
     assert "of the available tokens are of pages, in v1 0.04%" in messages["tokens"]
     assert re.fullmatch(r"watch: all/signals processes [\d.e-]+ MB/s of CPU time, in v1 [\d.e-]+ MB/s\.", *found.notes)
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -175,3 +176,64 @@ def test_a_safety_step_without_a_digest_list_withholds_nothing(hidden, say, tmp_
     project.recipe.write_text(RECIPE.replace("hashes: hashes.txt", "domains: domains.txt"))
     project.run(until="near_dedup")
     assert SECRET in say("inspect", project.recipe, "--full").out
+
+
+TAKEN = """
+recipe: taken
+seed: 5
+store: ./store
+sources:
+  notes: {kind: text, read: {format: jsonl, paths: [in.jsonl], fields: {key: id, url: url, title: title}}}
+steps:
+  - exact_dedup
+  - near_dedup
+  - signals
+  - heuristics: {gopher_quality: {min_words: 12, min_stop_words: 1, min_letter_words_share: 0.1}}
+"""
+
+
+@pytest.fixture(scope="module")
+def taken(tmp_path_factory):
+    """A project with documents that a request removes: a named one, a copy of it, a named one that a rule dropped, and
+    two duplicates that were dropped before.
+    """
+    project = Project(tmp_path_factory.mktemp("taken"))
+    words = " ".join(f"secret{n} and" for n in range(60))
+    texts = {
+        "gone.example/1": words,
+        "b.example/secret2": f"{words} the secret",
+        "gone.example/3": "secret of few words",
+    }
+    texts |= {"b.example/secret4": words, "b.example/secret5": f"{words} secret60"}
+    texts |= {f"mill.example/{n}": f"The mill number {n} and its {n * n} stones " * (n + 3) for n in range(4)}
+    lines = [{"id": url, "url": f"https://{url}", "title": f"Of {url}", "text": text} for url, text in texts.items()]
+    (project.folder / "in.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    (project.folder / "requests.yaml").write_text("- {id: r1, domains: [gone.example]}")
+    project.recipe.write_text(TAKEN)
+    project.run()
+    project.mill().store.write_json("versions/open.json", project.mill().newest_whole())
+    project.recipe.write_text(f"{TAKEN}takedowns: requests.yaml")
+    project.run()
+    project.mill().store.write_json("versions/taken.json", project.mill().newest_whole())
+    return project
+
+
+def test_no_command_shows_a_document_that_was_taken_down(taken, say):
+    """Nor a document that was dropped as a copy of one; in no command, not by its id, and not in Python."""
+    taken.recipe.write_text(f"{TAKEN}takedowns: requests.yaml")
+    commands = [words for words in COMMANDS if words[0] != "bias" and "safety" not in words[-1]]
+    commands += [("diff", "open", "taken"), ("diff", "taken", "open", "--json")]
+    commands += [("inspect", "--grep", "secret"), ("inspect", "--url", "gone")]
+    for command, *more in commands:
+        given = [one.replace("hidden", "open") for one in more]
+        result = say(command, taken.recipe, *given)
+        assert not re.search("secret|gone.example", result.out + result.err), (command, given)
+        assert "Traceback" not in result.err
+    dropped = say("inspect", taken.recipe, "--dropped", "--json").out.splitlines()
+    entries = [json.loads(line) for line in dropped]
+    assert [entry["verdict"]["detail"] for entry in entries] == ["text and origin are withheld (takedown)"] * 5
+    lineage = say("lineage", taken.recipe, entries[0]["doc_id"]).out
+    assert "withheld (takedown)" in lineage
+    assert "secret" not in lineage
+    rows = list(gristmill.open(str(taken.recipe)).documents(kept=None, columns=["text", "url", "meta"]).rows())
+    assert (len(rows), "secret" in json.dumps(rows)) == (9, False)

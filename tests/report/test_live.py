@@ -1,5 +1,6 @@
 """The live page, the metrics and the lineage events: true, harmless, and never in the way of a run."""
 
+import base64
 import json
 import os
 import re
@@ -249,6 +250,20 @@ def test_only_a_file_is_written(finished, tmp_path, observer):
     assert (tmp_path / "pipe").is_fifo()
 
 
+@pytest.mark.parametrize("observer", [MetricsFile, lambda path: LineageEvents(str(path))])
+def test_a_file_of_something_else_is_never_written(finished, tmp_path, observer):
+    """A typo must not cost a file; an empty one, and one of an earlier run, are taken."""
+    _, _, record = finished
+    for name, content in (("notes.md", b"# TYPE notes"), ("short", b"#"), ("other.jsonl", b'{"event": 1}\n')):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(UserError, match="exists and was not written by a run with this option, so nothing was run"):
+            observer(tmp_path / name)
+        assert (tmp_path / name).read_bytes() == content
+    (tmp_path / "empty").touch()
+    for _ in range(2):
+        observer(tmp_path / "empty")(record)
+
+
 # Lineage events.
 
 
@@ -319,6 +334,27 @@ def test_a_server_gets_the_start_and_the_end_of_a_run(finished, monkeypatch):
     assert output["outputFacets"]["outputStatistics"]["rowCount"] == run.ended["documents"]
     monkeypatch.setenv("OPENLINEAGE_DISABLED", "true")
     assert make_observers(None, None) == []
+
+
+def test_a_user_in_the_url_logs_in_and_appears_nowhere(finished, monkeypatch, caplog):
+    """The server gets user and password as a header, unquoted; no event, no record and no message has them."""
+    project, _, _ = finished
+    with Collector() as collector, caplog.at_level("DEBUG"):
+        url = collector.url.replace("http://", "http://me:hunter%402@")
+        run = run_with(project, make_observers(None, url))
+        (login,) = {login for _, login, _ in collector.received}
+        assert base64.b64decode(login.removeprefix("Basic ")) == b"me:hunter@2"
+        assert "hunter" not in json.dumps([event for _, _, event in collector.received])
+    run_with(project, make_observers(None, url))  # the server is gone
+    assert "does not take lineage events" in caplog.text
+    files = (path.read_bytes() for path in (project.folder / "store").rglob("*") if path.is_file())
+    assert not any(b"hunter" in one for one in files)
+    assert "hunter" not in caplog.text
+    assert "hunter" not in json.dumps(run.ended)
+    monkeypatch.setenv("OPENLINEAGE_API_KEY", "key")
+    with pytest.raises(UserError, match="has a user, and OPENLINEAGE_API_KEY is set, so nothing was run") as raised:
+        LineageEvents(url)
+    assert "hunter" not in str(raised.value)
 
 
 def test_a_server_that_never_answers_costs_a_run_nothing(finished, monkeypatch, caplog):

@@ -4,6 +4,7 @@ import asyncio
 import re
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
@@ -215,7 +216,7 @@ class Mill:
         run.watched = self.watch(run)
         for note in run.watched["notes"]:
             run.listener.note(note)
-        alarms = [with_recipe(line, run.label) for line in _alarm_lines(run)]
+        alarms = [with_recipe(line, run.label) for line in alarm_lines(run.watched["alarms"])]
         if alarms and self.recipe.strict:
             raise UserError(
                 f"{self.recipe.path}: strict is true and watch raised {counted(len(run.watched['alarms']), 'alarm')}, "
@@ -372,7 +373,7 @@ def find_warnings(run: Run, typed: str | None = None) -> list[str]:
             some = 0 < len(node.sources) < len(run.chains) and node.id.partition("/")[0] not in node.sources
             label = f"{node.id} (of {listed(node.sources, 5)})" if some else node.id
             found += [f"{label}: {message}" for message in warn(metrics, node.config)]
-    found += _alarm_lines(run)
+    found += alarm_lines(run.watched.get("alarms", ()))
     return [with_recipe(line, typed or run.label) for line in found]
 
 
@@ -381,12 +382,19 @@ def with_recipe(message: str, typed: str) -> str:
     return re.sub(r"(gristmill [a-z ]+ )RECIPE\b", lambda at: f"{at[1]}{typed}", message)
 
 
-def _alarm_lines(run: Run) -> list[str]:
-    """The first alarms of a run that was compared with another version, and how many more there are."""
-    alarms = run.watched.get("alarms", ())
-    more = len(alarms) - MOST_ALARMS
-    rest = [f"watch: {counted(more, 'more alarm')}. To see all: {hint('watch')}"] if more > 0 else []
-    return [*(alarm["message"] for alarm in alarms[:MOST_ALARMS]), *rest]
+def alarm_lines(alarms: Sequence[Mapping[str, Any]], most: int = MOST_ALARMS) -> list[str]:
+    """One line for each first alarm, with the number of alarms that may follow from it, and how many more lines there
+    are.
+    """
+    following = Counter(alarm["cause"] for alarm in alarms)
+    lines = []
+    for number, times in following.items():
+        follows = f" {counted(times - 1, 'more alarm')} may follow from it." if times > 1 else ""
+        fact, look, command = alarms[number]["message"].partition(" To look: ")
+        lines.append(f"{fact}{follows}{look}{command}")
+    rest = len(lines) - most
+    more = [f"watch: {counted(rest, 'more cause')}. To see all: {hint('watch')}"] if rest > 0 else []
+    return [*lines[:most], *more]
 
 
 def wait_for(work: Any, executor: Executor) -> None:

@@ -33,7 +33,7 @@ from gristmill.query.versions.diff import KEPT as NOT_DROPPED
 from gristmill.query.versions.diff import Causes
 from gristmill.recipe.checks.mistakes import suggest
 from gristmill.recipe.sections.takedowns import TAKEDOWN
-from gristmill.stages import CORPUS, INGEST, NO_DOCUMENT, STEPS
+from gristmill.stages import INGEST, NO_DOCUMENT, STEPS
 from gristmill.stages.buffers import one_chunk
 from gristmill.stages.shared.keep_order import fixed_bytes
 from gristmill.store.parquet import PartReader
@@ -213,8 +213,7 @@ def _look(view: CorpusView, wanted: Mapping[bytes, set[str]], samples: _Samples)
     for doc_id, (document, row) in sorted(places.items(), key=lambda item: (item[1][0].part.hash, item[1][1])):
         if layers is None or layers.document is not document:
             layers = DocumentLayers(view, document)
-        last = layers.value(f"{document.source}/{CORPUS}", "step", row) or ""
-        hidden = withheld.list_of(view, document, row) or (TAKEDOWN if last.endswith(f"/{TAKEDOWN}") else None)
+        hidden = withheld.why_withheld(view, document, row)
         origin = layers.value(INGEST, "url", row) or layers.value(INGEST, "locator", row)
         found[doc_id] = (document.source, origin, hidden, dict(_outcomes(view, layers, row, wanted[doc_id])))
     return found

@@ -2,12 +2,12 @@
 
 Everything comes from the metrics and columns in the store. Every comparison has two limits: the least change that
 matters (`watch` of the recipe), and the change that two samples of the same documents may show by chance
-(versions/distances.py). An alarm exceeds both. Alarms are in the order of the pipeline, so the first one is often the
-cause of the others.
+(versions/distances.py). An alarm exceeds both. Alarms are in the order of the pipeline, and each has the number of the
+first one that it may follow from.
 """
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from gristmill.engine.publish.run_record import newest_run, see
@@ -18,6 +18,7 @@ from gristmill.query import opening
 from gristmill.query.documents.histograms import Histogram
 from gristmill.query.versions import comparisons
 from gristmill.query.versions.comparisons import KINDS, Alarm
+from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.sections.watch import WatchFields
 from gristmill.store.store import Store
@@ -77,6 +78,25 @@ def watch_now(view: CorpusView, against: str | None, settings: WatchFields | Non
     return compare(view, open_against(view.store, settings.against), settings)
 
 
+def by_cause(alarms: Sequence[Alarm], view: CorpusView, other: CorpusView) -> list[Alarm]:
+    """Alarms by the step where each begins, and each with the first one that it may follow from: one that begins
+    earlier in the pipeline of a common source.
+    """
+    places = [{step: place for place, step in enumerate(one.nodes)} for one in (other, view)]
+    last = max(map(len, places))
+
+    def place(alarm: Alarm) -> int:
+        is_read = alarm.step.endswith(f"/{INGEST}")
+        return -1 if is_read else places[1].get(alarm.step, places[0].get(alarm.step, last))
+
+    found: list[Alarm] = []
+    for alarm in sorted(alarms, key=place):
+        related = (one for one in found if comparisons.ALL in (one.source, alarm.source) or one.source == alarm.source)
+        found.append(replace(alarm, cause=next((one.cause for one in related), len(found))))
+    order = sorted(range(len(found)), key=lambda number: (found[number].cause, number))
+    return [replace(found[number], cause=order.index(found[number].cause)) for number in order]
+
+
 def compare(view: CorpusView, other: CorpusView, settings: WatchFields | None = None) -> Comparison:
     """Compare a finished corpus with another version of it."""
     settings = settings or WatchFields(against=other.label)
@@ -94,7 +114,7 @@ def compare(view: CorpusView, other: CorpusView, settings: WatchFields | None = 
         )
     order = {name: number for number, name in enumerate((comparisons.ALL, *view.chains, *view.nodes))}
     alarms.sort(key=lambda alarm: (KINDS.index(alarm.what), order.get(alarm.where, len(order))))
-    found.alarms = [one for one in alarms if not {one.what, one.where} & {*settings.ignore}]
+    found.alarms = by_cause([one for one in alarms if not {one.what, one.where} & {*settings.ignore}], view, other)
     known = [*KINDS, *order, *(one.value for one in sides.measures)]
     found.notes += [
         f"watch.ignore: {name} is not compared, so it has no effect. Known: {listed(known, 20)}"

@@ -65,8 +65,8 @@ def command(
     shifts = [] if is_same else find_shifts(before, now)
     tokens = _tokens(before, now)
     came, went = (
-        [row_at(view, document, row) for _, document, row in side.samples]
-        for view, side in ((now, found.came), (before, found.went))
+        [row_at(view, document, row).unless_hidden(other) for _, document, row in side.samples]
+        for view, other, side in ((now, before, found.came), (before, now, found.went))
     )
     if json:
         print_json(

@@ -7,6 +7,7 @@ import typer
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, is_run, open_mill, open_view, print_json
 from gristmill.cli.shared.screen import print_paragraph, warn
 from gristmill.counted import counted
+from gristmill.engine.mill import alarm_lines
 from gristmill.query.watch import watch_now
 
 EXAMPLE = "Example: gristmill watch recipes/demo.yaml --against before"
@@ -33,8 +34,11 @@ def command(
     else:
         for note in found.notes:
             print_paragraph(note)
-        for alarm in found.alarms:
-            warn(alarm.message.replace("RECIPE", recipe))
-        print_paragraph(f"{counted(len(found.alarms), 'alarm')} against {found.against}.")
+        alarms = found.as_record()["alarms"]
+        for line in alarm_lines(alarms, len(alarms)):
+            warn(line.replace("RECIPE", recipe))
+        follows = any(one.cause != number for number, one in enumerate(found.alarms))
+        more = " --json and the report have all of them." if follows else ""
+        print_paragraph(f"{counted(len(found.alarms), 'alarm')} against {found.against}.{more}")
     if found.alarms:
         raise typer.Exit(1)

@@ -35,6 +35,8 @@ def command(
         raise UserError(
             f"{recipe} has no golden pages, so nothing was compared. Name their folder: - extract: {{golden: FOLDER}}"
         )
+    if update and (links := [one.text_file for _, one in found if not one.is_same and one.text_file.is_symlink()]):
+        raise UserError(f"{links[0]} is a link, so nothing was written. Replace or remove the link.")
     for step, page in found:
         state = "same" if page.is_same else "new" if page.expected is None else "changed"
         try:

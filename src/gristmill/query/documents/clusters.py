@@ -24,9 +24,34 @@ class ClusterRows:
     """Some of the other documents, the least similar first."""
 
 
+MOST_CLUSTERS = 1 << 16
+"""Clusters that are counted, about."""
+
+
 def cluster_steps(view: CorpusView) -> list[NodeFacts]:
     """The steps that write clusters."""
     return [node for node in view.nodes.values() if node.name in ("near_dedup", "simhash_dedup")]
+
+
+def count_joining(view: CorpusView, node: NodeFacts) -> tuple[int, int]:
+    """Clusters with documents of several sources or snapshots, and all clusters. If there are many, some are counted,
+    chosen by their ids.
+    """
+    every = max(1, -(-sum(view.states[node.id].metrics.get("clusters_by_size", {}).values()) // MOST_CLUSTERS))
+    first: dict[bytes, tuple[str, str | None]] = {}
+    joining = set()
+    for document, table in _layers(view, node):
+        rows = np.flatnonzero(pa.compute.greater(table.column("cluster_size"), 1).fill_null(False).to_numpy())
+        clusters = table.column("cluster").take(pa.array(rows)).to_pylist()
+        chosen = [n for n, one in enumerate(clusters) if int.from_bytes(one[:4]) % every == 0]
+        if not chosen:
+            continue
+        snapshots = PartReader(view.store, document.part).read(["snapshot"])["snapshot"].take(pa.array(rows[chosen]))
+        for n, snapshot in zip(chosen, snapshots.to_pylist(), strict=True):
+            home = (document.source, snapshot)
+            if first.setdefault(clusters[n], home) != home:
+                joining.add(clusters[n])
+    return len(joining), len(first)
 
 
 def largest(view: CorpusView, node: NodeFacts, number: int, members: int) -> list[ClusterRows]:

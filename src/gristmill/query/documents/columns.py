@@ -41,6 +41,8 @@ the last step that processed it; later steps have null for its text and 0 for it
 VERDICT = ("kept", "step", "reason")
 NAMED = (*COLUMNS, LANGUAGE, *WRITTEN, *VERDICT)
 """All columns without the prefix of a step."""
+HIDDEN = "hidden id"
+"""The name of the ids in a joined table, if any document is withheld by its id."""
 _FINAL = {"kept": "drop", "reason": "drop", "step": "step"}
 _HEXADECIMAL = np.frombuffer(b"".join(b"%02x" % byte for byte in range(256)), np.uint16)
 
@@ -142,13 +144,15 @@ class ColumnReader:
         parts = [document.part if layer == INGEST else view.states[layer].layers[at][0] for layer in layers]
         columns = [(layers.index(layer), name, str(number)) for (layer, name), number in numbers.items()]
         marks = withheld.marks(view, document)
+        hidden = [(len(parts) + len(marks), withheld.DOC_ID, HIDDEN)] if withheld.hidden_ids(view) else []
         return PartRead(
             document.source,
-            (*parts, *marks),
+            (*parts, *marks, *([document.part] if hidden else [])),
             (
                 *columns,
                 (layers.index(last[0]), last[1], "verdict"),
                 *((len(parts) + n, withheld.COLUMN, f"{withheld.COLUMN}{n}") for n in range(len(marks))),
+                *hidden,
             ),
             tuple((one, tuple(numbers[place] for place in one.layers)) for one in origins),
         )
@@ -160,6 +164,9 @@ class ColumnReader:
         arrays = []
         hidden = [table.column(name) for name in table.schema.names if name.startswith(withheld.COLUMN)]
         is_hidden = withheld.first_of(hidden).is_valid() if hidden else pa.array([], pa.bool_())
+        if HIDDEN in table.schema.names:
+            others = withheld.is_hidden(self.view, table.column(HIDDEN))
+            is_hidden = pc.or_(is_hidden, others) if hidden else others
         for field, (origin, numbers) in zip(self.schema, work.origins, strict=True):
             found = [table.column(str(number)) for number in numbers]
             if not found:

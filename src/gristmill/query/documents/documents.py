@@ -51,6 +51,11 @@ class Row:
     parents: tuple[ParentEvidence, ...] = ()
     """If requested, what it says that its parent does not."""
 
+    def unless_hidden(self, other: CorpusView) -> "Row":
+        """The document, without its content if another version withholds it."""
+        why = withheld.hidden_ids(other).get(self.fields["doc_id"].hex())
+        return self if why is None else self.without_content(why)
+
     def without_content(self, why: str) -> "Row":
         """The same document with only its id, its source and its verdict."""
         fields = {name: self.fields[name] if name in withheld.SHOWN else None for name in (*COLUMNS, LANGUAGE)}

@@ -85,12 +85,12 @@ def find_measures(view: CorpusView, every_number: bool = False) -> list[Measure]
             found.append(Measure("Probability of the language", "language.probability", dict(_least(config))))
         if node.name == "keep_quality":
             score = config["score"] if isinstance(config["score"], str) else f"{node.name}.score"
-            found.append(Measure(_title(score), score, _cutoffs(config, view.states[node.id].metrics)))
+            found.append(Measure(title_of(score), score, _cutoffs(config, view.states[node.id].metrics)))
         if node.name == "heuristics":
             found += _rule_measures(config)
     used = {name for one in found for name in formula(one.value).columns}
     rest = (name for name in _numbers_measured(view) if name not in used)
-    found += [Measure(_title(name), name) for name in rest if every_number or "signals." not in name]
+    found += [Measure(title_of(name), name) for name in rest if every_number or "signals." not in name]
     merged: dict[str, Measure] = {}
     for one in found:
         if known.issuperset(formula(one.value).columns):
@@ -99,7 +99,8 @@ def find_measures(view: CorpusView, every_number: bool = False) -> list[Measure]
     return list(merged.values())
 
 
-def _title(value: str) -> str:
+def title_of(value: str) -> str:
+    """How people read a formula or a column."""
     for prefix, words in (("quality.", "Quality score "), ("perplexity.", "Perplexity ")):
         if value.startswith(prefix) and formula(value).columns == (value,):
             return words + value.removeprefix(prefix)
@@ -139,7 +140,7 @@ def _rule_measures(config: Mapping[str, Any]) -> Iterator[Measure]:
 
 
 def _measure(value: str, limit: float, name: str) -> Measure:
-    return Measure(_title(value), value, {limit: name})
+    return Measure(title_of(value), value, {limit: name})
 
 
 def _numbers_measured(view: CorpusView) -> list[str]:

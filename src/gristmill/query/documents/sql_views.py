@@ -191,10 +191,13 @@ class Views:
 
     def _shown(self, source: str, name: str, value: str) -> str:
         """A value, or null for withheld documents, of which only the verdict is shown."""
-        marks = [quoted(f"{step}.{column}") for step, column in self._marks(source)]
-        if not marks or name in (*withheld.SHOWN, withheld.COLUMN, "drop"):
+        if name in (*withheld.SHOWN, withheld.COLUMN, "drop"):
             return value
-        return f"case when coalesce({', '.join(marks)}) is null then {value} end"
+        shown = [f"{quoted(f'{step}.{column}')} is null" for step, column in self._marks(source)]
+        if hidden := withheld.hidden_ids(self._view):
+            self._register("_hidden", pa.table({"id": pa.array([bytes.fromhex(one) for one in hidden], pa.binary())}))
+            shown.append(f"{quoted(f'{INGEST}.{withheld.DOC_ID}')} not in (select id from _hidden)")
+        return f"case when {' and '.join(shown)} then {value} end" if shown else value
 
     def _read(self, view: str, source: str, wanted: Sequence[Place]) -> str:
         """The rows of a source with columns of some steps: `"step.column"`."""

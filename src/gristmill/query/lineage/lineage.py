@@ -126,7 +126,7 @@ class Life:
 def life_of(view: CorpusView, place: RowMatch) -> Life:
     """The life of a document, from the layers of a run."""
     layers = DocumentLayers(view, place.document)
-    if (listed := withheld.list_of(view, place.document, place.row)) is not None:
+    if (listed := withheld.why_withheld(view, place.document, place.row)) is not None:
         return _withheld(layers, place, listed)
     row = layers.row(INGEST, place.row)
     after = layers.row(INGEST, place.row + 1) if place.row + 1 < layers.rows else None
@@ -153,7 +153,7 @@ def life_of(view: CorpusView, place: RowMatch) -> Life:
 def steps_of(view: CorpusView, document: DocumentPart, row: int) -> tuple[StepTaken, ...]:
     """The result of every step for a document, up to the step that dropped it; only the verdict if it is withheld."""
     layers = DocumentLayers(view, document)
-    if (listed := withheld.list_of(view, document, row)) is not None:
+    if (listed := withheld.why_withheld(view, document, row)) is not None:
         return _withheld_steps(layers, row, listed)[0]
     return tuple(_steps(layers, row, evidence.ids_with_evidence(view)))
 
@@ -238,7 +238,7 @@ def _clusters(view: CorpusView, layers: DocumentLayers, place: RowMatch) -> Iter
         keeper = layers.value(layer, "cluster", place.row)
         others = find(view, doc_id=keeper.hex()) if keeper != place.doc_id else []
         locator = layers.value(INGEST, "locator", place.row)
-        if others and withheld.list_of(view, others[0].document, others[0].row) is not None:
+        if others and withheld.why_withheld(view, others[0].document, others[0].row) is not None:
             locator = withheld.NOWHERE
         elif others:
             locator = DocumentLayers(view, others[0].document).value(INGEST, "locator", others[0].row)

@@ -5,6 +5,7 @@ of the selected steps use the changed setting (a set of rules), only these chang
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +22,7 @@ from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.settings import NamesWith, below
 from gristmill.recipe.yaml.entries import changed_step
 from gristmill.recipe.yaml.lines import parse
-from gristmill.stages.contract import LayerStage, StageConfig
+from gristmill.stages.contract import NOT_A_THRESHOLD, LayerStage, StageConfig
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.natural_languages import LABEL
 
@@ -68,15 +69,38 @@ def parse_changes(mill: Mill, changes: Sequence[str]) -> list[Change]:
 
 
 def number_settings(mill: Mill) -> dict[str, float]:
-    """Numeric settings that can be evaluated without reading texts: `STEP.FIELD` -> its value in the recipe."""
+    """Thresholds that can be evaluated without reading texts: `STEP.FIELD` -> its value in the recipe."""
     written = {step.id for step in mill.recipe.steps if not step.implied_by}
     found: dict[str, float] = {}
     for node in mill.graph.nodes.values():
         if node.id in written and "." not in node.id and node.kind == "map" and drops(node):
             read = {*stage_of(node.module).reads_of(node.config)}
             if read.isdisjoint(("text", "html")):
-                found.update(_numbers(node.id, node.config.model_dump(mode="json")))
+                numbers = _numbers("", node.config.model_dump(mode="json"))
+                found.update({f"{node.id}{path}": value for path, value in numbers if _is_threshold(node, path, value)})
     return found
+
+
+def _is_threshold(node: Node, path: str, value: float) -> bool:
+    """Whether the step compares documents with a number: a seed is none, nor is what a stage before the step uses."""
+    field, *deeper = path.removeprefix(".").split(".")
+    if NOT_A_THRESHOLD in type(node.config).model_fields[field].metadata:
+        return False
+    for other in (value + 1, value / 2):  # one of them is valid
+        with suppress(ValidationError):
+            config = type(node.config).model_validate(_with(node.config, [field, *deeper], other))
+            return _parts(node, config) == _parts(node, node.config)
+    return False
+
+
+def _with(config: StageConfig, path: Sequence[str], value: Any) -> dict[str, Any]:
+    """The values of a config, with another value at a path."""
+    values: dict[str, Any] = config.model_dump(mode="json")
+    inner = values
+    for name in path[:-1]:
+        inner = inner[name]
+    inner[path[-1]] = value
+    return values
 
 
 def step_with(mill: Mill, setting: str, value: str) -> tuple[str, str]:

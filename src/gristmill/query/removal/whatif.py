@@ -7,7 +7,7 @@ whether it is exact, a bound or an estimate (`StepEffect.bound`).
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -139,7 +139,8 @@ class Replay:
     """A step that is evaluated with several configs. The columns that it reads are in memory after the first one.
 
     Only candidates are evaluated: documents that no other step drops. No config of this step adds or removes others.
-    With `keeps`, documents that the step drops without the changed rule (its value is null) are left out as well.
+    With `keeps`, documents that other rules of the step drop are left out as well, if it can be split into rules. Then
+    the changed rule alone decides, and only its columns stay in memory.
     """
 
     def __init__(self, mill: Mill, run: Run, change: Change, keeps: bool = True) -> None:
@@ -151,22 +152,22 @@ class Replay:
         self._later = _later_steps(mill, change.node)
         self._documents = [document for source in change.node.sources for document in run.documents[source]]
         self._kept: dict[DocumentPart, list[ReplayedRows]] = {}
-        self._without = self._without_rule(change) if keeps else None
+        parted = self._parted(change) if keeps else None
+        self._others = None if parted is None or parted[1] is None else replace(self._reads, config=parted[1])
+        """The step without the changed rule."""
 
-    def _without_rule(self, change: Change) -> Node | None:
-        """The step with its changed settings at null, if they may be null: the rules are off."""
-        try:
-            (off,) = parse_changes(self._mill, [f"{self.node.id}.{name}=null" for name in change.fields])
-        except UserError:
-            return None
-        return replace(self._reads, config=off.config)
+    def _parted(self, change: Change) -> tuple[StageConfig, StageConfig | None] | None:
+        """The config with only the changed rule, and with only the others."""
+        split = stage_of(self.node.module, Map).split_rule
+        return None if split is None or len(change.fields) != 1 else split(change.config, *change.fields)
 
     def effect(self, change: Change, most_samples: int = SAMPLES) -> StepEffect:
         """The effect of another config. Raises UserError if it needs other columns than the first one."""
         if self._kept and not {*_reads(replace(self.node, config=change.config))} <= {*_reads(self._reads)}:
             raise UserError(f"This value of {', '.join(change.fields)} needs other columns. Nothing was evaluated.")
         effect = StepEffect(self.node.id, self.node.sources, change.fields, change.exceptions, **self._later)
-        changed = replace(self._reads, config=change.config)
+        parted = self._parted(change) if self._keeps else None
+        changed = replace(self._reads, config=change.config if parted is None else parted[0])
         # Threads are enough: reading, hashing and arithmetic all release the GIL.
         with ThreadPoolExecutor(available_cores()) as pool:
             for part in pool.map(lambda document: self._part_effect(changed, document, most_samples), self._documents):
@@ -180,9 +181,9 @@ class Replay:
         found = _candidates(self._mill, self._run, self._reads, document) if known is None else known
         kept = []
         for candidates in found:
-            if known is None and self._without is not None:
-                is_open = _verdicts(self._without, candidates, models).is_null()
-                candidates = candidates.only(pc.or_(is_open, candidates.drop.is_null()))
+            if known is None and self._others is not None:
+                is_open = _verdicts(self._others, candidates, models).is_null()
+                candidates = candidates.only(pc.or_(is_open, candidates.drop.is_null()), _all_reads(changed))
             effect.read += candidates.read
             _evaluate(effect, changed, document, candidates, models, most_samples)
             if self._keeps and known is None:
@@ -240,6 +241,11 @@ def _reads(node: Node) -> tuple[str, ...]:
     return stage_of(node.module).reads_of(node.config)
 
 
+def _all_reads(node: Node) -> set[str]:
+    """All columns that a step reads, with those that may be missing."""
+    return {*_reads(node), *stage_of(node.module, Map).may_read_of(node.config)}
+
+
 def _later_steps(mill: Mill, node: Node) -> dict[str, Any]:
     """The fields `later`, `copies` and `shifting` of the effect of a step."""
     chains = (_judging(mill, source) for source in node.sources)
@@ -271,15 +277,16 @@ class ReplayedRows:
     size_now: pa.Array
     """Bytes of text in the corpus: the size of a removed document."""
 
-    def only(self, chosen: pa.Array) -> "ReplayedRows":
+    def only(self, chosen: pa.Array, names: Collection[str]) -> "ReplayedRows":
+        """Some of the rows, with some of the columns."""
         rows = self.rows[chosen.to_numpy(zero_copy_only=False)]
-        columns = (one.filter(chosen) for one in (self.columns, self.drop, self.size_before, self.size_now))
-        return ReplayedRows(self.read, rows, *columns)
+        columns = self.columns.select([name for name in self.columns.schema.names if name in names])
+        filtered = (one.filter(chosen) for one in (columns, self.drop, self.size_before, self.size_now))
+        return ReplayedRows(self.read, rows, *filtered)
 
 
 def _candidates(mill: Mill, run: Run, node: Node, document: DocumentPart) -> Iterator[ReplayedRows]:
     source, order = document.source, document.order
-    stage = stage_of(node.module, Map)
     layers = {INGEST: document.part}
     for name in mill.graph.chains[source]:
         if mill.graph.nodes[name].name != CORPUS and (source, order) in (made := run.states[name].layers):
@@ -290,7 +297,7 @@ def _candidates(mill: Mill, run: Run, node: Node, document: DocumentPart) -> Ite
     steps = [name for name in final.steps if name in layers]
     others = [name for name in steps if name != node.id]
     used = [*view.layers, *(name for name in layers if name not in view.layers)]
-    wanted = {*_reads(node), *stage.may_read_of(node.config)}
+    wanted = _all_reads(node)
     columns = tuple(entry for entry in view.columns if entry[2] in wanted)
     with_text = [name for name in layers if _has_text_bytes(mill, name, source)]
     up_to = [*layers][: [*layers].index(node.id) + 1]
@@ -351,7 +358,8 @@ def _count(
     places = np.flatnonzero(mask)
     side.documents += len(places)
     side.text_bytes += _sum(size, mask)
-    side.reasons.update(reasons.take(pa.array(places)).to_pylist())
+    counts = reasons.take(pa.array(places)).value_counts().to_pylist()
+    side.reasons.update({one["values"]: one["counts"] for one in counts})
     wanted = max(0, most_samples - len(side.samples))
     side.samples += [(document, int(rows[place])) for place in places[:wanted]]
 

@@ -1,16 +1,17 @@
-"""Withheld documents, whose content must never be shown: a step names a list for them in its column `withheld`.
+"""Withheld documents, whose content must never be shown.
 
-Every command that shows documents checks this module. For a withheld document it shows the id, the source, the verdict
-and the name of the list, and nothing else: no text, URL, title or position in a file. The same applies to every
-document that such a step has not processed with the current recipe, since it may be on the list.
+A document is withheld if it is on a list (a step names the list in its column `withheld`), if it was taken down, or if
+it was dropped as a copy of such a document. Every command that shows documents checks this module. For a withheld
+document it shows the id, the source, the verdict and the reason, and nothing else: no text, URL, title or position in a
+file. The same applies to every document that a step with a list has not processed with the current recipe.
 
-A document that was taken down is still shown by commands that explain the takedown. `hidden_ids` has these documents as
-well, for pages that anybody may browse.
+Only `gristmill takedown` names the URLs of documents that it takes down (`list_of`): its receipt proves the takedown.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -22,8 +23,8 @@ from gristmill.stages.buffers import one_chunk
 from gristmill.store.parquet import PartReader, open_parts
 from gristmill.store.store import Part
 
-COLUMN = "withheld"
-SHOWN = ("doc_id", "source")
+COLUMN, DOC_ID = "withheld", "doc_id"
+SHOWN = (DOC_ID, "source")
 """The fields that are shown for every document."""
 NOWHERE = "withheld"
 """The locator of a withheld document."""
@@ -31,6 +32,7 @@ _TAKEN = {MATCH: "request", TAKEDOWN: "drop"}
 """Steps of a takedown -> the column that is not null for a document that a request names, or that has to go."""
 _COPY = re.compile("of ([0-9a-f]{32})")
 """The detail of a document that was dropped as a copy of another."""
+_KNOWN: WeakKeyDictionary[CorpusView, Mapping[str, str]] = WeakKeyDictionary()
 
 
 def withheld_note(why: str) -> str:
@@ -70,13 +72,19 @@ class Withheld:
         waiting = [node_id for node_id in steps if at not in view.states[node_id].layers]
         self._not_run = f"{', '.join(waiting)} has not run with the current recipe" if waiting else None
         self._readers = [] if waiting else open_parts(view.store, marks(view, document))
+        self._hidden = {} if waiting else hidden_ids(view)
+        self._ids = open_parts(view.store, [document.part])[0] if self._hidden else None
 
     def in_group(self, group: int, rows: int) -> pa.Array:
         """For each row of a group, why it is withheld, or null."""
         if self._not_run is not None:
             return pa.repeat(pa.scalar(self._not_run, pa.string()), rows)
         found = [reader.read_group(group, [COLUMN])[COLUMN] for reader in self._readers]
-        return one_chunk(first_of(found)) if found else pa.nulls(rows, pa.string())
+        listed = one_chunk(first_of(found)) if found else pa.nulls(rows, pa.string())
+        return listed if self._ids is None else self._with_hidden(listed, self._ids.read_group(group, [DOC_ID])[DOC_ID])
+
+    def _with_hidden(self, listed: pa.Array, ids: Any) -> pa.Array:
+        return pc.coalesce(listed, pa.array([self._hidden.get(one.hex()) for one in ids.to_pylist()], pa.string()))
 
     def at(self, row: int) -> str | None:
         """The same for one row of the part."""
@@ -84,18 +92,37 @@ class Withheld:
             return self._not_run
         columns = [reader.read([COLUMN])[COLUMN] for reader in self._readers]
         why: str | None = first_of(columns)[row].as_py() if columns else None
+        if why is None and self._ids is not None:
+            why = self._hidden.get(self._ids.read([DOC_ID])[DOC_ID][row].as_py().hex())
         return why
 
 
-def list_of(view: CorpusView, document: DocumentPart, row: int) -> str | None:
+def why_withheld(view: CorpusView, document: DocumentPart, row: int) -> str | None:
     """Why a row of a part is withheld, if it is."""
     return Withheld(view, document).at(row)
 
 
-def hidden_ids(view: CorpusView) -> dict[str, str]:
-    """The ids of documents that are withheld or taken down, and of documents that were dropped as copies of them, each
+def list_of(view: CorpusView, document: DocumentPart, row: int) -> str | None:
+    """The same, unless it was taken down."""
+    why = why_withheld(view, document, row)
+    return None if why == TAKEDOWN else why
+
+
+def hidden_ids(view: CorpusView) -> Mapping[str, str]:
+    """The ids of documents that are on a list or taken down, and of documents that were dropped as copies of them, each
     with the reason. Takedown requests also name documents that another step has dropped.
     """
+    if view not in _KNOWN:
+        _KNOWN[view] = _find_hidden(view)
+    return _KNOWN[view]
+
+
+def is_hidden(view: CorpusView, ids: Any) -> pa.Array:
+    """Which of some ids `hidden_ids` has."""
+    return pc.is_in(ids, pa.array([bytes.fromhex(one) for one in hidden_ids(view)], ids.type))
+
+
+def _find_hidden(view: CorpusView) -> dict[str, str]:
     found: dict[str, str] = {}
     for node_id, column in _marking(view):
         for doc_id, why in _values(view, node_id, column):

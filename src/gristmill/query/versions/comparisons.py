@@ -13,15 +13,19 @@ from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
 from gristmill.hints import hint
+from gristmill.query.documents.clusters import cluster_steps, count_joining
 from gristmill.query.documents.columns import columns_of
 from gristmill.query.documents.histograms import DrawnValues, Histogram, Measure, count, draw, find_measures
 from gristmill.query.opening import damage_message
 from gristmill.query.removal.funnel import funnels
 from gristmill.query.versions.distances import ERRORS, changes_of_shares, count_limit, ks_limit, moved_limit, rate_limit
 from gristmill.query.versions.shifts import distance
+from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.sections.mix import MIX
+from gristmill.recipe.sections.shards import TOKENS
 from gristmill.recipe.sections.watch import WatchFields
 from gristmill.stages import CORPUS, GROUPS, STEPS
+from gristmill.stages.shared.rule import formula
 from gristmill.store.store import CorruptPart
 
 KINDS = ("documents", "steps", "survival", "language", "distribution", "clusters", "tokens_per_byte", "tokens")
@@ -51,6 +55,12 @@ class Alarm:
     distance: float
     limit: float
     message: str
+    source: str = ALL
+    """The source whose documents changed."""
+    step: str = ""
+    """The step where the change begins; empty if that may be any step, as for kept documents."""
+    cause: int = 0
+    """The number of the alarm, from 0 on, that this one may follow from; its own number if it is the first."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +101,17 @@ class Sides:
         return f"To look: {hint('report_against', version=self.settings.against)}"
 
     def alarm(
-        self, what: str, where: str, values: tuple[float, float], change: tuple[float, float], fact: str
+        self,
+        what: str,
+        where: str,
+        values: tuple[float, float],
+        change: tuple[float, float],
+        fact: str,
+        source: str = ALL,
+        step: str = "",
     ) -> Alarm:
         """An alarm; `change` is the distance and its limit."""
-        return Alarm(what, where, *values, *change, f"watch: {fact}")
+        return Alarm(what, where, *values, *change, f"watch: {fact}", source, step)
 
 
 def read_sides(other: CorpusView, view: CorpusView, settings: WatchFields) -> Sides:
@@ -156,7 +173,8 @@ def _number(sides: Sides, source: str, name: str, numbers: tuple[int, int], ever
     if abs(after / before - 1) > limit:
         has = f"has {_about(after, every[1])}" if after else "is missing"
         fact = f"{name} {has}; {sides.label} has {_about(before, every[0])}. Check its paths and input files."
-        yield sides.alarm("documents", source, numbers, (abs(after / before - 1), limit), fact)
+        change = (abs(after / before - 1), limit)
+        yield sides.alarm("documents", source, numbers, change, fact, source, f"{source}/{INGEST}")
 
 
 def _about(number: int, every: int) -> str:
@@ -215,7 +233,8 @@ def _rate(
     if abs(after - before) > limit:
         look = f"To look: {hint('dropped', reason=reason)}" if reason and after > before else sides.look
         fact = f"{percent(*pair[1])} {fact}, in {sides.label} {percent(*pair[0])}. {look}"
-        yield sides.alarm(what, where, (before, after), (abs(after - before), limit), fact)
+        step = where if any(where in view.nodes for view in sides.views) else ""
+        yield sides.alarm(what, where, (before, after), (abs(after - before), limit), fact, source, step)
 
 
 # Steps
@@ -231,13 +250,15 @@ def steps(sides: Sides) -> Iterator[Alarm]:
             if more < 0:
                 fact = f"{ids[more]} is missing on the route of {source}; {sides.label} has it. Check the steps."
                 counts = (len(ids), len(ids) + more)
-                found.setdefault(ids[more], sides.alarm("steps", ids[more], counts, (-more, 0), fact))
+                lost = sides.alarm("steps", ids[more], counts, (-more, 0), fact, step=ids[more])
+                found.setdefault(ids[more], lost)
             elif more > 0:
                 last = now[name][-1]
                 fact = (
                     f"{last} applies {name} again on the route of {source}; {sides.label} does not. Remove one of them."
                 )
-                found.setdefault(last, sides.alarm("steps", last, (len(ids), len(ids) + more), (more, 0), fact))
+                counts = (len(ids), len(ids) + more)
+                found.setdefault(last, sides.alarm("steps", last, counts, (more, 0), fact, step=last))
     yield from found.values()
 
 
@@ -267,19 +288,33 @@ def slower_steps(sides: Sides) -> Iterator[str]:
 
 
 def distributions(sides: Sides) -> Iterator[Alarm]:
-    """Every measure by source, of kept documents and of all; for each measure, only the source that moved most."""
+    """Every measure by source, of all documents, or else of kept ones; for each measure, only the source that moved
+    most. If all documents changed, kept ones follow.
+    """
     sources = [np.array(drawn.source, object) for drawn in sides.drawn]
     for measure in sides.measures:
-        alarms: list[Alarm] = []
+        every: list[Alarm] = []
+        kept: list[Alarm] = []
         for source in sides.views[1].chains:
             rows = [of == source for of in sources]
-            kept = [one & drawn.is_kept for one, drawn in zip(rows, sides.drawn, strict=True)]
-            alarms += _moved_values(sides, measure, source, "documents", rows)
-            alarms += _moved_values(sides, measure, source, "kept documents", kept)
-        yield from _worst(alarms)
+            some = [one & drawn.is_kept for one, drawn in zip(rows, sides.drawn, strict=True)]
+            step = _measuring(sides.views[1], measure, source)
+            every += _moved_values(sides, measure, source, "documents", rows, step)
+            kept += _moved_values(sides, measure, source, "kept documents", some, "")
+        yield from _worst(every or kept)
 
 
-def _moved_values(sides: Sides, measure: Measure, source: str, some: str, rows: Sequence[Any]) -> Iterator[Alarm]:
+def _measuring(view: CorpusView, measure: Measure, source: str) -> str:
+    """The last step of a source that writes a column of a measure, or that writes texts, for their sizes."""
+    names = {name.rpartition(".")[0] for name in formula(measure.value).columns}
+    steps = [view.nodes[step] for step in view.chains[source]]
+    found = [one.id for one in steps if one.name in names or ("" in names and "text" in one.columns)]
+    return found[-1] if found else f"{source}/{INGEST}"
+
+
+def _moved_values(
+    sides: Sides, measure: Measure, source: str, some: str, rows: Sequence[Any], step: str
+) -> Iterator[Alarm]:
     then, now = (drawn.values[measure.title][of] for drawn, of in zip(sides.drawn, rows, strict=True))
     then, now = (np.sort(one[np.isfinite(one)]) for one in (then, now))
     if not len(then) or not len(now):
@@ -292,7 +327,7 @@ def _moved_values(sides: Sides, measure: Measure, source: str, some: str, rows: 
             f"{measure.title}: the median of the {some} of {source} is {after:.4g}, in {sides.label} {before:.4g}; the "
             f"distributions are {moved:.2f} apart, more than {limit:.2f}. {sides.look}"
         )
-        yield sides.alarm("distribution", measure.value, (before, after), (moved, limit), fact)
+        yield sides.alarm("distribution", measure.value, (before, after), (moved, limit), fact, source, step)
 
 
 def curves(sides: Sides) -> Iterator[tuple[Histogram, Histogram]]:
@@ -325,7 +360,8 @@ def tokens_per_byte(sides: Sides) -> Iterator[Alarm]:
             f"a byte of text has {after:.3f} tokens, in {sides.label} {before:.3f}. Check the tokenizer: a model "
             "cannot read the tokens of another one."
         )
-        yield sides.alarm("tokens_per_byte", ALL, (before, after), (change, limit), fact)
+        step = next((one.id for one in sides.views[1].nodes.values() if one.name == TOKENS), "")
+        yield sides.alarm("tokens_per_byte", ALL, (before, after), (change, limit), fact, step=step)
 
 
 # Shares of a whole
@@ -358,13 +394,34 @@ def language_counts(view: CorpusView) -> dict[str, tuple[int, int]]:
 
 
 def clusters(sides: Sides) -> Iterator[Alarm]:
-    """The sizes of clusters of near duplicates."""
+    """The sizes of clusters of near duplicates, and the share of clusters that join sources or snapshots."""
+    for step in cluster_steps(sides.views[1]):
+        if step.id in sides.views[0].nodes:
+            yield from _joined_clusters(sides, step.id)
     for node in sides.views[1].nodes:
         then, now = (
             view.states[node].metrics.get("clusters_by_size", {}) if node in view.nodes else {} for view in sides.views
         )
         sizes = sum(then.values()), sum(now.values())
         yield from _moved_shares(sides, "clusters", node, then, now, sizes, f"the clusters of {node} have the size")
+
+
+def _joined_clusters(sides: Sides, step: str) -> Iterator[Alarm]:
+    """Another scope of deduplication joins other documents. Chance cannot do that: with a narrow scope there is no such
+    cluster, however many documents there are.
+    """
+    before, after = (count_joining(view, view.nodes[step]) for view in sides.views)
+    is_same_scope = len({view.nodes[step].identity["config"].get("scope") for view in sides.views}) == 1
+    if is_same_scope and not (before[1] and after[1]):
+        return
+    shares = before[0] / max(1, before[1]), after[0] / max(1, after[1])
+    limit = max(sides.settings.shares, sides.by_chance(rate_limit(before, after)) if is_same_scope else 0.0)
+    if abs(shares[1] - shares[0]) > limit:
+        fact = (
+            f"{percent(shares[1], 1)} of the clusters of {step} join several sources or snapshots, in {sides.label} "
+            f"{percent(shares[0], 1)}. Check its scope. {sides.look}"
+        )
+        yield sides.alarm("clusters", step, shares, (abs(shares[1] - shares[0]), limit), fact, step=step)
 
 
 def tokens(sides: Sides) -> Iterator[Alarm]:
@@ -420,4 +477,5 @@ def _moved_shares(
             f"{percent(after, 1)} of {title} {name}, in {sides.label} {percent(before, 1)}; {percent(moved, 1)} of the "
             f"whole moved, more than {percent(limit, 1)}. {sides.look}"
         )
-        yield sides.alarm(what, where, (before, after), (moved, limit), fact)
+        step = where if where in sides.views[1].nodes else ""
+        yield sides.alarm(what, where, (before, after), (moved, limit), fact, step=step)

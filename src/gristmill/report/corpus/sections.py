@@ -172,15 +172,21 @@ def _alarms(corpus: ReportedCorpus, before: ReportedCorpus | None) -> Section | 
         return None
     rows = [
         (
-            *(one["what"], one["where"], one["message"].removeprefix("watch: ").replace("RECIPE", corpus.view.label)),
+            *(_alarm_text(one["message"]).replace("RECIPE", corpus.view.label), one["what"], one["where"]),
             *(charts.short_number(one[name]) for name in ("before", "after", "distance", "limit")),
         )
         for one in found["alarms"]
     ]
     text = f"{counted(len(rows), 'change is', 'changes are')} larger than chance and than the limits of watch, against "
-    text += " ".join([f"{found['against']}.", *found["notes"]])
-    head = ("kind", "where", "change", "before", "after", "distance", "limit")
+    text += " ".join([f"{found['against']}. A change may follow from one above it.", *found["notes"]])
+    head = ("change", "kind", "where", "before", "after", "distance", "limit")
     return Section("Alarms", text, head, rows, word_columns=3)
+
+
+def _alarm_text(message: str) -> str:
+    """The fact, and the command that shows documents; not the one that writes this report."""
+    fact, look, command = message.removeprefix("watch: ").partition(" To look: ")
+    return fact if " report " in command or "report(" in command else f"{fact}{look}{command}"
 
 
 def _removed(corpus: ReportedCorpus) -> dict[tuple[str, str, str], int]:
@@ -425,12 +431,14 @@ def _mixture(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None
                     table.append((phase, domain, group, *numbers, ""))
         for group, facts in groups.items():
             numbers = _drawn(facts["drawn_samples"], drawn[group], drawn.total(), facts)
-            table.append(("all phases", "", group, *numbers, f"{max(0, drawn[group] - facts['tokens']):,}"))
+            again = max(0, drawn[group] - facts["tokens"])
+            table.append(("all phases", "", group, *numbers, tokens_text(facts["drawn_samples"], again, facts)))
     if not table:
         return None
     text = (
         "Samples and tokens that each phase draws. One epoch is every sample of a group once; tokens after it are "
-        "repeated. Tokens are estimates: the samples times the mean number of tokens in a sample of the group."
+        "repeated. Tokens of whole epochs are exact. Others are estimated (about): the samples times the mean "
+        "number of tokens in a sample of the group."
     )
     head = ("phase", "domain", "group", "samples", "tokens", "share", "epochs", "repeated tokens")
     return Section("Mixture", text, head, table, charts.bars(bars, "phase", "tokens", "domain"), (), 3)
@@ -438,7 +446,13 @@ def _mixture(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None
 
 def _drawn(samples: int, tokens: int, whole: int, group: Mapping[str, int]) -> tuple[str, ...]:
     """Cells: samples, tokens, their share of the whole, epochs of the group."""
-    return f"{samples:,}", f"{tokens:,}", percent(tokens, whole), f"{samples / max(1, group['samples']):.2f}"
+    epochs = f"{samples / max(1, group['samples']):.2f}"
+    return f"{samples:,}", tokens_text(samples, tokens, group), percent(tokens, whole), epochs
+
+
+def tokens_text(samples: int, tokens: int, group: Mapping[str, int]) -> str:
+    """Tokens of some samples of a group: an exact number only if every sample is drawn equally often."""
+    return f"{'about ' if tokens and samples % max(1, group['samples']) else ''}{tokens:,}"
 
 
 def _packing(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:

@@ -22,8 +22,11 @@ from gristmill.counted import size
 from gristmill.errors import UserError
 from gristmill.printable import one_line, printable
 from gristmill.report.explore.security import LocalOnly
+from gristmill.store.store import CorruptPart
 
 HERE = Path(__file__).parent
+GONE = 410
+"""The status of a page whose files were removed."""
 MOST_ITEMS = 12
 """Items of a list that are shown."""
 
@@ -46,7 +49,7 @@ def create_app(title: str, groups: Sequence[PageGroup], token: str, port: int) -
             Mount("/static", StaticFiles(directory=HERE / "static")),
         ],
         middleware=[Middleware(LocalOnly, token=token, port=port)],
-        exception_handlers={UserError: _show_fault, HTTPException: _show_fault},
+        exception_handlers={UserError: _show_fault, HTTPException: _show_fault, CorruptPart: _show_fault},
     )
     app.state.templates = _templates()
     app.state.shared = {"corpus": title, "nav": [(group.title, group.path) for group in groups]}
@@ -75,7 +78,8 @@ def _templates() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"one_line": _line, "shown": printable, "size": size, "plain": _plain}
+    filters = {"one_line": _line, "shown": printable, "fault_text": fault_text, "size": size, "plain": _plain}
+    environment.filters |= filters
     return environment
 
 
@@ -96,6 +100,17 @@ def _line(value: Any) -> str:
 
 
 async def _show_fault(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 400
-    message = error.detail if isinstance(error, HTTPException) else str(error)
+    status = error.status_code if isinstance(error, HTTPException) else GONE if isinstance(error, CorruptPart) else 400
+    message = error.detail if isinstance(error, HTTPException) else fault_text(error)
     return await run_in_threadpool(render, request, "fault.html", status=status, message=message)
+
+
+def fault_text(fault: Exception) -> str:
+    """The message for a fault. Files may be removed or damaged while pages are served."""
+    if not isinstance(fault, CorruptPart):
+        return str(fault)
+    return (
+        f"Part {fault.part_hash[:12]} of the store {fault.fact}. Files of this version were removed or damaged after "
+        "the explorer was started, for example by gristmill gc. Stop the explorer and start it again: it opens the "
+        "corpus as it is now, or says how to make the missing files again."
+    )

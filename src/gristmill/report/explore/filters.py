@@ -107,12 +107,13 @@ class DocumentFilter:
                     raise UserError(f"{name} is {given}, but must be one of: {', '.join(choices)}.")
                 found.append(f"({choices[given]})")
         if self.score:
-            column = index.column(self.score)
-            found.append(f"{column} is not null")
+            within = ["true"]
             for name, sign in (("low", ">="), ("high", "<=")):
                 if given := getattr(self, name):
-                    found.append(f"{column} {sign} ?")
+                    within.append(f"value {sign} ?")
                     values.append(_number(given))
+            scores = f"select number from {index.scores(self.score)} where {' and '.join(within)}"
+            found.append(f"hidden is null and number in ({scores})")
         return " and ".join(found), values
 
 

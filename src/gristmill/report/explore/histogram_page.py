@@ -60,12 +60,13 @@ class HistogramPages:
         """The histogram of the documents that match a filter; its range of the score is left out."""
         index = self._explorer.index
         condition, values = wanted.without("score", "low", "high").condition(index)
+        scores = index.scores(measure.title)
         found = index.arrays(
-            f"select {index.column(measure.title)} as value, reason is null as kept from documents where {condition}",
+            f"select value, reason is null as kept from documents join {scores} using (number) "
+            f"where hidden is null and {condition}",
             values,
         )
-        numbers = np.ma.filled(found["value"].astype(np.float64), np.nan)
-        return count(measure, DrawnValues({measure.title: numbers}, found["kept"].astype(bool), [], [], [], 1))
+        return count(measure, DrawnValues({measure.title: found["value"]}, found["kept"].astype(bool), [], [], [], 1))
 
 
 def drawn(histogram: Histogram | None, wanted: DocumentFilter) -> dict[str, Any]:

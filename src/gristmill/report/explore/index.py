@@ -1,13 +1,14 @@
 """An index of all documents in DuckDB, so that a filter over a million documents takes milliseconds.
 
-It has one row per document: its place, its verdict, its language, its URL and every number that a step measured, but
-no text. It is built part by part in the background, into a temporary file, and pages answer from what is there so far.
-Nothing is kept for the next start, so it is never stale. Documents that either version withholds or has taken down are
-found first. They have an id, a source and a verdict only.
+It has one row per document: its place, its verdict, its language and its URL, but no text. It is built part by part in
+the background, into a temporary file, and pages answer from what is there so far. A number that a step measured is read
+when a page first needs it: there are many, and few are used. Nothing is kept for the next start, so it is never stale.
+Documents that either version withholds or has taken down are found first. They have an id, a source and a verdict only.
 """
 
 import threading
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -17,10 +18,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
+from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
 from gristmill.query.documents.clusters import cluster_steps
 from gristmill.query.documents.columns import ColumnReader, number_columns
-from gristmill.query.documents.histograms import Measure, find_measures, numbers_of
+from gristmill.query.documents.histograms import Measure, find_measures, numbers_of, title_of
 from gristmill.query.takedown.withheld import hidden_ids
 from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.shared import vectors
@@ -34,7 +36,7 @@ SHOWN = ("doc_id", "source", "step", "reason")
 _ROW = "number, part, row, doc_id, source, language, step, reason, url, cluster, hidden"
 _TABLES = """
 create table documents (number bigint, part integer, row integer, doc_id uuid, source varchar, language varchar,
-    step varchar, reason varchar, url varchar, cluster uuid, hidden varchar{scores});
+    step varchar, reason varchar, url varchar, cluster uuid, hidden varchar);
 create table before (part integer, row integer, doc_id uuid, step varchar, reason varchar);
 create table labels (doc_id uuid primary key, is_good boolean, note varchar);
 create table affected (number bigint, side varchar);
@@ -78,15 +80,15 @@ class DocumentIndex:
         import duckdb
 
         self.view, self.against = view, against
-        found = find_measures(view)
-        read = {name.rpartition(".")[0] for one in found for name in formula(one.value).columns}
-        found += [Measure(one, one) for one in number_columns(view) if one.rpartition(".")[0] not in read]
+        found = find_measures(view, every_number=True)
+        values = {one.value for one in found}
+        found += [Measure(title_of(one), one) for one in number_columns(view) if one not in values]
         self.measures = {one.title: one for one in found}
-        """What documents can be filtered by, by title: values of rules, scores, and numbers of steps without rules."""
+        """What documents can be filtered by, by title: what the report has histograms of, and all other numbers."""
         self.parts, self.parts_before = (_parts(one) for one in (view, against))
         self.rows, self.rows_indexed = sum(one.part.rows for one in (*self.parts, *self.parts_before)), 0
         """Rows of all parts, and how many of them are in the index so far."""
-        self.hidden = ({} if against is None else hidden_ids(against)) | hidden_ids(view)
+        self.hidden = {**({} if against is None else hidden_ids(against)), **hidden_ids(view)}
         """The ids of documents that are not shown, with the reason."""
         self.fault: Exception | None = None
         """What stopped the index."""
@@ -98,9 +100,9 @@ class DocumentIndex:
             "autoload_known_extensions": "false",
         }
         self._connection = duckdb.connect(f"{self._folder.name}/index", config=config)
-        self._connection.execute(
-            _TABLES.format(scores="".join(f", {self.column(one)} double" for one in self.measures))
-        )
+        self._connection.execute(_TABLES)
+        self._read_scores: set[str] = set()
+        self._scores_lock = threading.Lock()
         self._thread = threading.Thread(target=self._build, daemon=True)
         self._is_closed = False
 
@@ -125,11 +127,37 @@ class DocumentIndex:
     def is_whole(self) -> bool:
         return self.rows_indexed == self.rows
 
-    def column(self, title: str) -> str:
-        """The column of a measure."""
+    def scores(self, title: str) -> str:
+        """The table with the numbers of documents and their values of a measure."""
         if title not in self.measures:
             raise UserError(f"There is no score {title}. Choose one from the list.")
-        return f"score{list(self.measures).index(title)}"
+        table = f"score{list(self.measures).index(title)}"
+        with self._scores_lock:
+            if title not in self._read_scores:
+                given = self._score_values(self.measures[title])
+                with self._connection.cursor() as cursor:
+                    cursor.register("given", given)
+                    cursor.execute(f"create table {table} as select * from given")
+                self._read_scores.add(title)
+        return table
+
+    def _score_values(self, measure: Measure) -> pa.Table:
+        """The values of all documents that have one."""
+        value = formula(measure.value)
+        reader = AllRows(self.view, list(dict.fromkeys(["reason", *value.columns])))
+
+        def read(document: DocumentPart) -> Any:
+            found = [np.zeros(0)]
+            for batch in reader.read(document):
+                rows = _documents_in(batch)
+                found.append(numbers_of(value.run(vectors.ColumnVectors(batch)), batch.num_rows)[rows])
+            return np.concatenate(found)
+
+        # Threads are enough: reading, hashing and arithmetic all release the GIL.
+        with ThreadPoolExecutor(available_cores()) as pool:
+            values = np.concatenate([np.zeros(0), *pool.map(read, self.parts)])
+        has_value = ~np.isnan(values)
+        return pa.table({"number": np.flatnonzero(has_value), "value": values[has_value]})
 
     def ask(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """The rows that a query of ours returns. Text from a request is always a value, never part of the query."""
@@ -166,23 +194,17 @@ class DocumentIndex:
                 if self.against is not None:
                     self._add_before(cursor, self.against)
         except Exception as fault:  # pages show it
-            self.fault = fault
+            self.fault = fault.with_traceback(None)  # a traceback would keep the cursor open
 
     def _add_documents(self, cursor: Any) -> None:
         clusters = [f"{name}.cluster" for name in dict.fromkeys(node.name for node in cluster_steps(self.view))]
-        needed = [name for one in self.measures.values() for name in formula(one.value).columns]
-        reader = AllRows(self.view, list(dict.fromkeys([*FIELDS, *clusters, *needed])))
-        formulas = [formula(one.value) for one in self.measures.values()]
+        reader = AllRows(self.view, list(dict.fromkeys([*FIELDS, *clusters])))
         number = 0
         for part, document in enumerate(self.parts):
             for first, batch in _batches(reader, document):
                 rows = _documents_in(batch)
-                columns = vectors.ColumnVectors(batch)
                 hidden = pa.array([self.hidden.get(one) for one in batch.column("doc_id").to_pylist()], pa.string())
                 hidden = hidden.take(pa.array(rows))
-                scores = [
-                    pa.array(numbers_of(one.run(columns), batch.num_rows)[rows], from_pandas=True) for one in formulas
-                ]
                 cluster = pc.coalesce(*(batch.column(name) for name in clusters)) if clusters else None
                 fields = {name: batch.column(name).take(pa.array(rows)) for name in FIELDS}
                 fields["cluster"] = (
@@ -190,7 +212,7 @@ class DocumentIndex:
                 )
                 shown = [one if name in SHOWN else _unless(hidden, one) for name, one in fields.items()]
                 places = [number + np.arange(len(rows)), np.full(len(rows), part), first + rows]
-                values = [*map(pa.array, places), *shown, hidden, *(_unless(hidden, one) for one in scores)]
+                values = [*map(pa.array, places), *shown, hidden]
                 if self._insert(cursor, "documents", values, batch.num_rows):
                     return
                 number += len(rows)

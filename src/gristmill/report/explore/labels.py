@@ -14,6 +14,7 @@ from typing import Any
 
 from gristmill.errors import UserError
 from gristmill.hints import option
+from gristmill.places import kind_of
 from gristmill.query.documents.documents import Row
 
 GOOD, BAD = 5, 0
@@ -35,6 +36,11 @@ class LabelFile:
         if not path.parent.is_dir():
             raise UserError(f"{path} cannot be written: there is no folder {path.parent}. Create it.")
         if path.exists():
+            if not path.is_file():
+                raise UserError(
+                    f"{path} is {kind_of(path.stat().st_mode)}, so it cannot have labels. Name a file: "
+                    f"{option('labels', 'FILE')}"
+                )
             try:
                 lines = path.read_bytes().splitlines()
             except OSError as error:

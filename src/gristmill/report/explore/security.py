@@ -11,7 +11,7 @@ import traceback
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import cookie_parser
+from starlette.requests import ClientDisconnect, cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -59,6 +59,8 @@ class LocalOnly:
 
         try:
             await (self._answer(scope) or self._app)(scope, receive, send_with_headers)
+        except ClientDisconnect:
+            return  # the browser left before its request was complete: nobody waits for an answer
         except Exception as fault:  # a bug, or a damaged store: the page says so, and the terminal has the details
             LOG("".join(traceback.format_exception(fault)), WARNING)
             answer = PlainTextResponse(f"This page failed ({type(fault).__name__}). The terminal has the details.", 500)

@@ -6,6 +6,7 @@ A server that is slow or gone never holds up a run: events wait in a short queue
 https://openlineage.io/spec/2-0-2/OpenLineage.json
 """
 
+import base64
 import json
 import os
 import queue
@@ -16,7 +17,7 @@ import uuid
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 import gristmill
 from gristmill.counted import counted
@@ -154,7 +155,7 @@ def _facet(kind: str, /, **fields: Any) -> dict[str, Any]:
 
 class _EventFile:
     def __init__(self, path: str) -> None:
-        self._path = output_file(Path(path))
+        self._path = output_file(Path(path), '{"eventType"')
 
     def append(self, event: Mapping[str, Any], _: bool) -> None:
         with self._path.open("a", encoding="utf-8") as file:
@@ -165,9 +166,17 @@ class _Server:
     """Sends events in a thread. Those that the server does not take are lost, which is logged once."""
 
     def __init__(self, url: str) -> None:
-        self._url = f"{url.rstrip('/')}/{os.environ.get(ENDPOINT, 'api/v1/lineage').lstrip('/')}"
-        key = os.environ.get(KEY)
-        self._headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
+        parts, key = urlsplit(url), os.environ.get(KEY)
+        address = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+        self._url = f"{address.rstrip('/')}/{os.environ.get(ENDPOINT, 'api/v1/lineage').lstrip('/')}"
+        self._login = f"Bearer {key}" if key else None
+        if "@" in parts.netloc:
+            if key:
+                raise UserError(
+                    f"The URL for lineage events has a user, and {KEY} is set, so nothing was run. Remove one of them."
+                )
+            user = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
+            self._login = f"Basic {base64.b64encode(user.encode()).decode()}"
         self._waiting: queue.Queue[bytes] = queue.Queue(MOST_WAITING)
         self._left = 0
         self._changed = threading.Condition()
@@ -190,7 +199,9 @@ class _Server:
         while True:
             body = self._waiting.get()
             try:
-                request = urllib.request.Request(self._url, body, self._headers, method="POST")
+                request = urllib.request.Request(self._url, body, {"Content-Type": "application/json"}, method="POST")
+                if self._login is not None:
+                    request.add_unredirected_header("Authorization", self._login)  # never to another server
                 with urllib.request.urlopen(request, timeout=PATIENCE_S):
                     pass
             except Exception as error:

@@ -16,6 +16,8 @@ from gristmill.places import kind_of
 from gristmill.printable import one_line
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+FIRST = "gristmill_run"
+"""The first family of metrics."""
 STATES = (RUNNING, FINISHED, STOPPED, KILLED)
 Samples = Iterable[tuple[Mapping[str, str], float]]
 
@@ -24,7 +26,7 @@ class MetricsFile:
     """Writes the metrics of a run to a file, for the textfile collector of node_exporter."""
 
     def __init__(self, path: Path) -> None:
-        self._path = output_file(path)
+        self._path = output_file(path, f"# TYPE {FIRST}")
 
     def __call__(self, record: Mapping[str, Any]) -> None:
         # The collector may read at any moment, and reads only names that end in .prom.
@@ -33,9 +35,9 @@ class MetricsFile:
         temporary.replace(self._path)
 
 
-def output_file(path: Path) -> Path:
+def output_file(path: Path, begins: str) -> Path:
     """The file that a path or its links lead to. Raises UserError if it is something else, like a pipe: a run would
-    replace it, or wait for its reader.
+    replace it, or wait for its reader. A file that does not begin like those of earlier runs is refused as well.
     """
     found = Path(os.path.realpath(path))
     try:
@@ -48,6 +50,17 @@ def output_file(path: Path) -> Path:
     else:
         if not stat.S_ISREG(mode):
             raise UserError(f"{path} is {kind_of(mode)}, not a file, so nothing was run. Name a file.")
+        try:
+            with found.open("rb") as file:
+                start = file.read(len(begins))
+        except OSError as error:
+            raise UserError(
+                f"{path} cannot be read ({error.strerror}), so nothing was run. Name another file."
+            ) from None
+        if start not in (b"", begins.encode()):
+            raise UserError(
+                f"{path} exists and was not written by a run with this option, so nothing was run. Name another file."
+            )
     return found
 
 
@@ -64,7 +77,7 @@ def _lines(record: Mapping[str, Any], state: str) -> Iterator[str]:
         return [(labels, stage[key]) for labels, stage in stages]
 
     states = [({**run, "gristmill_run": one}, int(one == state)) for one in STATES]
-    yield from _family("gristmill_run", "stateset", "The state of the run.", states)
+    yield from _family(FIRST, "stateset", "The state of the run.", states)
     about = {**run, "run": record["run"], "host": record["host"], "version": record["version"] or ""}
     yield from _family("gristmill_run_about", "info", "Which run this is.", [(about, 1)], "_info")
     for name, what, key in (

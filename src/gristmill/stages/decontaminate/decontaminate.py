@@ -20,7 +20,7 @@ from pydantic import Field
 from gristmill.counted import counted
 from gristmill.kernels.text.snap_spans import snap_spans
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.contract import Bytes, Map
+from gristmill.stages.contract import NOT_A_THRESHOLD, Bytes, Map
 from gristmill.stages.decontaminate import eval_index, eval_match, eval_suite
 from gristmill.stages.decontaminate.eval_suite import OpenedSuite, open_suite
 from gristmill.stages.decontaminate.matching.evidence import MILLION, RULES
@@ -52,7 +52,7 @@ Array = np.ndarray[Any, Any]
 class Config(eval_index.Config, eval_match.Config):
     action: Literal["drop", "cut"] = "drop"
     """drop: remove the document. cut: remove the matched text with a margin, and keep the rest."""
-    margin_bytes: Annotated[Bytes, Field(le=10**6)] = 200
+    margin_bytes: Annotated[Bytes, Field(le=10**6), NOT_A_THRESHOLD] = 200
     """cut: the bytes removed on both sides of a match, since the item may continue there in other words."""
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from gristmill.stages.contract import AsCount, StageConfig
+from gristmill.stages.contract import NOT_A_THRESHOLD, AsCount, StageConfig
 from gristmill.stages.quality.groups import GroupedBy
 from gristmill.stages.quality.quality_ranks import Score, Weight
 from gristmill.stages.shared.expressions import parse_value
@@ -95,13 +95,13 @@ class Config(Cutoff):
     """Cutoffs for single domains; they override those of languages."""
     by_source: BySource[Cutoff] = Field(default={})
     """Cutoffs for single sources; they override all others."""
-    buckets: Annotated[int, AsCount, Field(ge=2, le=1000)] | None = None
+    buckets: Annotated[Annotated[int, AsCount, Field(ge=2, le=1000)] | None, NOT_A_THRESHOLD] = None
     """Writes `bucket`: the number of a document's bucket if its group is split into this many equal ones, from 0 on."""
     unscored: Literal["keep", "drop"] = "keep"
     """What happens to a document without a score; drop gives the reason unscored."""
     source_domains: dict[str, str] = Field(default={})
     """Domain of each source; set by the recipe's loader."""
-    seed: int = 0
+    seed: Annotated[int, NOT_A_THRESHOLD] = 0
     """Another seed puts equal scores in another order."""
 
     @model_validator(mode="before")

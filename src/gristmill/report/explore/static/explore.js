@@ -13,8 +13,11 @@ function move(by) {
   all[Math.min(Math.max(here + by, 0), all.length - 1)].focus();
 }
 
+// Before any document is selected, the first one in view is.
 function label(name) {
-  const form = links().length ? selected()?.closest(".document").querySelector("form.label") : at("form.label");
+  const all = links();
+  if (all.length && !selected()) (all.find((one) => one.getBoundingClientRect().top >= 0) ?? all[0]).focus();
+  const form = all.length ? selected().closest(".document").querySelector("form.label") : at("form.label");
   form?.querySelector(`button[value=${name}]`)?.click();
 }
 
