@@ -10,6 +10,7 @@ from gold_pages import page, text_of, write_archive, write_gold, write_rows
 from gristmill.kernels.html.features import FEATURES
 from gristmill.kernels.html.trees import Trees
 from gristmill.stages.extract.main_text import read_model, write_model
+from gristmill_extractor import train_command
 from gristmill_extractor import training as extractor_training
 from gristmill_extractor.boosting import TrainedTrees
 from gristmill_extractor.gold import read_gold, read_golds
@@ -116,12 +117,20 @@ def test_mistakes_are_reported_before_training(say, folder, tmp_path, monkeypatc
         ((folder, "--out", tmp_path / "there"), "exists and may contain another model"),
         ((tmp_path / "none", "--out", tmp_path / "m"), "is not a folder"),
         ((folder, folder, "--out", tmp_path / "m"), "it is not clear which is right"),
+        ((folder, "--out", tmp_path / "m", "--sets", "nosuch"), "--sets: no page has the set nosuch"),
     ):
         done = say("extractor", "train", *arguments)
         assert (done.code, done.out) == (2, ""), arguments
         assert message in done.err
         assert "Traceback" not in done.err
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("there", b"as it was")]
+
+
+def test_sets_choose_the_pages(folder, other):
+    """A model may be trained on the sets whose license allows it."""
+    pages = read_golds([folder, other])
+    assert [page.set for page in train_command._chosen(pages, "manuals")] == ["manuals", "manuals"]
+    assert train_command._chosen(pages, None) == pages
 
 
 def test_force_overwrites_a_file_unless_training_fails(say, folder, tmp_path):

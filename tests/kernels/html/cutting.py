@@ -10,6 +10,7 @@ from gristmill.kernels.html.block_names import B_START, B_STOP, BOX, BOX_FLAGS, 
 from gristmill.kernels.html.bounds import as_words
 from gristmill.kernels.html.boxes import S_END, S_FULL
 from gristmill.kernels.html.page import PageBuffers, cut_and_measure
+from gristmill.stages.extract.formulas import write_formulas
 
 _NAMES = list(enumerate(BOX_NAMES))
 _EDGES = {name for kind, name in _NAMES if BOX_FLAGS[kind] & (BOX | SPACED)} | {"br", "hr"}
@@ -34,7 +35,8 @@ class Cut:
 
     @property
     def texts(self) -> list[str]:
-        return [self.room.texts[row[B_START] : row[B_STOP]].tobytes().decode() for row in self.table]
+        marked = (self.room.texts[row[B_START] : row[B_STOP]].tobytes() for row in self.table)
+        return [write_formulas(text).text.decode() for text in marked]
 
     def written(self) -> bytes:
         """The text if every block stays."""
@@ -45,7 +47,7 @@ class Cut:
 
 
 def text_of(page: str, markdown: bool = False) -> str:
-    return Cut(page, markdown).written().decode()
+    return write_formulas(Cut(page, markdown).written()).text.decode()
 
 
 def words_of(page: str) -> list[str]:

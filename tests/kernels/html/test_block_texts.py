@@ -10,7 +10,19 @@ TEXTS = {
     "<p>a<br>b<br/> c": "a\nb\nc",
     "<p>a<br> <br>b<br><br><br>c": "a\n\nb\n\nc",
     "<p> a <b>b </b>c<i> d</i>\n\t e ": "a b c d e",
-    "<p>x<sup>2</sup> + H<sub>2</sub>O": "x2 + H2O",
+    # scripts: powers, indices, ordinals, footnote marks
+    "<p>x<sup>2</sup> + H<sub>2</sub>O": "x^2 + H_2O",
+    "10<sup>6</sup>, 10<sup>-3</sup>, 5 cm<sup>3</sup>, Ca<sup>2+</sup>": "10^6, 10^{-3}, 5 cm^3, Ca^{2+}",
+    "C<sub>6</sub>H<sub>12</sub>O<sub>6</sub>, <i>x</i><sub>ij</sub><sup>n+1</sup>, (a+b)<sup>2</sup>": (
+        "C_6H_{12}O_6, x_{ij}^{n+1}, (a+b)^2"
+    ),
+    "2<sup>n</sup>, sin<sup>2</sup>x, x<sup>a<sub>i</sub></sup>, R<sub>max</sub>": "2^n, sin^2x, x^{a_i}, R_{max}",
+    "1<sup>st</sup> 2<sup>e</sup> Mill<sup>TM</sup> M<sup>me</sup>": "1st 2e MillTM Mme",
+    "a mill.<sup>3</sup> A wheel<sup>12</sup> (of wood)<sup>1</sup>": "a mill. A wheel (of wood)",
+    "a<sup><a href='#n'>[3]</a></sup> b<a href='#n'><sup>4</sup></a> word<sup>[3]</sup>": "a b word[3]",
+    "10 <sup>6</sup> a<sup></sup> b<sup>c": "10 6 a bc",
+    "<sup> <b>1</b></sup> note<p><sup><sup><sup><sup><sup>x": "1 note\n\nx",
+    "<sub>x</sup>y": "xy",
     "<div>a<div>b</div>c</div>d": "a\n\nb\n\nc\n\nd",
     "a<hr>b": "a\n\nb",
     # lists
@@ -72,6 +84,11 @@ TEXTS = {
     '<script type="math/tex">x_1</script> and <script type="math/tex; mode=display">y</script>': "$x_1$ and $$y$$",
     "<mjx-container><mjx-math><mjx-mi>x</mjx-mi></mjx-math><mjx-assistive-mml><math alttext=x><mi>x</mi></math>"
     "</mjx-assistive-mml></mjx-container> a": "$x$ a",
+    '<mjx-container jax="SVG" display="true"><svg data-latex="x&lt;1"></svg></mjx-container>.': "$$x<1$$.",
+    '<mjx-container><mjx-math data-latex="a"></mjx-math><mjx-assistive-mml><math data-latex="y_1"><mi>y</mi></math>'
+    "</mjx-assistive-mml></mjx-container>": "$y_1$",
+    "<img alt='$x^2$'> <img alt='\\[y\\]'> <img alt='a $5 mill'>": "$x^2$ $y$",
+    "<script type=math/tex>a % a note\n+b</script> and <script type=math/tex>5% c</script>": "$a +b$ and $5% c$",
     "<math/>a<math><mi>x</mi><math><mi>y</mi></math>": "axy",
 }
 
@@ -141,6 +158,9 @@ UNITS = [
     "<pre>x<p>",
     "<math alttext=x></math>",
     "<script type=math/tex>x</script>",
+    "x<sup>y</sup>",
+    "<sup>x",
+    "<sup>",
     "<img class=tex alt=x>",
     "<table><tr><td>Ĥ",
     "<tr><td>x<td>y",

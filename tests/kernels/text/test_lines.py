@@ -75,7 +75,8 @@ def run(texts: list[str | None], *options: Any, offset: int = 0) -> list[tuple[s
     _, offsets, data = array.buffers()
     ends = np.frombuffer(bytes(offsets), np.int32)[offset : len(texts) + 1]
     valid = array.is_valid().to_numpy(zero_copy_only=False)[offset:]
-    left, starts, cut, kept = cut_lines(ends, np.frombuffer(bytes(data or b""), np.uint8), valid, TABLES, *options)
+    text, nothing = np.frombuffer(bytes(data or b""), np.uint8), np.zeros((0, 2), np.int64)
+    left, starts, cut, kept = cut_lines(ends, text, valid, TABLES, *options, nothing)
     found = []
     for at in range(len(texts) - offset):
         text = left[starts[at] : starts[at + 1]].tobytes().decode()

@@ -69,7 +69,7 @@ def test_a_slice_gives_the_slice_of_the_result(offset: int) -> None:
 def test_plain_text_passes_through_in_plain_form() -> None:
     """Title and language of a text row stay as they are: the language may be C++."""
     row = one(**ROWS[1])
-    known = {"text": "plain\ntext\n\nmore", "title": "kept", "language_hint": "C++"}
+    known = {"text": "plain\ntext\n\nmore", "title": "kept", "language_hint": "C++", "formulas": 0, "formula_chars": 0}
     assert row == {name: known.get(name) for name in extract.SCHEMA.names}
 
 

@@ -1,7 +1,7 @@
 """gristmill extractor train: train a model of the extractor on gold pages."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
@@ -14,8 +14,9 @@ from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import Bars, console, size, table
 from gristmill.counted import counted, percent
 from gristmill.errors import UserError
+from gristmill.recipe.checks.mistakes import suggest
 from gristmill.stages.extract.main_text import write_model
-from gristmill_extractor.gold import read_golds
+from gristmill_extractor.gold import GoldPage, read_golds
 from gristmill_extractor.training import STEPS, Learned, Report, learn
 from gristmill_extractor.whole_file import check_target, write_whole
 
@@ -32,6 +33,10 @@ def command(
         ),
     ],
     out: Annotated[Path, typer.Option(metavar="FILE", help="Write the model to this file.", show_default=False)],
+    sets: Annotated[
+        str | None,
+        typer.Option(metavar="NAMES", help="Train on these sets of gold only, separated by commas. Default: all."),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
     json: Json = False,
 ) -> None:
@@ -41,7 +46,7 @@ def command(
     on any number of cores.
     """
     _check(out, force)
-    pages = read_golds(folders)
+    pages = _chosen(read_golds(folders), sets)
     with Bars(quiet=json) as bars, _steps(bars) as report:
         learned = learn(pages, report)
     data = write_model(learned.model)
@@ -61,6 +66,18 @@ def command(
         print_json(about)
     else:
         _show(about, learned)
+
+
+def _chosen(pages: Sequence[GoldPage], sets: str | None) -> list[GoldPage]:
+    """The pages of the sets. Raises UserError for a set without a page."""
+    known = sorted({page.set for page in pages})
+    names = known if sets is None else sets.split(",")
+    for name in names:
+        if name not in known:
+            raise UserError(
+                f"--sets: no page has the set {name}, so nothing was trained. {suggest(name, known, 'Sets')}"
+            )
+    return [page for page in pages if page.set in names]
 
 
 def _check(out: Path, force: bool) -> None:

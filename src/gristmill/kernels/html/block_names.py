@@ -24,7 +24,7 @@ _SETS = {
     "VERBATIM": "listing pre xmp",
     "SPACED": "applet audio canvas iframe input object select svg textarea video",
     "NESTED": "object svg template",
-    "OTHERS": "a br hr html img m:math math mjx-container mml:math q rt ruby span",
+    "OTHERS": "a br hr html img m:math math mjx-container mml:math q rt ruby span sub sup",
 }
 BOX_NAMES = ["", *sorted({name for names in _SETS.values() for name in names.split()})]
 (
@@ -54,6 +54,7 @@ for _bit, _members in enumerate(_SETS.values()):
 (BOX_TD, BOX_TFOOT, BOX_TH, BOX_THEAD, BOX_TITLE, BOX_TR, BOX_BLOCKQUOTE, BOX_M_MATH, BOX_MML_MATH, BOX_RP) = map(
     BOX_NAMES.index, ["td", "tfoot", "th", "thead", "title", "tr", "blockquote", "m:math", "mml:math", "rp"]
 )
+BOX_SUB, BOX_SUP = map(BOX_NAMES.index, ["sub", "sup"])
 BOX_HASHES = np.array([fnv(name) for name in BOX_NAMES], np.uint64)
 BOX_SHIFT = np.uint64(next(s for s in range(52) if len({fnv(k) >> s & 4095 for k in BOX_NAMES}) == len(BOX_NAMES)))
 BOX_SLOTS = np.zeros(4096, np.uint8)

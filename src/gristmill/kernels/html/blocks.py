@@ -46,6 +46,8 @@ from gristmill.kernels.html.block_names import (
     BOX_SLOTS,
     BOX_SPAN,
     BOX_STYLE,
+    BOX_SUB,
+    BOX_SUP,
     BOX_SVG,
     BOX_TITLE,
     E_LAST,
@@ -83,10 +85,14 @@ from gristmill.kernels.html.boxes import (
 )
 from gristmill.kernels.html.inline import (
     DISPLAY_BLOCK,
+    DISPLAY_TRUE,
     MATH_TEX,
     annotation,
+    data_latex,
     inline,
+    is_delimited,
     put_math,
+    script,
 )
 from gristmill.kernels.html.names import (
     BYTE_CLASS,
@@ -226,8 +232,10 @@ def cut_page(
             flush(state, tally, stack, blocks, text)
         elif kind == BOX_IMG:
             state[S_IMAGES] += 1
-            if wanted and noted[A_MATH] == MATH_IMAGE and noted[A_ALT_END] and not missing[BOX_IMG]:
-                state[S_END] = put_math(source, noted[A_ALT], noted[A_ALT_END], text, state[S_END], tally, False)
+            first, last = noted[A_ALT], noted[A_ALT_END]
+            is_formula = last > first and (noted[A_MATH] == MATH_IMAGE or is_delimited(source, first, last))
+            if wanted and is_formula and not missing[BOX_IMG]:
+                state[S_END] = put_math(source, first, last, text, state[S_END], tally, False)
         elif kind in (BOX_MATH, BOX_MJX):
             if closing or missing[kind] or data[at - 2] == SLASH or (kind == BOX_MATH and at < math_end):
                 continue
@@ -251,8 +259,14 @@ def cut_page(
                         break
                     inner += 1
                 at = min(inner, end)
+                if inner >= end:
+                    first, last = data_latex(source, name, end)
+                    display = noted[A_DISPLAY] & 0xFFFFFFFF == DISPLAY_TRUE
+                    state[S_END] = put_math(source, first, last, text, state[S_END], tally, display)
                 continue
             first, last = noted[A_ALT], noted[A_ALT_END]
+            if first >= last:
+                first, last = data_latex(source, name, at)
             if first >= last:
                 first, last = annotation(data, words, at, end)
             if first < last:
@@ -264,6 +278,8 @@ def cut_page(
                 state[S_MATH], math_end = 1, end
         elif kind in (BOX_M_MATH, BOX_MML_MATH):
             state[S_MATH] = 1
+        elif kind in (BOX_SUB, BOX_SUP):
+            script(state, tally, kind, closing, text)
         elif kind == BOX_SPAN:
             if wanted:
                 state[S_HINTS] |= noted[A_HINTS]

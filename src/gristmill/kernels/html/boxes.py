@@ -134,11 +134,14 @@ MAX_NUMBER = 500_000
     S_MATH,
     S_RUBY,
     S_QUOTED,
+    S_SCRIPTS,
+    S_SCRIPT_LINKS,
     STATES,
-) = range(36)
+) = range(38)
 """The state of the scan. TOP: number of open boxes; END: end of the text so far; OVER: boxes too deep to note; LINK,
 STRONG, SLANT, MONO: 1 + the number of boxes that were open where a link or bold, slanted, monospaced text began, or 0;
-MARK: the end of the text when its part inside links was last counted; RUBY: a reading is open; QUOTED: open <q>."""
+MARK: the end of the text when its part inside links was last counted; RUBY: a reading is open; QUOTED: open <q>;
+SCRIPTS: open <sub> and <sup>; SCRIPT_LINKS: the links before the outermost of them, -1 if it is all that a link has."""
 
 K_KIND, K_ELEMENT, K_ROW, K_CELL, K_NUMBER, K_ITEM, STACK_ROWS = range(7)
 """Rows of the stack: the kind of the open box, its row in the table of elements, its table row and cell, the number of
@@ -150,7 +153,7 @@ def flush(state: np.ndarray, tally: np.ndarray, stack: np.ndarray, blocks: np.nd
     """Ends the block; a block without a character is dropped."""
     if tally[T_CHARS] == 0:
         state[S_END] = tally[T_BEGIN]
-        tally[T_GAP] = state[S_LINKS] = 0
+        tally[T_GAP] = state[S_LINKS] = state[S_SCRIPTS] = 0
         return
     end_word(tally)
     if state[S_LINK]:
@@ -202,7 +205,7 @@ def flush(state: np.ndarray, tally: np.ndarray, stack: np.ndarray, blocks: np.nd
     tally[T_BEGIN] = state[S_END]
     for field in range(S_LINKS, S_HINTS + 1):
         state[field] = 0
-    state[S_LINK_FROM] = state[S_STRONG_FROM] = state[S_RUBY] = 0
+    state[S_LINK_FROM] = state[S_STRONG_FROM] = state[S_RUBY] = state[S_SCRIPTS] = 0
     state[S_LINK_AT] = state[S_STRONG_AT] = state[S_SLANT_AT] = state[S_MONO_AT] = -1
 
 

@@ -1,4 +1,4 @@
-"""Inline elements: links, emphasis, code, ruby, and formulas."""
+"""Inline elements: links, emphasis, code, ruby, scripts, and formulas."""
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from gristmill.kernels.html.block_names import (
     BOX_Q,
     BOX_RT,
     BOX_RUBY,
+    BOX_SUB,
     EMPHASIS,
     MONOSPACE,
     SLANTED,
@@ -42,6 +43,8 @@ from gristmill.kernels.html.boxes import (
     S_MONO_AT,
     S_QUOTED,
     S_RUBY,
+    S_SCRIPT_LINKS,
+    S_SCRIPTS,
     S_SLANT_AT,
     S_STRONG,
     S_STRONG_AT,
@@ -50,12 +53,11 @@ from gristmill.kernels.html.boxes import (
     S_TOP,
     S_VERBATIM,
 )
-from gristmill.kernels.html.names import (
-    fnv,
-)
 from gristmill.kernels.memory import Bytes
 from gristmill.kernels.text.ascii import (
+    BACKSLASH,
     BACKTICK,
+    CARET,
     COLON,
     DOLLAR,
     GREATER,
@@ -63,20 +65,27 @@ from gristmill.kernels.text.ascii import (
     LEFT_BRACKET,
     LEFT_PAREN,
     LESS,
+    LF,
     LOWER_A,
+    PERCENT,
     QUESTION,
     QUOTE,
-    RIGHT_BRACE,
     RIGHT_BRACKET,
     RIGHT_PAREN,
     SLASH,
     SP,
+    UNDERSCORE,
 )
 
-_MATH, _ANNOTATION = (np.int64(np.uint64(fnv(name))) for name in ("math", "annotation"))
 MATH_TEX = int.from_bytes(b"math/tex", "little")
-DISPLAY_BLOCK = int.from_bytes(b"block", "little")
-_DISPLAYSTYLE = np.frombuffer(b"{\\displaystyle ", np.uint8)
+DISPLAY_BLOCK, DISPLAY_TRUE = (int.from_bytes(name, "little") for name in (b"block", b"true"))
+_DATA_LATEX = np.frombuffer(b'data-latex="', np.uint8)
+MARK = 0x7F
+"""Comes before a sign of formulas and scripts in the text of a block: `(` and `[` begin a formula in a line and one on
+its own line, `^` and `_` a script, `)` ends any of them, and `]` ends one that is linked. Pages have no such character
+in their text (`take_text`). stages/extract/formulas.py turns the marks into text."""
+MARK_BYTES = 2
+MAX_NESTED_SCRIPTS = 3
 
 
 @njit(nogil=True, cache=True)
@@ -95,31 +104,91 @@ def _wrap(text: Bytes, begin: int, end: int, mark: int, size: int) -> int:
 
 
 @njit(nogil=True, cache=True)
+def _put_mark(text: Bytes, end: int, sign: int) -> int:
+    text[end] = MARK
+    text[end + 1] = sign
+    return end + MARK_BYTES
+
+
+@njit(nogil=True, cache=True)
 def put_math(data: Bytes, begin: int, stop: int, text: Bytes, end: int, tally: np.ndarray, display: bool) -> int:
-    """Writes TeX between dollar signs."""
+    """Writes TeX between marks, without its comments."""
     while begin < stop and data[begin] <= SP:
         begin += 1
     while begin < stop and data[stop - 1] <= SP:
         stop -= 1
-    if stop - begin > _DISPLAYSTYLE.size and data[stop - 1] == RIGHT_BRACE:
-        same = 0
-        while same < _DISPLAYSTYLE.size and data[begin + same] == _DISPLAYSTYLE[same]:
-            same += 1
-        if same == _DISPLAYSTYLE.size:
-            begin, stop = begin + same, stop - 1
     if begin >= stop:
         return end
-    end = put_gap(text, end, tally)
-    for _ in range(1 + display):
-        text[end] = DOLLAR
-        end += 1
-    end = take_text(data, begin, stop, text, end, tally, False)
+    end = _put_mark(text, put_gap(text, end, tally), LEFT_BRACKET if display else LEFT_PAREN)
+    at = begin
+    while at < stop:
+        percent = at
+        while percent < stop and (data[percent] != PERCENT or (percent > begin and data[percent - 1] == BACKSLASH)):
+            percent += 1
+        end = take_text(data, at, percent, text, end, tally, False)
+        at = percent
+        while at < stop and data[at] != LF:
+            at += 1
+        if at >= stop:  # no line ends here, so this is a percent sign that lacks its backslash
+            end = take_text(data, percent, stop, text, end, tally, False)
     tally[T_GAP] = 0
-    for _ in range(1 + display):
-        text[end] = DOLLAR
-        end += 1
     tally[T_CHARS] += 2
-    return end
+    return _put_mark(text, end, RIGHT_PAREN)
+
+
+@njit(nogil=True, cache=True)
+def script(state: np.ndarray, tally: np.ndarray, kind: int, closing: bool, text: Bytes) -> None:
+    """Marks the begin or the end of a <sub> or <sup>; those nested deeper have no marks."""
+    if closing:
+        if not state[S_SCRIPTS]:
+            return
+        state[S_SCRIPTS] -= 1
+        end = state[S_END]
+        if state[S_SCRIPTS] >= MAX_NESTED_SCRIPTS:
+            return
+        if text[end - 2] == MARK and text[end - 1] in (CARET, UNDERSCORE):
+            state[S_END] = end - MARK_BYTES  # it is empty
+            return
+        is_linked = state[S_SCRIPTS] == 0 and state[S_SCRIPT_LINKS] != state[S_LINKS]
+        state[S_END] = _put_mark(text, end, RIGHT_BRACKET if is_linked else RIGHT_PAREN)
+        return
+    if state[S_SCRIPTS] == 0:
+        is_link = state[S_LINK] and state[S_LINK_AT] == state[S_END]
+        state[S_SCRIPT_LINKS] = -1 if is_link else state[S_LINKS]
+    if state[S_SCRIPTS] < MAX_NESTED_SCRIPTS:
+        end = put_gap(text, state[S_END], tally)
+        state[S_END] = _put_mark(text, end, UNDERSCORE if kind == BOX_SUB else CARET)
+    state[S_SCRIPTS] += 1
+
+
+@njit(nogil=True, cache=True)
+def data_latex(data: Bytes, at: int, stop: int) -> tuple[int, int]:
+    """Returns begin and end of the first value of `data-latex`, where MathJax 4 writes its input, or 0 twice."""
+    size = _DATA_LATEX.size
+    while at + size < stop:
+        same = 0
+        while same < size and data[at + same] == _DATA_LATEX[same]:
+            same += 1
+        if same == size:
+            begin = at + size
+            end = begin
+            while end < stop and data[end] != QUOTE:
+                end += 1
+            return begin, end
+        at += max(1, same)
+    return 0, 0
+
+
+@njit(nogil=True, cache=True)
+def is_delimited(data: Bytes, begin: int, stop: int) -> bool:
+    """Whether an alternative text is a formula between dollar signs or their like."""
+    if stop - begin < 3:
+        return False
+    first, last = data[begin], data[stop - 1]
+    if first == DOLLAR:
+        return bool(last == DOLLAR)
+    is_open = first == BACKSLASH and data[begin + 1] in (LEFT_PAREN, LEFT_BRACKET)
+    return bool(is_open and data[stop - 2] == BACKSLASH and last in (RIGHT_PAREN, RIGHT_BRACKET))
 
 
 @njit(nogil=True, cache=True)

@@ -157,10 +157,12 @@ def cut_lines(
     terminal: bool,
     javascript: bool,
     policy: bool,
+    protected: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int32], npt.NDArray[np.int32], npt.NDArray[np.int32]]:
     """Returns bytes and offsets of the remaining texts; lines cut (a row per rule); lines kept, without blank ones.
 
-    Words are stretches without white space. A limit below 0 is off. Invalid documents stay empty.
+    Words are stretches without white space. A limit below 0 is off. Invalid documents stay empty. A line with a part
+    of a `protected` span stays: start and stop of each in `text`, in order.
     """
     documents = len(offsets) - 1
     left = np.empty(offsets[documents] - offsets[0], np.uint8)
@@ -171,6 +173,7 @@ def cut_lines(
     kinds = view(_KINDS)
     unicode = unicode_views(tables)
     size = 0
+    after = 0  # the first protected span that does not end before the line
     for document in range(documents):
         start = size
         at = int(offsets[document])
@@ -198,7 +201,9 @@ def cut_lines(
                 rule = FEW_WORDS
             elif suspect:
                 rule = _phrase(data, first, last, javascript, policy)
-            if rule < 0:
+            while after < len(protected) and protected[after, 1] <= line:
+                after += 1
+            if rule < 0 or (after < len(protected) and protected[after, 0] < last):
                 kept[document] += 1
                 span = line if cutting else span
                 cutting = False

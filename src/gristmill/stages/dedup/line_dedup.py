@@ -5,7 +5,7 @@ bucket stays. Blank lines are removed with a cut if otherwise two gaps would mee
 one. `cut_spans` has the byte ranges. A document without a visible character left is dropped as `all_lines_repeated`.
 
 Lines without a letter are never counted or cut: rulers, numbers, dates, rows of signs. A character outside ASCII counts
-as a letter.
+as a letter. Lines with a formula are never cut (`extract` finds formulas).
 
 This step is for web pages. Source code and tables repeat lines for good reasons (`return None`, `@Override`), so a
 recipe has this step among those of kind web.
@@ -32,6 +32,8 @@ from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import File, Map
 from gristmill.stages.dedup import line_counts
 from gristmill.stages.shared import cut
+from gristmill.stages.shared.formulas import COLUMN as FORMULAS
+from gristmill.stages.shared.formulas import bounds_by_row
 
 Array = np.ndarray[Any, Any]
 
@@ -40,6 +42,7 @@ SCHEMA = pa.schema([*cut.FIELDS, ("cut_lines", pa.int32()), ("spared_lines", pa.
 """`spared_lines`: the number of occurrences of repeated lines that are protected."""
 NOTHING_LEFT = "all_lines_repeated"
 SHOWN_CHARS = 200
+_FORMULA = np.int32(np.iinfo(np.int32).max)
 
 _BLANKS = re.compile("[\x00-\x20\x80-\xa0\xad\u1680\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff]+")
 
@@ -88,12 +91,12 @@ class _Repeats(NamedTuple):
     first: Array
     """Whether an occurrence is the first of its line in the row."""
     by: Array
-    """int32: what protects an occurrence: 0 the list, 1 + n pattern n, -1 nothing."""
+    """int32: what protects an occurrence: 0 the list, 1 + n pattern n, _FORMULA that it has a formula, -1 nothing."""
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    text, hot, first, _ = batch.columns
-    found = _find(text, hot, config)
+    text, hot, first, _ = (batch.column(name) for name in READS)
+    found = _find(text, hot, config, bounds_by_row(batch))
     is_cut = found.by < 0
     if config.keep_first:
         is_cut &= ~(found.first & _listed(found, first))
@@ -123,7 +126,7 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     }
     if found["lines_spared"]:
         some = batch.filter(pc.greater(spared, 0))
-        by = _find(some.column(0), some.column(1), config).by
+        by = _find(some.column(0), some.column(1), config, bounds_by_row(some)).by
         for number, name in _protectors(config).items():
             found["spared_by"][name] = int((by == number).sum())
     return found
@@ -153,7 +156,7 @@ def _protectors(config: Config) -> dict[int, str]:
     return named | {1 + place: f"pattern {pattern}" for place, pattern in enumerate(config.protected_patterns)}
 
 
-def _find(text: pa.Array, hot: pa.Array, config: Config) -> _Repeats:
+def _find(text: pa.Array, hot: pa.Array, config: Config, formulas: Mapping[int, Array]) -> _Repeats:
     data, offsets = bytes_of(text)
     firsts = np.zeros(len(hot) + 1, np.int64)
     np.cumsum(pc.list_value_length(hot).fill_null(0).to_numpy(zero_copy_only=False), out=firsts[1:])
@@ -162,8 +165,13 @@ def _find(text: pa.Array, hot: pa.Array, config: Config) -> _Repeats:
     spans, lines, first = find_units(
         data, offsets, firsts, wanted, paragraphs, config.fold_case, config.min_chars, unicode_tables()
     )
+    has_formula = np.full(len(lines), False)
+    for row, bounds in formulas.items():
+        of_row = slice(*np.searchsorted(spans[:, 0], (row, row + 1)))
+        begun = np.searchsorted(bounds[:, 0], spans[of_row, 2])
+        has_formula[of_row] = begun > np.searchsorted(bounds[:, 1], spans[of_row, 1], side="right")
     if not _protectors(config):
-        return _Repeats(spans, lines, first, np.full(len(lines), -1, np.int32))
+        return _Repeats(spans, lines, first, np.where(has_formula, _FORMULA, np.int32(-1)))
     different, where, which = np.unique(lines, return_index=True, return_inverse=True)
     by = np.full(len(different), -1, np.int32)
     for number, place in enumerate(where) if config.protected_patterns else ():
@@ -173,13 +181,13 @@ def _find(text: pa.Array, hot: pa.Array, config: Config) -> _Repeats:
                 by[number] = 1 + pattern
     if config.protected:
         by[np.isin(different, _protected(config))] = 0
-    return _Repeats(spans, lines, first, by[which])
+    return _Repeats(spans, lines, first, np.where(has_formula, _FORMULA, by[which]))
 
 
 def _most_cut(batch: pa.RecordBatch, config: Config) -> dict[str, int]:
     some = batch.filter(pc.greater(pc.list_value_length(batch.column(3)).fill_null(0), 0))
-    text, hot, _, witness = some.columns
-    found = _find(text, hot, config)
+    text, hot, _, witness = (some.column(name) for name in READS)
+    found = _find(text, hot, config, bounds_by_row(some))
     most: dict[str, int] = {}
     for row, witnessed in enumerate(witness.to_pylist()):
         counts = {one["line"]: one["count"] for one in witnessed}
@@ -223,10 +231,11 @@ def _hashes_of_file(uri: str, stamp: str, paragraphs: bool, fold: bool) -> Array
 
 
 STAGE = Map(
-    version=1,
+    version=2,
     config=Config,
     libraries=libraries,
     reads=READS,
+    may_read=(FORMULAS,),
     only_kept=True,
     prerequisites=("gristmill.stages.dedup.line_counts",),
     schema=SCHEMA,

@@ -20,15 +20,19 @@ from gristmill.kernels.html.page import MAX_BLOCKS
 from gristmill.kernels.text.edges import take_spans, trim
 from gristmill.stages.contract import AsCount, Bytes, Count, File, Map, ReportMark, StageConfig
 from gristmill.stages.extract.facts import facts, language_tag
+from gristmill.stages.extract.formulas import Delimiters, WrittenText
 from gristmill.stages.extract.golden import GoldenPage, golden_pages, golden_warnings
 from gristmill.stages.extract.main_text import Extractor, TooManyBlocks, cached_model, default_model
 from gristmill.stages.extract.normalise import normalise_rows
 from gristmill.stages.extract.other_tools import ExtractFault, bounded_pages, by_resiliparse, by_trafilatura
 from gristmill.stages.reading.markup import count_markup, markup_warnings
+from gristmill.stages.shared.formulas import find_formulas
 
 READS = ("html", "text", "title", "language_hint")
 _METADATA = ("author", "date", "canonical_url", "site")
-SCHEMA = pa.schema([(name, pa.string()) for name in ("text", "title", "language_hint", *_METADATA, "drop", "detail")])
+_STRINGS = ("text", "title", "language_hint", *_METADATA, "drop", "detail")
+_COUNTS = ("formulas", "formula_chars")
+SCHEMA = pa.schema([*((name, pa.string()) for name in _STRINGS), *((name, pa.int32()) for name in _COUNTS)])
 
 MAX_DETAIL_CHARS = 200
 MAX_NODES = {"gristmill": MAX_BLOCKS, "resiliparse": 200_000, "trafilatura": 30_000}
@@ -41,6 +45,8 @@ class Config(StageConfig):
     """Keep readers' comments below an article."""
     markdown: bool = False
     """Write headings, lists, tables, code, links and emphasis as Markdown (not with resiliparse)."""
+    formula_delimiters: Delimiters = "dollars"
+    """The signs around TeX. dollars: `$x$`, and `$$x$$` on its own line; brackets: `\\(x\\)` and `\\[x\\]`."""
     model: File | None = None
     """A model from `gristmill extractor train`, instead of the built-in one (only with tool: gristmill)."""
     trim_edges: bool = True
@@ -100,15 +106,23 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     found = list(_by_gristmill(html, config) if config.tool == "gristmill" else _by_library(html, config))
     metadata = _metadata(html)
     given = dict(zip(READS, map(batch.column, READS), strict=True))
-    reasons: list[str | None] = [one[0] if isinstance(one, tuple) else None for one in found]
-    details = [one[1] if isinstance(one, tuple) else None for one in found]
+    faults = [one if isinstance(one, tuple) and not isinstance(one, WrittenText) else (None, None) for one in found]
+    reasons: list[str | None] = [reason for reason, _ in faults]
+    details = [detail for _, detail in faults]
     raw: list[bytes | None] = []
+    formulas: list[tuple[int, int] | None] = []
     for row, one in enumerate(found):
-        if one is None:
-            text = given["text"][row].as_py()
-            raw.append(None if text is None else text.encode())
+        text = given["text"][row].as_py() if one is None else None
+        if isinstance(one, WrittenText):
+            raw.append(one.text)
+            formulas.append((one.formulas, one.formula_chars))
+        elif text is not None:
+            spans = find_formulas(text)
+            raw.append(text.encode())
+            formulas.append((len(spans), sum(len(span.tex) for span in spans)))
         else:
             raw.append(one if isinstance(one, bytes) else None)
+            formulas.append(None)
     titles = [new or old for new, old in zip(metadata["title"], given["title"].to_pylist(), strict=True)]
     languages = [
         _language(new, old, page.is_valid)
@@ -118,7 +132,9 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     for row in empty:
         reasons[row] = "no_main_content" if html[row].is_valid else "empty_text"
     others = (titles, languages, *(metadata[name] for name in _METADATA), reasons, details)
-    return pa.RecordBatch.from_arrays([texts, *(pa.array(column, pa.string()) for column in others)], schema=SCHEMA)
+    strings = (pa.array(column, pa.string()) for column in others)
+    counts = (pa.array([pair and pair[place] for pair in formulas], pa.int32()) for place in range(len(_COUNTS)))
+    return pa.RecordBatch.from_arrays([texts, *strings, *counts], schema=SCHEMA)
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, int]:
@@ -155,13 +171,15 @@ def _bytes_of(html: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
     return np.frombuffer(html.buffers()[2] or b"", np.uint8), offsets.astype(np.int64)
 
 
-def _by_gristmill(html: pa.StringArray, config: Config) -> Iterator[bytes | ExtractFault | None]:
+def _by_gristmill(html: pa.StringArray, config: Config) -> Iterator[WrittenText | ExtractFault | None]:
     """The text of each page, or the reason why it has none, or None for rows that are not pages."""
     if html.null_count == len(html):
         yield from [None] * len(html)
         return
     model = default_model() if config.model is None else cached_model(config.model)
-    extractor = Extractor(model, config.comments, config.markdown, config.max_nodes or MAX_BLOCKS)
+    extractor = Extractor(
+        model, config.comments, config.markdown, config.max_nodes or MAX_BLOCKS, config.formula_delimiters
+    )
     data, offsets = _bytes_of(html)
     data, words = as_words(data)
     valid, places = html.is_valid().to_pylist(), offsets.tolist()
@@ -173,7 +191,7 @@ def _by_gristmill(html: pa.StringArray, config: Config) -> Iterator[bytes | Extr
             yield "html_too_large", f"{stop - begin} bytes, limit {config.max_html_bytes}"
         else:
             try:
-                yield extractor.text(data, words, begin, stop)
+                yield extractor.text_with_formulas(data, words, begin, stop)
             except TooManyBlocks:
                 yield "too_many_nodes", f"more than {extractor.max_blocks} blocks of text"
 
@@ -217,7 +235,7 @@ def _texts(
 
 
 STAGE = Map(
-    version=4,
+    version=5,
     config=Config,
     libraries=libraries,
     reads=READS,

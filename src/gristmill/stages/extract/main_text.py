@@ -37,6 +37,7 @@ from gristmill.kernels.html.page import (
 )
 from gristmill.kernels.html.trees import Trees
 from gristmill.places import local_path, place_of, shown
+from gristmill.stages.extract.formulas import Delimiters, WrittenText, write_formulas
 from gristmill.stages.extract.mathml import with_latex
 from gristmill.stages.extract.trees_file import from_bytes, to_bytes
 
@@ -165,15 +166,21 @@ class Extractor:
         comments: bool = False,
         markdown: bool = False,
         max_blocks: int = MAX_BLOCKS,
+        delimiters: Delimiters = "dollars",
     ) -> None:
         self.model = model or default_model()
         self.max_blocks = min(max_blocks, MAX_BLOCKS)
         self.comments = comments
         self.markdown = markdown
+        self.delimiters = delimiters
         self._buffers = PageBuffers(1 << 20, self.max_blocks)
 
     def text(self, data: Array, words: Array, begin: int, stop: int) -> bytes:
         """The text of the page `data[begin:stop]` (UTF-8); `data` and `words` come from `as_words`."""
+        return self.text_with_formulas(data, words, begin, stop).text
+
+    def text_with_formulas(self, data: Array, words: Array, begin: int, stop: int) -> WrittenText:
+        """The text of a page, as `text` returns it, and its formulas."""
         end = self._run(data, words, begin, stop)
         if self._buffers.small[0][S_MATH]:
             page = data[begin:stop].tobytes()
@@ -181,7 +188,7 @@ class Extractor:
             if with_tex != page:
                 copy, its_words = as_words(np.frombuffer(with_tex, np.uint8))
                 end = self._run(copy, its_words, 0, len(with_tex))
-        return self._buffers.out[:end].tobytes()
+        return write_formulas(self._buffers.out[:end].tobytes(), self.delimiters)
 
     def _run(self, data: Array, words: Array, begin: int, stop: int) -> int:
         buffers = self._buffers_for(stop - begin)
@@ -213,7 +220,8 @@ class Extractor:
         if buffers.small[0][S_FULL]:
             raise TooManyBlocks
         table = buffers.tables[0][:count].copy()
-        texts = [buffers.texts[row[B_START] : row[B_STOP]].tobytes().decode("utf-8", "replace") for row in table]
+        marked = (buffers.texts[row[B_START] : row[B_STOP]].tobytes() for row in table)
+        texts = [write_formulas(text, self.delimiters).text.decode("utf-8", "replace") for text in marked]
         return Blocks(table, texts, buffers.columns(count)[: len(FEATURES)].copy()), count, mask
 
     def second_features(self, page: bytes, scores: Array) -> Array:

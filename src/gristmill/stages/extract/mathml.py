@@ -45,6 +45,7 @@ _ENDS = frozenset(
     ).split()
 )
 """Elements that cannot be in a formula: a formula that is open there was never closed."""
+_TEX_ATTRIBUTES = ("alttext", "data-latex")
 _TEX_ENCODINGS = frozenset(("application/x-tex", "tex", "latex"))
 
 
@@ -64,7 +65,7 @@ def with_latex(page: bytes) -> bytes:
         elif name == "math" and not tag["attributes"].endswith("/"):
             attributes = _attributes(tag)
             at, closed, has_tex = _formula(text, at)
-            if closed and not (has_tex or attributes.get("alttext", "").strip()):
+            if closed and not (has_tex or any(attributes.get(name, "").strip() for name in _TEX_ATTRIBUTES)):
                 block = attributes.get("display") == "block" or attributes.get("mode") == "display"
                 alttext = latex(text[tag.start() : at])
                 for char, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):

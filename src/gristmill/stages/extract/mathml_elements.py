@@ -56,8 +56,9 @@ def _line(parts: list[TexPart]) -> TexPart:
             inside += [_fenced(opening, parts[:1], TexPart("")), *parts[1:]]
         else:
             inside += [opening, *parts] if opening.text else parts
-    if len(inside) == 1:
-        return inside[0]
+    visible = [part for part in inside if part.tex]
+    if len(visible) == 1:
+        return visible[0]
     return TexPart(join(part.tex for part in inside), tall=any(part.tall for part in inside))
 
 
@@ -67,6 +68,9 @@ def _append(parts: list[TexPart], part: TexPart) -> None:
         parts[-1] = TexPart(f"\\operatorname{{{before.text}}}", "named", before.text)
     if part.kind == before.kind == "prime":
         parts[-1] = TexPart(before.tex + part.tex, "prime")
+    elif part.kind == before.kind == "upright":  # KaTeX writes a name letter by letter
+        name = before.text + part.text
+        parts[-1] = TexPart("\\bmod" if name == "mod" else f"\\mathrm{{{name}}}", "upright", name)
     else:
         parts.append(part)
 
@@ -128,10 +132,14 @@ def _under_over(base: TexPart, under: TexPart | None = None, over: TexPart | Non
         return _scripts(TexPart(f"\\operatorname*{{{name}}}", "big"), under, over)
     if base.text in tex.ARROWS and base.tex and not base.kind:
         below = f"[{{{under.tex}}}]" if under and under.tex else ""
-        return TexPart(f"{tex.ARROWS[base.text]}{below}{{{over.tex if over else ''}}}")
+        label = over.tex.removeprefix("\\;").removesuffix("\\;") if over else ""
+        return TexPart(f"{tex.ARROWS[base.text]}{below}{{{label}}}")
+    if over and over.kind == "space":  # Temml makes an arrow as wide as its label this way
+        over = None
     answer = base
     if over and over.text in tex.OVER:
-        command = tex.OVER[over.text][not is_single(base.tex)]
+        is_bar = over.text in tex.LINES and over.fixed and is_single(base.tex)
+        command = "bar" if is_bar else tex.OVER[over.text][not is_single(base.tex)]
         answer = TexPart(f"\\{command}{{{base.tex}}}", "big" if "brace" in command else "", "", base.tall)
     elif over and over.tex:
         answer = TexPart(f"\\overset{{{over.tex}}}{{{base.tex}}}", "", "", True)

@@ -14,8 +14,8 @@ class TexPart:
 
     tex: str
     kind: str = ""
-    """The role of the part: loose text, open, close, bar (fences), prime, big (takes limits), named (a function),
-    fenced, sub, sup, subsup, table, row, atop, prescripts."""
+    """The role of the part: loose text, space, open, close, bar (fences), prime, big (takes limits), named (a
+    function), upright (a letter), fenced, sub, sup, subsup, table, row, atop, prescripts."""
     text: str = ""
     """The characters of a token; for a table or a row, the content between \\begin and \\end."""
     tall: bool = False
@@ -44,6 +44,8 @@ _LETTER_AND_DIGITS = re.compile(r"[A-Za-z][0-9]+")
 
 def identifier(element: Element) -> TexPart:
     text, variant = " ".join(element.characters().split()), element.attributes.get("mathvariant", "")
+    if name := tex.plain_italics(text):
+        text, variant = name, "italic"
     function = text.replace(" ", "")
     if function in tex.FUNCTIONS and variant in ("", "normal"):
         return TexPart("\\" + function, "big" if function in tex.WITH_LIMITS else "", text)
@@ -55,7 +57,8 @@ def identifier(element: Element) -> TexPart:
         return TexPart(f"\\math{'it' if variant == 'italic' else 'rm'}{{{text}}}", "named", text)
     if _WORD.search(known(text)) and not (text.isascii() and variant) and not tex.has_symbols(text):
         return TexPart(tex.words(text), "", text)
-    return TexPart(tex.styled(text, variant), "", text)
+    upright = variant == "normal" and len(text) == 1 and text.isascii() and text.isalpha()
+    return TexPart(tex.styled(text, variant), "upright" if upright else "", text)
 
 
 def number(element: Element) -> TexPart:
@@ -132,4 +135,4 @@ def space(element: Element) -> TexPart:
     else:
         ems = _NAMED_SPACES.get(name, 0) / (-18 if stated.startswith("negative") else 18)
     steps = ((1.5, "\\qquad"), (0.7, "\\quad"), (0.25, "\\;"), (0.2, "\\:"), (0.1, "\\,"), (-0.1, ""))
-    return TexPart(next((space for least, space in steps if ems >= least), "\\!"))
+    return TexPart(next((space for least, space in steps if ems >= least), "\\!"), "space")

@@ -34,10 +34,13 @@ ARROWS = {
 }
 """Arrows that grow with the text above them."""
 
+LINES = frozenset("‾̅-−–—―_")
+"""Lines over a letter that grow with it; one that must not grow is a bar."""
 OVER = {
     **dict.fromkeys("^ˆ̂", ("hat", "widehat")),
     **dict.fromkeys("~˜̃∼", ("tilde", "widetilde")),
-    **dict.fromkeys("¯‾̅̄-−–—―_", ("bar", "overline")),
+    **dict.fromkeys("¯ˉ̄", ("bar", "overline")),
+    **dict.fromkeys(LINES, ("overline", "overline")),
     **dict.fromkeys("→⃗⟶", ("vec", "overrightarrow")),
     **dict.fromkeys("←⃖", ("overleftarrow", "overleftarrow")),
     **dict.fromkeys("↔⃡", ("overleftrightarrow", "overleftrightarrow")),
@@ -45,8 +48,8 @@ OVER = {
     **dict.fromkeys("¨̈", ("ddot", "ddot")),
     **dict.fromkeys("ˇ̌", ("check", "check")),
     **dict.fromkeys("˘̆", ("breve", "breve")),
-    **dict.fromkeys("´́", ("acute", "acute")),
-    **dict.fromkeys("`̀", ("grave", "grave")),
+    **dict.fromkeys("´ˊ́", ("acute", "acute")),
+    **dict.fromkeys("`ˋ̀", ("grave", "grave")),
     **dict.fromkeys("˚̊", ("mathring", "mathring")),
     "..": ("ddot", "ddot"),
     "...": ("dddot", "dddot"),
@@ -89,10 +92,10 @@ _COMMANDS = """
 ⇄ rightleftarrows ⇆ leftrightarrows ⇉ rightrightarrows ↠ twoheadrightarrow ↣ rightarrowtail ⇝ rightsquigarrow
 ↝ leadsto ↛ nrightarrow ↚ nleftarrow ⇏ nRightarrow ⇍ nLeftarrow ↾ upharpoonright ⊸ multimap ⟳ circlearrowright
 … ldots ⋯ cdots ⋮ vdots ⋱ ddots ⟨ langle ⟩ rangle 〈 langle 〉 rangle ⌊ lfloor ⌋ rfloor ⌈ lceil ⌉ rceil ⟦ llbracket
-⟧ rrbracket ⟮ lgroup ⟯ rgroup ‖ | \\ backslash ~ sim { { } } # # $ $ % % & & _ _ § S ¶ P £ pounds
+⟧ rrbracket ⟮ lgroup ⟯ rgroup ≔ coloneqq ≕ eqqcolon ‖ | \\ backslash ~ sim { { } } # # $ $ % % & & _ _ § S ¶ P £ pounds
 """
 _OTHER = """
-≔ := ≕ =: − - – - — - ‐ - ‑ - ∗ * ＋ + ＝ = ∕ / ⁄ / ∶ : ꞉ : ˙ . ʹ ' ’ ' ′ ' ″ '' ‴ ''' ⁗ ''''
+− - – - — - ‐ - ‑ - ∗ * ＋ + ＝ = ∕ / ⁄ / ∶ : ꞉ : ˙ . ʹ ' ’ ' ′ ' ″ '' ‴ ''' ⁗ ''''
 Α A Β B Ε E Ζ Z Η H Ι I Κ K Μ M Ν N Ο O Ρ P Τ T Χ X ο o ℎ h K K Å Å
 ° {}^{\\circ} ² {}^2 ³ {}^3 ¹ {}^1 ½ \\frac{1}{2} ¼ \\frac{1}{4} ¾ \\frac{3}{4} ^ \\text{\\textasciicircum}
 ⏟ \\underbrace{} ⏞ \\overbrace{}
@@ -192,10 +195,14 @@ def is_single(piece: str) -> bool:
 
 
 def join(pieces: Iterable[str], numbers: bool = True) -> str:
-    """Joins pieces. A space separates a command from a letter and, with `numbers`, digits from digits."""
+    """Joins pieces. A space separates a command from a letter and, with `numbers`, a number from a number before it,
+    even if a comma is between them: `(0, 1)` is not a decimal fraction.
+    """
     out: list[str] = []
     for piece in filter(None, pieces):
         before = out[-1] if out else ""
+        if numbers and before == "," and len(out) > 1:
+            before = out[-2]
         if piece[0] == "'" and not (is_single(before) or before.endswith(("'", ")", "]"))):
             out.append("{}")  # a prime is a superscript, and two superscripts are an error
         elif before and (
@@ -240,6 +247,16 @@ def styled(text: str, variant: str) -> str:
 def has_symbols(text: str) -> bool:
     """Whether it contains letters with mathematical commands, so that it is hardly a word."""
     return any(char.isalpha() and (char in _SYMBOLS or char in _STYLED) for char in text)
+
+
+def plain_italics(text: str) -> str:
+    """The letters of several italic ones of the mathematical alphabets, which are one name; else nothing."""
+    letters = [_STYLED.get(char, ("h" if char == "ℎ" else "", "italic")) for char in text]
+    return (
+        "".join(letter for letter, _ in letters)
+        if len(text) > 1 and all(letter and style == "italic" for letter, style in letters)
+        else ""
+    )
 
 
 def operator(text: str) -> str:

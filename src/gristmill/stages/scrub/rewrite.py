@@ -1,6 +1,6 @@
 """Replaces findings in texts and records the edits."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +10,9 @@ from gristmill.stages.buffers import bytes_of, strings
 from gristmill.stages.scrub.find import SearchOptions, find_all
 from gristmill.stages.scrub.finding import PiiSpan
 from gristmill.stages.scrub.replacements import Replacer
+from gristmill.stages.shared.formulas import formula_bounds
 
+_NUMBERS = frozenset(("ip", "phone", "card", "iban", "national_id", "wallet", "mac", "imei"))
 _MOST_ROUNDS = 4
 """A replacement may reveal something new, such as digits next to it. The last round finds nothing."""
 
@@ -25,14 +27,26 @@ class Edit(NamedTuple):
 
 
 def scrubbed(
-    texts: pa.Array, regions: Callable[[int], tuple[str, ...]], options: SearchOptions, replacer: Replacer
+    texts: pa.Array,
+    regions: Callable[[int], tuple[str, ...]],
+    options: SearchOptions,
+    replacer: Replacer,
+    with_formulas: Collection[int] = (),
 ) -> tuple[pa.Array, dict[int, list[Edit]]]:
-    """The texts after the edits and, for each changed row, its edits in order."""
+    """The texts after the edits and, for each changed row, its edits in order.
+
+    In rows `with_formulas`, numbers in formulas are not replaced.
+    """
     data, offsets = bytes_of(texts)
     edits: dict[int, list[Edit]] = {}
     rows, left = list(range(len(texts))), texts
     for _ in range(_MOST_ROUNDS):
-        found = dict(find_all(left, lambda place, of=rows: regions(of[place]), options))  # type: ignore[misc]
+        found = {}
+        for place, findings in find_all(left, lambda place, of=rows: regions(of[place]), options):  # type: ignore[misc]
+            if rows[place] in with_formulas:
+                findings = _outside_formulas(findings, left[place].as_py())
+            if findings:
+                found[place] = findings
         if not found:
             break
         for place, findings in found.items():
@@ -43,6 +57,15 @@ def scrubbed(
         rows = [rows[place] for place in found]
         left = pa.array([_edited(data[offsets[row] : offsets[row + 1]], edits[row]).decode() for row in rows])
     return _column(texts, edits) if edits else texts, edits
+
+
+def _outside_formulas(findings: list[PiiSpan], text: str) -> list[PiiSpan]:
+    """The findings without numbers in formulas. A formula does not hide an e-mail address, a name or a secret."""
+    bounds = formula_bounds(text)
+    starts = np.searchsorted(bounds[:, 0], [one.stop for one in findings])
+    stops = np.searchsorted(bounds[:, 1], [one.start for one in findings], side="right")
+    is_inside = starts > stops
+    return [one for one, inside in zip(findings, is_inside, strict=True) if not (inside and one.type in _NUMBERS)]
 
 
 def _written(one: PiiSpan, text: bytes, replacer: Replacer) -> bytes:

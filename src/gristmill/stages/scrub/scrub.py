@@ -3,7 +3,7 @@
 It finds e-mail addresses, public IP addresses, phone numbers, payment cards, IBANs, national ids, crypto wallets and
 secrets (API keys, private keys, passwords in URLs); MAC addresses, IMEIs and the values of settings such as `password`
 only if `types` names them. One pass over the bytes finds candidates by their shape; checksums and the words around them
-decide. docs/scrub.md says what counts and what is kept.
+decide. docs/scrub.md says what counts and what is kept. Numbers in formulas stay (`extract` finds formulas).
 
 `locator`, which is written to shards and their sidecars, is scrubbed as well, since it has file names and keys of
 records. An export does the same for all its other columns (`scrub_column`).
@@ -37,6 +37,8 @@ from gristmill.stages.scrub.finding import ALL, TYPES, Type
 from gristmill.stages.scrub.replacements import Action, Replacer
 from gristmill.stages.scrub.rewrite import Edit, scrubbed, shifted
 from gristmill.stages.shared import public_suffix
+from gristmill.stages.shared.formulas import COLUMN as FORMULAS
+from gristmill.stages.shared.formulas import rows_with_formulas
 from gristmill.stages.shared.tally import NOTHING
 
 _SPANS = pa.list_(pa.field("item", pa.int64()))
@@ -219,7 +221,8 @@ def _each(value: Any, do: Callable[[str], Any]) -> Any:
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """A row without text has nulls."""
     text = batch.column("text")
-    after, edits = scrubbed(text, _regions(batch, config), _options(config), _replacer(config))
+    with_formulas = set(rows_with_formulas(batch))
+    after, edits = scrubbed(text, _regions(batch, config), _options(config), _replacer(config), with_formulas)
     missing = text.is_null()
     replaced = np.zeros(len(text), np.int64)
     for row, listed in edits.items():
@@ -316,11 +319,11 @@ def highlights(batch: pa.RecordBatch, config: Config) -> list[tuple[int, int, in
 
 
 STAGE = Map(
-    version=4,
+    version=5,
     config=Config,
     libraries=libraries,
     reads=("text", "url", "source", "locator"),
-    may_read=(LABEL,),
+    may_read=(LABEL, FORMULAS),
     only_kept=True,
     schema=SCHEMA,
     spans=("replaced_spans",),

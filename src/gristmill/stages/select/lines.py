@@ -9,6 +9,8 @@ and citation marks such as [1]. C4's rules for "lorem ipsum" and `{` are in `heu
 In languages without spaces (Chinese, Japanese, Thai, ...), as labelled by the step `language`, text between white space
 is a sentence and not a word, so the rules for words do not apply.
 
+A line with a formula is never cut (`extract` finds formulas).
+
 If a later rule needs signals of the shortened text, add `signals` again after this step.
 """
 
@@ -26,6 +28,8 @@ from gristmill.kernels.text.unicode_classes import UNICODE_VERSION, unicode_tabl
 from gristmill.stages.buffers import views_of
 from gristmill.stages.contract import AsCount, Map, StageConfig
 from gristmill.stages.natural_languages import LABEL, WITHOUT_SPACES, language_of, rows_by_label
+from gristmill.stages.shared.formulas import COLUMN as FORMULAS
+from gristmill.stages.shared.formulas import bounds_by_row
 
 SCHEMA = pa.schema(
     [
@@ -83,12 +87,14 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     text = batch.column("text")
     starts, characters, valid = views_of(text)
     dense = _without_spaces(batch) & valid
+    bounds = [starts[row] + of_row for row, of_row in bounds_by_row(batch).items()]
+    formulas = np.concatenate([np.zeros((0, 2), np.int64), *bounds])
     min_words = -1 if config.min_words is None else config.min_words
     max_word_chars = -1 if config.max_word_chars is None else config.max_word_chars
 
     def cut(rows: Any, least: int, most: int) -> tuple[Any, Any, Any, Any]:
         ends = (config.terminal_punctuation, config.javascript, config.policy)
-        left, stops, counts, kept = cut_lines(starts, characters, rows, unicode_tables(), least, most, *ends)
+        left, stops, counts, kept = cut_lines(starts, characters, rows, unicode_tables(), least, most, *ends, formulas)
         short = pa.StringArray.from_buffers(len(text), pa.py_buffer(stops), pa.py_buffer(left))
         return short, np.diff(stops), counts, kept
 
@@ -138,10 +144,10 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
 
 
 STAGE = Map(
-    version=4,
+    version=5,
     config=Config,
     reads=("text",),
-    may_read=(LABEL,),
+    may_read=(LABEL, FORMULAS),
     only_kept=True,
     schema=SCHEMA,
     apply=apply,

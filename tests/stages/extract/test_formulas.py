@@ -1,0 +1,73 @@
+"""TeX of pages has one normal form, whatever wrote it, and is counted."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gristmill.stages.extract import extract
+from gristmill.stages.extract.formulas import normal_form, write_formulas
+
+WAYS = {
+    "MathJax 2": '<span class="MathJax_Preview">x</span><script type="math/tex">{}</script>',
+    "MathJax 3": "<mjx-container><mjx-assistive-mml><math><mfrac><mi>a</mi><mi>b</mi></mfrac></math>"
+    "</mjx-assistive-mml></mjx-container>",
+    "MathJax 4": '<mjx-container><mjx-math data-latex="{}"><mjx-c>a</mjx-c></mjx-math></mjx-container>',
+    "KaTeX": '<span class="katex"><span class="katex-mathml"><math><semantics><mi>a</mi><annotation '
+    'encoding="application/x-tex">{}</annotation></semantics></math></span><span class="katex-html">a</span></span>',
+    "LaTeXML": '<math alttext="\\displaystyle {}" display="inline"><mi>a</mi></math>',
+    "MathML": "<math><mfrac><mi>a</mi><mi>b</mi></mfrac></math>",
+    "Wikipedia": '<img class="mwe-math-fallback-image-inline" alt="{{\\displaystyle {}}}">',
+    "image": '<img src="1.png" alt="${}$">',
+    "brackets": "\\({}\\)",
+    "dollars": "${}$",
+}
+SENTENCE = "The mill grinds {} sacks of corn and rye for the village on every single day of the week, and of wheat. "
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_every_way_to_write_a_formula_gives_the_same_text(way: str) -> None:
+    """In both kinds of delimiters; the columns count the formula and its characters."""
+    tex = r"\frac{a}{b}"
+    page = "<title>Mill</title><p>" + SENTENCE * 3 + "<p>" + SENTENCE * 3
+    page = page.replace("{}", WAYS[way].format(tex) if "{}" in WAYS[way] else WAYS[way], 1).replace("{}", "two")
+    row = [pa.array([value], pa.string()) for value in (page, None, None, None)]
+    batch = pa.RecordBatch.from_arrays(row, names=list(extract.READS))
+    for delimiters, written in (("dollars", f"${tex}$"), ("brackets", f"\\({tex}\\)")):
+        (found,) = extract.apply(batch, extract.Config(formula_delimiters=delimiters)).to_pylist()
+        assert found["text"].startswith(f"The mill grinds {written} sacks")
+        assert (found["formulas"], found["formula_chars"]) == (1, len(tex))
+
+
+@pytest.mark.parametrize(
+    ("tex", "normal"),
+    [
+        (r"{\displaystyle x}", "x"),
+        ("$$ x\n y $$", "x y"),
+        (r"\begin{equation}x\label{eq:1}\end{equation}", "x"),
+        (r"\begin{align*}a&=b\end{align*}", r"\begin{aligned}a&=b\end{aligned}"),
+        (r"\text{if $x$}", r"\text{if \(x\)}"),
+        (r"5\$ a", r"5\$ a"),
+        ("", ""),
+    ],
+)
+def test_tex_has_one_normal_form(tex: str, normal: str) -> None:
+    """It does not change again."""
+    assert normal_form(tex) == normal
+    assert normal_form(normal) == normal
+
+
+def test_formulas_of_plain_text_are_counted_and_not_changed() -> None:
+    """Steps after this one know that the text has formulas, wherever it comes from."""
+    text = r"Let \(x_{1}\) be it."
+    row = [pa.array([value], pa.string()) for value in (None, text, None, None)]
+    (found,) = extract.apply(pa.RecordBatch.from_arrays(row, names=list(extract.READS)), extract.Config()).to_pylist()
+    assert (found["text"], found["formulas"], found["formula_chars"]) == (text, 1, 5)
+
+
+@given(st.lists(st.sampled_from([*"\x7f()[]^_$x1 !", "word", "\\(", "\\)"])).map("".join))
+def test_no_mark_is_left(text: str) -> None:
+    """Whatever the order of the marks is, and no word is lost."""
+    written = write_formulas(text.encode())
+    assert b"\x7f" not in written.text
+    assert written.text.count(b"word") == text.count("word")
