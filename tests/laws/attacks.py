@@ -300,6 +300,10 @@ ATTACKS = [
     Attack("code", "a shebang", fill(b"-a ", b"#!/usr/bin/env ")),
     Attack("code", "license words", fill(b"permission is hereby granted free of charge ")),
     Attack("code", "tabs", fill(b"\t")),
+    # Documents in other formats
+    Attack("notebook", "fences", fill(b"`", b'{"cells": [{"cell_type": "code", "source": "', b'"}]}')),
+    Attack("notebook", "images", fill(b"(data:", b'{"cells": [{"cell_type": "markdown", "source": "', b'"}]}')),
+    Attack("notebook", "cells", fill(b'{"cell_type": "code", "source": "x", "outputs": [{"text": "y"}]},', b'{"cells": [', b"{}]}")),
     # Lists, robots.txt
     Attack("robots", "groups", fill(b"User-agent: x\nDisallow: /\n")),
     Attack("robots", "agents", numbered("User-agent: mill-{n}\n", "", "Disallow: /a\n")),

@@ -138,6 +138,7 @@ READERS = {
     "markdown": _rows("text", "x.md"),
     "html": _rows("html_files", "x.html"),
     "code": _rows("code", "x"),
+    "notebook": _rows("notebook", "x.ipynb"),
     "robots": _robots,
     "lists": _lists,
     "recipe": _recipe,

@@ -69,6 +69,9 @@ def input_bytes(format_name):
         return "in.md", b"---\ntitle: The mill\n---\n# The mill\n\n" + TEXTS[0].encode()
     if format_name == "html":
         return "in.html", PAGE.format(n=0, text=TEXTS[1]).encode("iso-8859-1")
+    if format_name == "notebook":
+        cells = [{"cell_type": "code", "source": TEXTS[3], "outputs": [{"text": TEXTS[1]}]}]
+        return "in.ipynb", json.dumps({"cells": [{"cell_type": "markdown", "source": TEXTS[0]}, *cells]}).encode()
     if format_name == "code":
         return "in.py", b"# SPDX-License-Identifier: MIT\n" + TEXTS[3].encode()
     return "in.warc", b"".join(warc_records())

@@ -30,6 +30,7 @@ _SUFFIXES = {
     **dict.fromkeys((".txt", ".md", ".rst"), "text"),
     **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
     ".json": "json",
+    ".ipynb": "notebook",
     ".parquet": "parquet",
     ".wet": "wet",
 }
