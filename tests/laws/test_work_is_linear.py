@@ -126,6 +126,12 @@ def _refused(load, *args, **kwargs) -> None:
         pass
 
 
+def _wikitext(path: Path) -> None:
+    page = b"<mediawiki><page><title>x</title><ns>0</ns><text>" + path.read_bytes() + b"</text></page></mediawiki>"
+    path.write_bytes(page)
+    _rows("mediawiki", "x.xml")(path)
+
+
 READERS = {
     "warc": _rows("warc", "x.warc"),
     "warc_gz": _rows("warc", "x.warc.gz"),
@@ -138,6 +144,8 @@ READERS = {
     "markdown": _rows("text", "x.md"),
     "html": _rows("html_files", "x.html"),
     "code": _rows("code", "x"),
+    "mediawiki": _rows("mediawiki", "x.xml"),
+    "wikitext": _wikitext,
     "notebook": _rows("notebook", "x.ipynb"),
     "robots": _robots,
     "lists": _lists,

@@ -69,6 +69,11 @@ def input_bytes(format_name):
         return "in.md", b"---\ntitle: The mill\n---\n# The mill\n\n" + TEXTS[0].encode()
     if format_name == "html":
         return "in.html", PAGE.format(n=0, text=TEXTS[1]).encode("iso-8859-1")
+    if format_name == "mediawiki":
+        pages = "".join(
+            f"<page><title>{n}</title><id>{n}</id><text>{text}</text></page>" for n, text in enumerate(TEXTS)
+        )
+        return "in.xml", f"<mediawiki>{pages}</mediawiki>".encode()
     if format_name == "notebook":
         cells = [{"cell_type": "code", "source": TEXTS[3], "outputs": [{"text": TEXTS[1]}]}]
         return "in.ipynb", json.dumps({"cells": [{"cell_type": "markdown", "source": TEXTS[0]}, *cells]}).encode()

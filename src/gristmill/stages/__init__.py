@@ -37,6 +37,7 @@ READERS = {
     "text": "gristmill.stages.ingest.text",
     "html": "gristmill.stages.ingest.html_files",
     "code": "gristmill.stages.ingest.code",
+    "mediawiki": "gristmill.stages.ingest.mediawiki",
     "notebook": "gristmill.stages.ingest.notebook",
 }
 
