@@ -301,6 +301,23 @@ ATTACKS = [
     Attack("code", "license words", fill(b"permission is hereby granted free of charge ")),
     Attack("code", "tabs", fill(b"\t")),
     # Documents in other formats
+    *(
+        Attack(format_name, what, fill(mark, opened, closed))
+        for format_name, opened, closed in (
+            ("epub", b"<html>", b"</html>"),
+            ("jats", b"<article><body>", b"</body></article>"),
+            ("office", b"<document>", b"</document>"),
+        )
+        for what, mark in (
+            ("paragraphs", b"<p>a</p>"),
+            ("rows", b"<tr><td>a</td></tr>"),
+            ("raised text", b"<sup>a</sup>"),
+            ("formulas", b"<math><mfrac><mi>a</mi><mi>b</mi></mfrac></math>"),
+            ("names", b"&nbsp;"),
+        )
+    ),
+    Attack("jats", "opened elements", fill(b"<a>")),
+    Attack("jats", "citations", fill(b'[<xref ref-type="bibr">1</xref>, ', b"<article><body>", b"</body></article>")),
     Attack("mediawiki", "pages", fill(b"<page><text>x</text></page>", b"<mediawiki>")),
     Attack("mediawiki", "opened pages", fill(b"<page>", b"<mediawiki>")),
     Attack("mediawiki", "opened texts", fill(b"<text ", b"<mediawiki><page>")),

@@ -5,6 +5,7 @@ Work is counted (fuzz/meter.py), not timed: every input of attacks.py is read at
 
 import importlib
 import math
+import zipfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -126,6 +127,23 @@ def _refused(load, *args, **kwargs) -> None:
         pass
 
 
+def _zipped(module_name: str, name: str, member: str):
+    """The input is a member of a zip file."""
+
+    def run(path: Path) -> None:
+        data = path.read_bytes()
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr("META-INF/container.xml", '<rootfile full-path="a.opf"/>')
+            file.writestr(
+                "a.opf",
+                '<package><item id="a" href="chapter.xhtml" media-type="text/html"/><itemref idref="a"/></package>',
+            )
+            file.writestr(member, data)
+        _rows(module_name, name)(path)
+
+    return run
+
+
 def _wikitext(path: Path) -> None:
     page = b"<mediawiki><page><title>x</title><ns>0</ns><text>" + path.read_bytes() + b"</text></page></mediawiki>"
     path.write_bytes(page)
@@ -144,6 +162,9 @@ READERS = {
     "markdown": _rows("text", "x.md"),
     "html": _rows("html_files", "x.html"),
     "code": _rows("code", "x"),
+    "epub": _zipped("epub", "x.epub", "chapter.xhtml"),
+    "jats": _rows("jats", "x.xml"),
+    "office": _zipped("office", "x.docx", "word/document.xml"),
     "mediawiki": _rows("mediawiki", "x.xml"),
     "wikitext": _wikitext,
     "notebook": _rows("notebook", "x.ipynb"),

@@ -7,6 +7,7 @@ import hashlib
 import importlib
 import io
 import json
+import zipfile
 from functools import cache
 from pathlib import Path
 
@@ -69,6 +70,10 @@ def input_bytes(format_name):
         return "in.md", b"---\ntitle: The mill\n---\n# The mill\n\n" + TEXTS[0].encode()
     if format_name == "html":
         return "in.html", PAGE.format(n=0, text=TEXTS[1]).encode("iso-8859-1")
+    if format_name == "jats":
+        return "in.xml", f"<article><body><p>{TEXTS[0]}</p><p>10<sup>6</sup></p></body></article>".encode()
+    if format_name in ("epub", "office"):
+        return zipped(format_name)
     if format_name == "mediawiki":
         pages = "".join(
             f"<page><title>{n}</title><id>{n}</id><text>{text}</text></page>" for n, text in enumerate(TEXTS)
@@ -80,6 +85,21 @@ def input_bytes(format_name):
     if format_name == "code":
         return "in.py", b"# SPDX-License-Identifier: MIT\n" + TEXTS[3].encode()
     return "in.warc", b"".join(warc_records())
+
+
+def zipped(format_name):
+    package = '<package><item id="a" href="a.xhtml" media-type="text/html"/><itemref idref="a"/></package>'
+    books = {
+        "META-INF/container.xml": '<rootfile full-path="a.opf"/>',
+        "a.opf": package,
+        "a.xhtml": f"<html><body><h1>Mill</h1><p>{TEXTS[0]}</p></body></html>",
+    }
+    texts = {"word/document.xml": f"<document><p><r><t>{TEXTS[0]}</t></r></p></document>"}
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as file:
+        for name, content in (books if format_name == "epub" else texts).items():
+            file.writestr(name, content)
+    return f"in.{'epub' if format_name == 'epub' else 'docx'}", sink.getvalue()
 
 
 def warc_records():

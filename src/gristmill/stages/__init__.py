@@ -37,6 +37,9 @@ READERS = {
     "text": "gristmill.stages.ingest.text",
     "html": "gristmill.stages.ingest.html_files",
     "code": "gristmill.stages.ingest.code",
+    "epub": "gristmill.stages.ingest.epub",
+    "jats": "gristmill.stages.ingest.jats",
+    "office": "gristmill.stages.ingest.office",
     "mediawiki": "gristmill.stages.ingest.mediawiki",
     "notebook": "gristmill.stages.ingest.notebook",
 }

@@ -8,6 +8,7 @@ import html
 import re
 from collections.abc import Callable, Iterator
 
+from gristmill.stages.reading.raised import raised
 from gristmill.stages.reading.wiki.templates import template_text
 
 MAX_DEPTH = 40
@@ -29,7 +30,6 @@ _BREAKS = {
     **dict.fromkeys(("td", "th"), " | "),
     "li": "\n* ",
 }
-_ORDINAL = re.compile(r"(?:st|nd|rd|th|er|re|e|o|a|º|ª|TM|SM)\.?", re.IGNORECASE)
 _INTERWIKI = re.compile(r"[a-z]{2,3}(?:-[a-z]{2,8}){0,2}:|simple:")
 # These begin with a fixed character, which `re` finds at the speed of memory; `^` would be tried at every character.
 _SWITCH = re.compile(r"__[A-Z]{3,20}__")
@@ -176,19 +176,10 @@ def _tag(token: str, stack: list[_Frame], opened: dict[str, int], close: Callabl
                 stack.append(_Frame(name))
                 opened[name] += 1
         elif opened[name]:
-            text = _raised("^" if name == "sup" else "_", close(name))
+            text = raised("^" if name == "sup" else "_", close(name))
             stack[-1].out.append(text)
         return
     stack[-1].out.append(_BREAKS.get(name, "") if name != "li" or not token.startswith("</") else "")
-
-
-def _raised(mark: str, content: str) -> str:
-    content = content.strip()
-    if not content or content.startswith("["):
-        return ""
-    if _ORDINAL.fullmatch(content):
-        return content
-    return f"{mark}{content}" if len(content) == 1 else f"{mark}{{{content}}}"
 
 
 def _link_text(content: str, unshown: frozenset[str]) -> str:
