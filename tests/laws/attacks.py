@@ -349,6 +349,33 @@ ATTACKS = [
             ("units", b"{{convert|1|to|2|to|3|ft|4|in}}"),
         )
     ),
+    *(
+        Attack("latex", what, fill(mark, b"\\documentclass{a}\\newcommand{\\a}[1]{#1#1}\\begin{document}x "))
+        for what, mark in (
+            ("opened braces", b"{"),
+            ("opened formulas", b"\\("),
+            ("dollars", b"$ a "),
+            ("opened equations", b"\\begin{equation}"),
+            ("opened verbatim", b"\\begin{verbatim}"),
+            ("headings", b"\\section{a}"),
+            ("opened headings", b"\\section{"),
+            ("citations", b"\\cite[a][b]{c,"),
+            ("definitions", b"\\newcommand{\\b}{c}\\b "),
+            ("macros", b"\\a{b}"),
+            ("macros without arguments", b"\\a"),
+            ("titles", b"\\title{a}"),
+            ("rows", b"\\begin{tabular}{l} a & b \\\\ "),
+            ("items", b"\n\\item a"),
+            ("comments", b"%a\n"),
+            ("inputs", b"\\input{a}"),
+            ("accents", b"\\'e"),
+            ("options", b"\\a[b"),
+        )
+    ),
+    Attack("subtitles", "captions", fill(b"00:00:01,000 --> 00:00:02,000\na\n\n")),
+    Attack("subtitles", "lines of a caption", fill(b"a\n", b"00:00:01,000 --> 00:00:02,000\n")),
+    Attack("subtitles", "opened tags", fill(b"<v a", b"00:00:01,000 --> 00:00:02,000\n")),
+    Attack("subtitles", "equal captions of many lines", packed(lambda data: data, lambda size: (b"00:00:01,000 --> 00:00:02,000\n" + b"a\n" * 100 + b"\n") * (size // 231))),
     Attack("notebook", "fences", fill(b"`", b'{"cells": [{"cell_type": "code", "source": "', b'"}]}')),
     Attack("notebook", "images", fill(b"(data:", b'{"cells": [{"cell_type": "markdown", "source": "', b'"}]}')),
     Attack("notebook", "cells", fill(b'{"cell_type": "code", "source": "x", "outputs": [{"text": "y"}]},', b'{"cells": [', b"{}]}")),

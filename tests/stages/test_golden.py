@@ -79,6 +79,10 @@ def input_bytes(format_name):
             f"<page><title>{n}</title><id>{n}</id><text>{text}</text></page>" for n, text in enumerate(TEXTS)
         )
         return "in.xml", f"<mediawiki>{pages}</mediawiki>".encode()
+    if format_name == "subtitles":
+        return "in.srt", f"1\n00:00:01,000 --> 00:00:02,000\n{TEXTS[0]}\n".encode()
+    if format_name == "latex":
+        return "in.tex", f"\\documentclass{{a}}\\title{{Mill}}\\begin{{document}}{TEXTS[0]} $a^2$".encode()
     if format_name == "notebook":
         cells = [{"cell_type": "code", "source": TEXTS[3], "outputs": [{"text": TEXTS[1]}]}]
         return "in.ipynb", json.dumps({"cells": [{"cell_type": "markdown", "source": TEXTS[0]}, *cells]}).encode()

@@ -40,7 +40,9 @@ READERS = {
     "epub": "gristmill.stages.ingest.epub",
     "jats": "gristmill.stages.ingest.jats",
     "office": "gristmill.stages.ingest.office",
+    "latex": "gristmill.stages.ingest.latex",
     "mediawiki": "gristmill.stages.ingest.mediawiki",
+    "subtitles": "gristmill.stages.ingest.subtitles",
     "notebook": "gristmill.stages.ingest.notebook",
 }
 
