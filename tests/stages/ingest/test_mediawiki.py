@@ -31,12 +31,12 @@ def rows(tmp_path, content, name="dump.xml", start=0, stop=None, **config):
 
 
 def test_a_page_is_a_document(tmp_path):
-    """With its id as key, address, time, language and namespace; the last revision counts."""
+    """With its address, time, language, id and namespace; the last revision counts."""
     two = page(7, "older").replace("</page>", "") + page(7, "x &amp;amp; &lt;b&gt;y&lt;/b&gt;").partition("</id>")[2]
     [found] = rows(tmp_path, HEAD + two.replace("The mill", "The old mill") + "</mediawiki>")
-    assert (found.text, found.key, found.title, found.language_hint) == ("x & y", "7", "The old mill", "de")
+    assert (found.text, found.title, found.language_hint) == ("x & y", "The old mill", "de")
     assert found.url == "https://de.example.org/wiki/The_old_mill"
-    assert (found.timestamp_us, found.meta) == (1_462_096_800_000_000, '{"namespace":0}')
+    assert (found.timestamp_us, found.meta) == (1_462_096_800_000_000, '{"page_id":"7","namespace":0}')
 
 
 @pytest.mark.parametrize(
@@ -95,6 +95,15 @@ def test_ranges_give_the_rows_of_the_whole_file(tmp_path):
         edges = sorted({cut for cut in cuts if cut is not None})
         parts = [row for start, stop in pairwise([*edges, None]) for row in rows(tmp_path, content, name, start, stop)]
         assert parts == whole
+
+
+def test_a_page_inside_a_page_begins_a_page(tmp_path):
+    """So every range agrees where pages begin."""
+    content = HEAD + "<page>" + page(1, "mill")
+    whole = rows(tmp_path, content)
+    assert [row.text or row.drop for row in whole] == ["truncated_page", "mill"]
+    cut = whole[1].position
+    assert rows(tmp_path, content, stop=cut) + rows(tmp_path, content, start=cut) == whole
 
 
 def test_damage_in_a_stream_costs_its_own_pages(tmp_path):

@@ -2,8 +2,8 @@
 
 A page's position is the byte of its `<page>` in the decompressed stream. In a bzip2 file it is the byte of the file at
 which the page's stream begins, times 2^26, plus the number of the page in that stream. So a file of many streams
-(`multistream`) can be read from the middle: a range has the pages of the streams that begin in it. The key is the
-page's id. A dump states no license: name it in the recipe.
+(`multistream`) can be read from the middle: a range has the pages of the streams that begin in it. A dump states no
+license: name it in the recipe.
 """
 
 import bz2
@@ -187,6 +187,10 @@ def _pages(chunks: _Chunks, limit_bytes: int) -> _Found:
                 begun = (held_origins[start] if start < shift else origin, origin + start - shift)
                 at = start + len(_OPEN)
             end = data.find(_CLOSE, at)
+            if (inner := data.find(_OPEN, at, len(data) if end < 0 else end)) >= 0:  # every <page> begins a page
+                yield (*begun, ReadFault("truncated_page", "another page begins inside it"))
+                begun, parts, size, at = None, [], 0, inner
+                continue
             if end < 0:
                 kept = max(at, len(data) - len(_CLOSE) + 1)
                 size += kept - at
@@ -230,13 +234,13 @@ def _record(position: int, page: bytes | ReadFault, site: _Site, config: Config)
     record = Record(position, content_type="text/x-wiki", language_hint=site.language)
     try:
         title, namespace, key = (_field(page, name) for name in ("title", "ns", "id"))
-        record.title, record.key = title or None, key or None
+        record.title = title or None
         if site.base and title:
             record.url = f"{site.base}/{title.replace(' ', '_')}"
         revision = page[max(page.rfind(b"<revision"), 0) :]
         record.timestamp_us = microseconds(_field(revision, "timestamp"))
         number = int(namespace) if _NUMBER.fullmatch(namespace) else 0
-        record.meta = dump({"namespace": number})
+        record.meta = dump({"page_id": key, "namespace": number})
         if number not in config.namespaces:
             raise ReadFault("other_namespace", f"namespace {number}")
         redirect = _REDIRECT.search(page, 0, max(page.find(b"<revision"), 0))

@@ -15,7 +15,7 @@ Parse = Callable[[bytes, Record, C], None]
 
 
 def one_record(piece: Piece, config: C, content_type: str, parse: Parse[C]) -> Iterator[Record]:
-    """The row of a file. Reasons, besides those of `parse`: `empty_file`, `empty_text`, `record_too_large`, and
+    """The row of a file. Reasons, in addition to those of `parse`: `empty_file`, `empty_text`, `record_too_large`, and
     `truncated_` or `corrupt_` with `gzip`, `zstd`, `bzip2`, `xz`."""
     if piece.start > 0 or piece.stop == 0:
         return

@@ -54,7 +54,7 @@ class Writer:
         return "\n\n".join(["".join(found).strip("\n"), *self._notes]).strip("\n")
 
     def add(self, element: Element) -> None:
-        """The text of an element and of those inside of it, without what follows it."""
+        """The text of an element and of those in it, without what follows it."""
         role = (self._role_of(element) if self._role_of else None) or self._roles.get(element.tag, "")
         if role == "skip":
             return

@@ -43,7 +43,7 @@ _CELLS = re.compile(r"\|\||!!")
 
 
 class _Frame:
-    """An opened template, link or tag, and what is inside of it."""
+    """An opened template, link or tag, and what is in it."""
 
     __slots__ = ("kind", "out")
 
@@ -122,7 +122,7 @@ def _expanded(source: str, title: str, unshown: frozenset[str]) -> str:
     pieces = _TOKEN.split(source)
 
     def close(kind: str) -> str:
-        """Closes the innermost one of a kind, with those left open inside of it, and returns its content."""
+        """Closes the innermost one of a kind, with those left open in it, and returns its content."""
         nonlocal top
         while True:
             opened[top.kind] -= 1
