@@ -6,8 +6,9 @@ from itertools import pairwise
 
 import pytest
 
+from gristmill.stages import NO_FAULT
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import mediawiki
+from gristmill.stages.ingest import latex, mediawiki
 from gristmill.stages.reading.wiki.wikitext import MAX_DEPTH, plain_text
 
 HEAD = (
@@ -74,6 +75,11 @@ def test_a_page_that_cannot_be_used_is_a_row_with_a_reason(tmp_path, content, re
     """The row has no text."""
     found = rows(tmp_path, content, max_record_bytes=4096)
     assert [(row.drop, row.text) for row in found][-1] == (reason, None)
+
+
+def test_pages_that_are_not_articles_are_no_fault():
+    """Half of a dump are redirects: a run does not warn that they could not be read. Nor of the parts of a paper."""
+    assert {*mediawiki.STAGE.beside, *latex.STAGE.beside} <= NO_FAULT
 
 
 def test_ranges_give_the_rows_of_the_whole_file(tmp_path):

@@ -180,6 +180,7 @@ STAGE = Reader(
     config=Config,
     libraries=("resiliparse", "zstandard"),
     positions=text.POSITIONS,
+    beside=("part_of_paper",),
     splittable=text.splittable,
     wanted=text.wanted,
     other_suffix=text.other_suffix,
