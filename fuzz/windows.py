@@ -24,6 +24,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "stages.ingest.jsonl": {"_HEAD_BYTES": 1 << 8},
     "stages.ingest.json_values": {"_HEAD_BYTES": 1 << 8},
     "stages.ingest.csv_rows": {"_HEAD_BYTES": 1 << 8},
+    "stages.ingest.mediawiki": {"_HEAD_BYTES": 1 << 8},
     "stages.reading.csv_cut": {"FREE_BYTES": 1 << 8},
     "stages.ingest.parquet": {
         "MOST_RATIO": 2,

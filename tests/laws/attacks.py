@@ -308,6 +308,85 @@ ATTACKS = [
     Attack("code", "a shebang", fill(b"-a ", b"#!/usr/bin/env ")),
     Attack("code", "license words", fill(b"permission is hereby granted free of charge ")),
     Attack("code", "tabs", fill(b"\t")),
+    # Documents in other formats
+    *(
+        Attack(format_name, what, fill(mark, opened, closed))
+        for format_name, opened, closed in (
+            ("epub", b"<html>", b"</html>"),
+            ("jats", b"<article><body>", b"</body></article>"),
+            ("office", b"<document>", b"</document>"),
+        )
+        for what, mark in (
+            ("paragraphs", b"<p>a</p>"),
+            ("rows", b"<tr><td>a</td></tr>"),
+            ("raised text", b"<sup>a</sup>"),
+            ("formulas", b"<math><mfrac><mi>a</mi><mi>b</mi></mfrac></math>"),
+            ("names", b"&nbsp;"),
+        )
+    ),
+    Attack("jats", "opened elements", fill(b"<a>")),
+    Attack("jats", "citations", fill(b'[<xref ref-type="bibr">1</xref>, ', b"<article><body>", b"</body></article>")),
+    Attack("mediawiki", "pages", fill(b"<page><text>x</text></page>", b"<mediawiki>")),
+    Attack("mediawiki", "opened pages", fill(b"<page>", b"<mediawiki>")),
+    Attack("mediawiki", "opened texts", fill(b"<text ", b"<mediawiki><page>")),
+    Attack("mediawiki", "pages in bzip2", packed(bz2.compress, fill(b"<page></page>", b"<mediawiki>"), 4)),
+    *(
+        Attack("wikitext", what, fill(mark))
+        for what, mark in (
+            ("opened templates", b"{{a|"),
+            ("closed templates", b"}}"),
+            ("templates in templates", b"{{convert|{{lang|a|b}}"),
+            ("opened links", b"[[a|"),
+            ("opened addresses", b"[//a b "),
+            ("links and templates", b"[[a {{b ]] }}"),
+            ("references", b"&lt;ref&gt;"),
+            ("formulas", b"&lt;math&gt;"),
+            ("comments", b"&lt;!--"),
+            ("raised text", b"&lt;sup&gt;a"),
+            ("tags without end", b"&lt;a "),
+            ("tables", b"\n{|\n|a||b\n"),
+            ("cells", b"\n{|\n|a|b=|c"),
+            ("headings", b"\n== a =="),
+            ("equals signs", b"\n="),
+            ("lists", b"\n*#:;"),
+            ("list marks", b"*"),
+            ("brackets", b" ( , "),
+            ("spaces", b" "),
+            ("quotes", b"'"),
+            ("dates", b"{{birth date|1|2|3}}"),
+            ("units", b"{{convert|1|to|2|to|3|ft|4|in}}"),
+        )
+    ),
+    *(
+        Attack("latex", what, fill(mark, b"\\documentclass{a}\\newcommand{\\a}[1]{#1#1}\\begin{document}x "))
+        for what, mark in (
+            ("opened braces", b"{"),
+            ("opened formulas", b"\\("),
+            ("dollars", b"$ a "),
+            ("opened equations", b"\\begin{equation}"),
+            ("opened verbatim", b"\\begin{verbatim}"),
+            ("headings", b"\\section{a}"),
+            ("opened headings", b"\\section{"),
+            ("citations", b"\\cite[a][b]{c,"),
+            ("definitions", b"\\newcommand{\\b}{c}\\b "),
+            ("macros", b"\\a{b}"),
+            ("macros without arguments", b"\\a"),
+            ("titles", b"\\title{a}"),
+            ("rows", b"\\begin{tabular}{l} a & b \\\\ "),
+            ("items", b"\n\\item a"),
+            ("comments", b"%a\n"),
+            ("inputs", b"\\input{a}"),
+            ("accents", b"\\'e"),
+            ("options", b"\\a[b"),
+        )
+    ),
+    Attack("subtitles", "captions", fill(b"00:00:01,000 --> 00:00:02,000\na\n\n")),
+    Attack("subtitles", "lines of a caption", fill(b"a\n", b"00:00:01,000 --> 00:00:02,000\n")),
+    Attack("subtitles", "opened tags", fill(b"<v a", b"00:00:01,000 --> 00:00:02,000\n")),
+    Attack("subtitles", "equal captions of many lines", packed(lambda data: data, lambda size: (b"00:00:01,000 --> 00:00:02,000\n" + b"a\n" * 100 + b"\n") * (size // 231))),
+    Attack("notebook", "fences", fill(b"`", b'{"cells": [{"cell_type": "code", "source": "', b'"}]}')),
+    Attack("notebook", "images", fill(b"(data:", b'{"cells": [{"cell_type": "markdown", "source": "', b'"}]}')),
+    Attack("notebook", "cells", fill(b'{"cell_type": "code", "source": "x", "outputs": [{"text": "y"}]},', b'{"cells": [', b"{}]}")),
     # Lists, robots.txt
     Attack("robots", "groups", fill(b"User-agent: x\nDisallow: /\n")),
     Attack("robots", "agents", numbered("User-agent: mill-{n}\n", "", "Disallow: /a\n")),

@@ -5,6 +5,7 @@ Work is counted (fuzz/meter.py), not timed: every input of attacks.py is read at
 
 import importlib
 import math
+import zipfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -132,6 +133,29 @@ def _refused(load, *args, **kwargs) -> None:
         pass
 
 
+def _zipped(module_name: str, name: str, member: str):
+    """The input is a member of a zip file."""
+
+    def run(path: Path) -> None:
+        data = path.read_bytes()
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr("META-INF/container.xml", '<rootfile full-path="a.opf"/>')
+            file.writestr(
+                "a.opf",
+                '<package><item id="a" href="chapter.xhtml" media-type="text/html"/><itemref idref="a"/></package>',
+            )
+            file.writestr(member, data)
+        _rows(module_name, name)(path)
+
+    return run
+
+
+def _wikitext(path: Path) -> None:
+    page = b"<mediawiki><page><title>x</title><ns>0</ns><text>" + path.read_bytes() + b"</text></page></mediawiki>"
+    path.write_bytes(page)
+    _rows("mediawiki", "x.xml")(path)
+
+
 READERS = {
     "warc": _rows("warc", "x.warc"),
     "warc_gz": _rows("warc", "x.warc.gz"),
@@ -145,6 +169,14 @@ READERS = {
     "html": _rows("html_files", "x.html"),
     "pdf": _pdf,
     "code": _rows("code", "x"),
+    "epub": _zipped("epub", "x.epub", "chapter.xhtml"),
+    "jats": _rows("jats", "x.xml"),
+    "office": _zipped("office", "x.docx", "word/document.xml"),
+    "latex": _rows("latex", "x.tex"),
+    "mediawiki": _rows("mediawiki", "x.xml"),
+    "wikitext": _wikitext,
+    "subtitles": _rows("subtitles", "x.srt"),
+    "notebook": _rows("notebook", "x.ipynb"),
     "robots": _robots,
     "lists": _lists,
     "recipe": _recipe,

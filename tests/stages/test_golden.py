@@ -7,6 +7,7 @@ import hashlib
 import importlib
 import io
 import json
+import zipfile
 from functools import cache
 from pathlib import Path
 
@@ -79,9 +80,40 @@ def input_bytes(format_name):
     if format_name == "pdf":
         left, right = (column_of_pdf(x, 700, 8, first=first)[0] for x, first in ((60, 0), (320, 90)))
         return "in.pdf", pdf([pdf_text(60, 760, "The mill", 16, "B"), *left, *right])
+    if format_name == "jats":
+        return "in.xml", f"<article><body><p>{TEXTS[0]}</p><p>10<sup>6</sup></p></body></article>".encode()
+    if format_name in ("epub", "office"):
+        return zipped(format_name)
+    if format_name == "mediawiki":
+        pages = "".join(
+            f"<page><title>{n}</title><id>{n}</id><text>{text}</text></page>" for n, text in enumerate(TEXTS)
+        )
+        return "in.xml", f"<mediawiki>{pages}</mediawiki>".encode()
+    if format_name == "subtitles":
+        return "in.srt", f"1\n00:00:01,000 --> 00:00:02,000\n{TEXTS[0]}\n".encode()
+    if format_name == "latex":
+        return "in.tex", f"\\documentclass{{a}}\\title{{Mill}}\\begin{{document}}{TEXTS[0]} $a^2$".encode()
+    if format_name == "notebook":
+        cells = [{"cell_type": "code", "source": TEXTS[3], "outputs": [{"text": TEXTS[1]}]}]
+        return "in.ipynb", json.dumps({"cells": [{"cell_type": "markdown", "source": TEXTS[0]}, *cells]}).encode()
     if format_name == "code":
         return "in.py", b"# SPDX-License-Identifier: MIT\n" + TEXTS[3].encode()
     return "in.warc", b"".join(warc_records())
+
+
+def zipped(format_name):
+    package = '<package><item id="a" href="a.xhtml" media-type="text/html"/><itemref idref="a"/></package>'
+    books = {
+        "META-INF/container.xml": '<rootfile full-path="a.opf"/>',
+        "a.opf": package,
+        "a.xhtml": f"<html><body><h1>Mill</h1><p>{TEXTS[0]}</p></body></html>",
+    }
+    texts = {"word/document.xml": f"<document><p><r><t>{TEXTS[0]}</t></r></p></document>"}
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as file:
+        for name, content in (books if format_name == "epub" else texts).items():
+            file.writestr(name, content)
+    return f"in.{'epub' if format_name == 'epub' else 'docx'}", sink.getvalue()
 
 
 def warc_records():

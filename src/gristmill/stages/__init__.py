@@ -23,7 +23,10 @@ NO_DOCUMENT = frozenset(
 """Drop reasons of records that were never documents. All other reasons are faults of a document, or of a damaged one.
 """
 
-NO_FAULT = NO_DOCUMENT | {"http_status", "not_text", "empty_body", "empty_text", "empty_file", "not_code"}
+NO_FAULT = NO_DOCUMENT | {
+    *("http_status", "not_text", "empty_body", "empty_text", "empty_file", "not_code"),
+    *("redirect", "other_namespace", "disambiguation_page", "not_wikitext", "part_of_paper"),
+}
 """Drop reasons of records that were read correctly but hold nothing for a corpus. A reader's other reasons are faults.
 """
 
@@ -38,6 +41,13 @@ READERS = {
     "html": "gristmill.stages.ingest.html_files",
     "pdf": "gristmill.stages.ingest.pdf",
     "code": "gristmill.stages.ingest.code",
+    "epub": "gristmill.stages.ingest.epub",
+    "jats": "gristmill.stages.ingest.jats",
+    "office": "gristmill.stages.ingest.office",
+    "latex": "gristmill.stages.ingest.latex",
+    "mediawiki": "gristmill.stages.ingest.mediawiki",
+    "subtitles": "gristmill.stages.ingest.subtitles",
+    "notebook": "gristmill.stages.ingest.notebook",
 }
 
 STEPS = {

@@ -31,6 +31,7 @@ _SUFFIXES = {
     **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
     ".pdf": "pdf",
     ".json": "json",
+    ".ipynb": "notebook",
     ".parquet": "parquet",
     ".wet": "wet",
 }

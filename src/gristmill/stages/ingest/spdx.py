@@ -112,6 +112,17 @@ _ANY_LICENSE = re.compile(rf"(?i)(?:(?:un)?licen[sc]es?|copying)\d?{_PROSE}")
 _NAMED_LICENSE = re.compile(rf"(?i)(?:licen[sc]e|copying)\d?[-_.]{_FAMILY}{_PROSE}|{_FAMILY}[-_.]licen[sc]e{_PROSE}")
 
 
+_CREATIVE_COMMONS = re.compile(r"creativecommons\.org/(?:licenses|publicdomain)/(by|by-[a-z-]{2,8}|zero)/(\d\.\d)")
+
+
+def creative_commons(text: str) -> str | None:
+    """The license whose address is in a text, as articles and books state it."""
+    found = _CREATIVE_COMMONS.search(text.lower())
+    if found is None:
+        return None
+    return f"CC0-{found[2]}" if found[1] == "zero" else f"CC-{found[1].upper()}-{found[2]}"
+
+
 def is_license_file(name: str) -> bool:
     """Matches `LICENSE`, `COPYING.LESSER`, `LICENSE-MIT.txt`, `MIT-LICENSE`, but not `license.py` or
     `license-header.txt`, which would hide the license of the folder above."""

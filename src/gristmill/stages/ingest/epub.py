@@ -1,0 +1,94 @@
+"""Reads books in EPUB, one document per file: the chapters in the order of the spine, then notes outside of it.
+
+Title, language and rights are those of the package file. The table of contents (`nav`) and the marks of notes are left
+out; the notes stay. Members are read from the zip file in memory, by names that it lists, and never written.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator
+from urllib.parse import unquote
+from xml.etree.ElementTree import Element
+
+from gristmill.schema import Record
+from gristmill.stages.contract import Piece
+from gristmill.stages.ingest import spdx
+from gristmill.stages.ingest.text import TreeConfig
+from gristmill.stages.ingest.whole_file import one_record, tree_reader
+from gristmill.stages.reading.decompress import ReadFault
+from gristmill.stages.reading.fields import dump
+from gristmill.stages.reading.timestamps import microseconds
+from gristmill.stages.reading.xml_text import Writer
+from gristmill.stages.reading.xml_tree import Members, descendants, parse_xml, words
+
+_CONTAINER = "META-INF/container.xml"
+_TYPES = ("application/xhtml+xml", "text/html")
+_BLOCKS = (
+    "address article aside blockquote body caption center dd div dl dt fieldset figcaption figure footer form h1 h2 h3 "
+    "h4 h5 h6 header hr main p section summary details table tbody thead tfoot"
+)
+ROLES = {
+    **dict.fromkeys(_BLOCKS.split(), "block"),
+    **dict.fromkeys(("head", "script", "style", "nav", "template", "svg", "audio", "video", "iframe"), "skip"),
+    **dict.fromkeys(("ul", "menu", "dir"), "list"),
+    **dict.fromkeys(("td", "th"), "cell"),
+    **{name: name for name in ("pre", "sup", "sub", "math")},
+    "ol": "numbered",
+    "li": "item",
+    "tr": "row",
+    "br": "break",
+}
+_MARKS = re.compile(r"\b(?:noteref|doc-noteref|headerlink|pagebreak|doc-pagebreak|backlink|doc-backlink)\b")
+
+
+class Config(TreeConfig):
+    suffixes: tuple[str, ...] = (".epub",)
+
+
+def read(piece: Piece, config: Config) -> Iterator[Record]:
+    """Reasons: `not_a_zip`, `corrupt_zip`, `encrypted`, `missing_member`, `invalid_xml`, `xml_entities`,
+    `nested_too_deeply`, `too_many_elements`, and those of every file."""
+    return one_record(piece, config, "application/epub+zip", _parse)
+
+
+def _parse(data: bytes, record: Record, config: Config) -> None:
+    members = Members(data, config.max_record_bytes)
+    package = next(
+        (one.get("full-path", "") for one in descendants(parse_xml(members.read(_CONTAINER)), "rootfile")), ""
+    )
+    root = parse_xml(members.read(package))
+    facts = {name: words(next(root.iter(name), None)) for name in ("title", "language", "rights", "date", "creator")}
+    record.title, record.language_hint = facts["title"] or None, facts["language"] or None
+    record.license, record.timestamp_us = spdx.creative_commons(facts["rights"]), microseconds(facts["date"])
+    items = {one.get("id"): one for one in root.iter("item")}
+    listed = list(root.iter("itemref"))
+    ordered = [one for one in listed if one.get("linear") != "no"] + [
+        one for one in listed if one.get("linear") == "no"
+    ]
+    chapters = [items[one.get("idref")] for one in ordered if one.get("idref") in items]
+    writer = Writer(ROLES, _role)
+    used: set[str] = set()
+    for chapter in chapters:
+        name = posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(chapter.get("href", ""))))
+        if chapter.get("media-type") not in _TYPES or "nav" in chapter.get("properties", "").split() or name in used:
+            continue
+        used.add(name)
+        try:
+            writer.add(parse_xml(members.read(name)))
+        except ReadFault as fault:
+            if fault.reason == "invalid_xml" and "META-INF/encryption.xml" in members.names:
+                raise ReadFault("encrypted", f"{name[:200]} is encrypted") from fault
+            raise ReadFault(fault.reason, f"{name[:200]}: {fault.detail}") from fault
+    record.meta = dump({name: facts[name] for name in ("creator", "rights") if facts[name]} | {"chapters": len(used)})
+    record.text = writer.text()
+
+
+def _role(element: Element) -> str | None:
+    """Marks of notes, of pages and of headings are not text."""
+    if element.tag not in ("a", "span", "sup"):
+        return None
+    kinds = " ".join(element.get(name, "") for name in ("type", "role", "class"))
+    return "skip" if kinds.strip() and _MARKS.search(kinds) else None
+
+
+STAGE = tree_reader(1, Config, read, ("orjson",))

@@ -1,0 +1,128 @@
+"""Reads text documents of word processors, .docx (Office Open XML) and .odt (OpenDocument), one document per file.
+
+The text has paragraphs, headings, lists, tables, formulas and notes; comments and deleted text are left out. A record's
+title, language and date are those of the document's properties.
+"""
+
+import posixpath
+from collections.abc import Iterator
+from xml.etree.ElementTree import Element
+
+from gristmill.schema import Record
+from gristmill.stages.contract import Piece
+from gristmill.stages.ingest.text import TreeConfig
+from gristmill.stages.ingest.whole_file import one_record, tree_reader
+from gristmill.stages.reading.decompress import ReadFault
+from gristmill.stages.reading.timestamps import microseconds
+from gristmill.stages.reading.xml_text import Writer
+from gristmill.stages.reading.xml_tree import Members, parse_xml, words
+
+_DOCX = "word/document.xml"
+_ODT = "content.xml"
+_DOCX_SKIPPED = (
+    "instrText delText del moveFrom Fallback pPr rPr tblPr trPr tcPr sectPr footnoteReference endnoteReference"
+    " commentReference graphicData"
+)
+_DOCX_ROLES = {
+    **dict.fromkeys(_DOCX_SKIPPED.split(), "skip"),
+    **dict.fromkeys(("br", "cr"), "break"),
+    "tab": "space",
+    "tr": "row",
+    "tc": "cell",
+    "oMath": "math",
+}
+_ODT_SKIPPED = (
+    "annotation tracked-changes note-citation sequence-decls forms automatic-styles font-face-decls scripts"
+    " table-of-content image desc title"
+)
+_ODT_ROLES = {
+    **dict.fromkeys(_ODT_SKIPPED.split(), "skip"),
+    **dict.fromkeys(("p", "h"), "block"),
+    **dict.fromkeys(("s", "tab"), "space"),
+    "list": "list",
+    "list-item": "item",
+    "table-row": "row",
+    "table-cell": "cell",
+    "line-break": "break",
+    "note": "note",
+    "math": "math",
+}
+
+
+class Config(TreeConfig):
+    suffixes: tuple[str, ...] = (".docx", ".odt")
+
+
+def read(piece: Piece, config: Config) -> Iterator[Record]:
+    """Reasons: `not_a_zip`, `not_a_text_document`, `corrupt_zip`, `encrypted`, `invalid_xml`, `xml_entities`,
+    `nested_too_deeply`, `too_many_elements`, and those of every file."""
+    return one_record(piece, config, "application/zip", _parse)
+
+
+def _parse(data: bytes, record: Record, config: Config) -> None:
+    if data.startswith(b"\xd0\xcf\x11\xe0"):
+        raise ReadFault(
+            "encrypted", "an OLE file: an old .doc, or a .docx with a password. Save it as .docx without one"
+        )
+    members = Members(data, config.max_record_bytes)
+    if _DOCX in members.names:
+        record.content_type = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+        writer = Writer(_DOCX_ROLES, _docx_role)
+        for name in (_DOCX, "word/footnotes.xml", "word/endnotes.xml"):
+            if name in members.names:
+                root = parse_xml(members.read(name))
+                for element in root.iter():  # only <t> has text; the rest is indentation
+                    element.tail = None
+                    element.text = element.text if element.tag == "t" else None
+                writer.add(root)
+        facts = "docProps/core.xml"
+    elif _ODT in members.names and b"opendocument.text" in members.read("mimetype"):
+        record.content_type = "application/vnd.oasis.opendocument.text"
+        writer = _odt(parse_xml(members.read(_ODT)), members)
+        facts = "meta.xml"
+    else:
+        raise ReadFault("not_a_text_document", f"the zip file has neither {_DOCX} nor {_ODT} of a text")
+    record.text = writer.text()
+    if facts in members.names:
+        root = parse_xml(members.read(facts))
+        found = {name: words(next(root.iter(name), None)) for name in ("title", "language", "modified", "date")}
+        record.title, record.language_hint = found["title"] or None, found["language"] or None
+        record.timestamp_us = microseconds((found["modified"] or found["date"])[:19])
+
+
+def _docx_role(element: Element) -> str | None:
+    """Paragraphs of a list are items; raised and lowered runs are known by their properties."""
+    properties = next((one for one in element if one.tag in ("pPr", "rPr")), None)
+    if element.tag == "p":
+        style = properties.find("pStyle") if properties is not None else None
+        is_listed = style is not None and style.get("val", "").startswith("List")
+        is_numbered = properties is not None and properties.find("numPr") is not None
+        return "mark" if is_listed or is_numbered else "block"
+    if element.tag == "r" and properties is not None:
+        placed = properties.find("vertAlign")
+        kind = placed.get("val") if placed is not None else None
+        return {"superscript": "sup", "subscript": "sub"}.get(kind or "")
+    if element.tag in ("footnote", "endnote"):
+        return "skip" if element.get("type") else None
+    return None
+
+
+def _odt(root: Element, members: Members) -> Writer:
+    """Raised and lowered text is known by its style; a formula is a member of the zip file."""
+    placed: dict[str | None, str] = {}
+    for style in root.iter("style"):
+        position = next((one.get("text-position", "") for one in style.iter("text-properties")), "")
+        if position.startswith(("super", "sub")):
+            placed[style.get("name")] = position[:3]
+    for drawn in root.iter("object"):
+        name = posixpath.normpath(drawn.get("href", "") + "/content.xml")
+        if name in members.names:
+            drawn.append(parse_xml(members.read(name)))
+    writer = Writer(
+        _ODT_ROLES, lambda element: placed.get(element.get("style-name")) if element.tag == "span" else None
+    )
+    writer.add(root)
+    return writer
+
+
+STAGE = tree_reader(1, Config, read)

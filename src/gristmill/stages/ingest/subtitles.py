@@ -1,0 +1,81 @@
+"""Reads subtitles (SubRip .srt and WebVTT .vtt), one document per file: what is said, without times and styles.
+
+Lines that a caption repeats from the one before it are written once, as captions that scroll have them. A pause longer
+than `paragraph_pause_ms` begins a paragraph. A speaker's name in WebVTT is kept: `Miller: The wheel turns.`
+"""
+
+import html
+import re
+from collections.abc import Iterator
+
+from pydantic import Field
+
+from gristmill.schema import Record
+from gristmill.stages.contract import Piece
+from gristmill.stages.ingest.decode import decode
+from gristmill.stages.ingest.text import TreeConfig
+from gristmill.stages.ingest.whole_file import one_record, tree_reader
+from gristmill.stages.reading.decompress import ReadFault
+from gristmill.stages.reading.fields import dump
+
+_TIME = r"(?:(\d{1,4}):)?(\d\d):(\d\d)[.,](\d{3})"
+_CUE = re.compile(rf"[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}")
+_SPEAKER = re.compile(r"<v(?:\.[^\s<>]*)?\s+([^<>]{1,100})>")
+_TAG = re.compile(r"<[^<>\n]{0,200}>|\{\\[^{}\n]{0,200}\}")
+_LANGUAGE = re.compile(r"^Language:[ \t]*([A-Za-z-]{2,20})", re.MULTILINE)
+
+
+class Config(TreeConfig):
+    suffixes: tuple[str, ...] = (".srt", ".vtt")
+    paragraph_pause_ms: int = Field(default=3000, ge=0)
+    """A longer pause between two captions begins a paragraph. Milliseconds."""
+
+
+def read(piece: Piece, config: Config) -> Iterator[Record]:
+    """Reasons: `not_subtitles`, `binary_file`, `invalid_utf8`, and those of every file."""
+    return one_record(piece, config, "text/vtt", _parse)
+
+
+def _parse(data: bytes, record: Record, config: Config) -> None:
+    text, record.charset = decode(data)
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    if not lines[0].startswith("WEBVTT"):
+        record.content_type = "application/x-subrip"
+    paragraphs: list[list[str]] = [[]]
+    last: set[str] = set()
+    end = cues = 0
+    at = 0
+    while at < len(lines):
+        cue = _CUE.match(lines[at])
+        at += 1
+        if cue is None:
+            continue
+        first = at
+        while at < len(lines) and lines[at].strip() and not _CUE.match(lines[at]):
+            at += 1
+        cues += 1
+        said = [line for line in map(_said, lines[first:at]) if line]
+        if cues > 1 and _milliseconds(cue.groups()[:4]) - end > config.paragraph_pause_ms:
+            paragraphs.append([])
+        paragraphs[-1] += [line for line in said if line not in last]
+        last, end = set(said), _milliseconds(cue.groups()[4:])
+    if not cues:
+        raise ReadFault("not_subtitles", "no line has the times of a caption (00:00:01,000 --> 00:00:02,000)")
+    record.text = "\n\n".join(" ".join(one) for one in paragraphs if one)
+    stated = _LANGUAGE.search(text[:1000])
+    record.language_hint = stated[1] if stated else None
+    record.meta = dump({"captions": cues, "seconds": end // 1000})
+
+
+def _milliseconds(time: tuple[str | None, ...]) -> int:
+    hours, minutes, seconds, rest = (int(one or 0) for one in time)
+    return ((hours * 60 + minutes) * 60 + seconds) * 1000 + rest
+
+
+def _said(line: str) -> str:
+    """A line without tags, with the name of its speaker."""
+    line = _TAG.sub("", _SPEAKER.sub(r"\1: ", line))
+    return " ".join(html.unescape(line).split())
+
+
+STAGE = tree_reader(1, Config, read, ("orjson", "resiliparse"))

@@ -1,0 +1,102 @@
+"""Expands the macros that a LaTeX document defines, in bounded work."""
+
+import re
+
+from gristmill.stages.reading.decompress import ReadFault
+
+MAX_DEPTH = 30
+"""Macros whose bodies use each other, or themselves."""
+MAX_GROWTH = 20
+"""How many times longer than its source a document may become by its macros; and 64 KiB."""
+
+_BRACES = re.compile(r"\\.|[{}]", re.DOTALL)
+_WORD = re.compile(r"\\([A-Za-z@]+)\*?")
+_ARGUMENT = re.compile(r"#([1-9])")
+_DEFINES = re.compile(
+    r"\s*\*?\s*(?:\{\s*\\([A-Za-z@]+)\s*\}|\\([A-Za-z@]+))\s*(?:\[(\d)\])?\s*(?:\[([^\[\]]*)\])?\s*(?=\{)"
+)
+_DEF = re.compile(r"\s*\\([A-Za-z@]+)((?:#\d)*)\s*(?=\{)")
+_NEW = frozenset(("newcommand", "renewcommand", "providecommand", "DeclareRobustCommand", "DeclareMathOperator"))
+_OLD = frozenset(("def", "gdef", "edef"))
+_SPACE = re.compile(r"\s*")
+
+
+def closings(source: str) -> dict[int, int]:
+    """{the place of an opening brace: that of its closing brace}"""
+    found: dict[int, int] = {}
+    opened: list[int] = []
+    for brace in _BRACES.finditer(source):
+        if brace[0] == "{":
+            opened.append(brace.start())
+        elif brace[0] == "}" and opened:
+            found[opened.pop()] = brace.start()
+    return found
+
+
+class Macros:
+    """The macros of one document."""
+
+    def __init__(self, source_chars: int) -> None:
+        self._known: dict[str, tuple[int, str | None, str]] = {}
+        """{name: number of arguments, default of the first one, body}"""
+        self._left = MAX_GROWTH * source_chars + (1 << 16)
+
+    def expand(self, source: str, depth: int = 0) -> str:
+        """The source without definitions and with every macro replaced. Raises ReadFault: `macros_without_end`."""
+        self._left -= len(source) + 32  # an empty macro takes work, too
+        if depth > MAX_DEPTH or self._left < 0:
+            raise ReadFault(
+                "macros_without_end", f"deeper than {MAX_DEPTH}, or longer than {MAX_GROWTH} times its source"
+            )
+        close = closings(source)
+        found: list[str] = []
+        at = 0
+        while (word := _WORD.search(source, at)) is not None:
+            found.append(source[at : word.start()])
+            name, at = word[1], word.end()
+            if name in _NEW or name in _OLD:
+                after = self._define(name, source, at - word[0].endswith("*"), close)
+                at = at if after is None else after
+            elif name in self._known:
+                text, at = self._use(name, source, at, close)
+                found.append(self.expand(text, depth + 1))
+            else:
+                found.append(word[0])
+        found.append(source[at:])
+        return "".join(found)
+
+    def _define(self, kind: str, source: str, at: int, close: dict[int, int]) -> int | None:
+        """Where a definition ends; None if it is not one."""
+        found = (_DEF if kind in _OLD else _DEFINES).match(source, at)
+        if found is None or (end := close.get(found.end())) is None:
+            return None
+        body = source[found.end() + 1 : end]
+        if kind in _OLD:
+            self._known[found[1]] = (found[2].count("#"), None, body)
+        else:
+            body = f"\\operatorname{{{body}}}" if kind == "DeclareMathOperator" else body
+            self._known[found[1] or found[2]] = (int(found[3] or 0), found[4], body)
+        return end + 1
+
+    def _use(self, name: str, source: str, at: int, close: dict[int, int]) -> tuple[str, int]:
+        """The body with its arguments, and where the use ends."""
+        count, default, body = self._known[name]
+        given: list[str] = []
+        if default is not None:
+            given.append(default)
+            if source.startswith("[", at) and (end := source.find("]", at, at + 1000)) >= 0:
+                given[0], at = source[at + 1 : end], end + 1
+        while len(given) < count:
+            start = _SPACE.match(source, at).end()  # type: ignore[union-attr]  # it matches anywhere
+            end = close.get(start, -1)
+            token = _WORD.match(source, start)
+            stop = end + 1 if end >= 0 else token.end() if token else start + 1
+            given.append(source[start + 1 : end] if end >= 0 else source[start:stop])
+            at = min(stop, len(source))
+        if not count and source.startswith("{}", at):
+            at += 2
+        grown = sum(map(len, given)) * (body.count("#") + 1)
+        if grown > self._left:
+            raise ReadFault("macros_without_end", f"longer than {MAX_GROWTH} times its source")
+        text = _ARGUMENT.sub(lambda one: given[int(one[1]) - 1] if int(one[1]) <= len(given) else "", body)
+        return text, at

@@ -1,0 +1,250 @@
+"""Wikitext to plain text, in one pass and in time linear in its length.
+
+Templates that carry text are written out, formulas become `$...$`, tables become rows, references are cut. Nothing is
+looked up: a template is known by its name, and other templates leave nothing.
+"""
+
+import html
+import re
+from collections.abc import Callable, Iterator
+
+from gristmill.stages.reading.raised import raised
+from gristmill.stages.reading.wiki.templates import template_text
+
+MAX_DEPTH = 40
+"""Templates and links that are inside each other. Those further inside are not expanded."""
+
+_HIDDEN = "ref references gallery timeline imagemap score hiero templatedata graph mapframe indicator style script"
+_SHOWN = "nowiki math chem ce pre source syntaxhighlight poem"
+_OPAQUE = re.compile(rf"<(?:(!--)|({'|'.join((_HIDDEN + ' ' + _SHOWN).split())})\b([^<>]*)>)", re.IGNORECASE)
+"""Comments, and tags inside which there is no wikitext, or none that counts."""
+_CUT = frozenset(_HIDDEN.split())
+_PLAIN_LINK = re.compile(r"\[\[(?:[^\[\]{}|<>\n:]{1,255}\|([^\[\]{}|<>\n]{1,255})|([^\[\]{}|<>\n:]{1,255}))\]\]")
+_TOKEN = re.compile(
+    r"(\{\{|\}\}|\[\[|\]\]?|\[(?:(?:https?|ftp|irc|news):|mailto:)?//[^\s\[\]<>\"]*[ \t]*|\[mailto:\S*"
+    r"|</?[a-zA-Z][^<>\n]*>)"
+)
+_TAG = re.compile(r"<(/?)([a-zA-Z0-9]+)")
+_BREAKS = {
+    **dict.fromkeys(("br", "tr", "p", "div", "table", "ul", "ol", "dl", "blockquote", "center", "hr"), "\n"),
+    **dict.fromkeys(("td", "th"), " | "),
+    "li": "\n* ",
+}
+_INTERWIKI = re.compile(r"[a-z]{2,3}(?:-[a-z]{2,8}){0,2}:|simple:")
+# These begin with a fixed character, which `re` finds at the speed of memory; `^` would be tried at every character.
+_SWITCH = re.compile(r"__[A-Z]{3,20}__")
+_LISTED = re.compile(r"\n([*#:;]+) ?")
+_HEADING = re.compile(r"\n(={1,6})([^=\n][^\n]*)=[ \t]*(?=\n)")
+_KEPT = re.compile("\0(\\d+)\0")
+_EMPTY_BRACKETS = re.compile(r" \([ ,;:]*\)")
+_AFTER_BRACKET = re.compile(r"\( *[,;:][ ,;:]*")
+_BLANK = re.compile(r"\n\n\n+")
+_CELLS = re.compile(r"\|\||!!")
+
+
+class _Frame:
+    """An opened template, link or tag, and what is in it."""
+
+    __slots__ = ("kind", "out")
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+        self.out: list[str] = []
+
+
+def plain_text(source: str, title: str = "", unshown: frozenset[str] = frozenset(("file", "image", "category"))) -> str:
+    """The text that a reader of the page sees. `unshown` are the namespaces whose links show a picture or nothing."""
+    kept: list[str] = []
+    source = "".join(_without_opaque(source.replace("\0", "").replace("\r\n", "\n"), kept))
+    source = "".join(filter(None, _PLAIN_LINK.split(source)))
+    text = f"\n{_expanded(source, title, unshown)}\n".replace("'''", "").replace("''", "")
+    if "{|" in text:
+        text = "\n".join(_without_tables(text))
+    if "&" in text:
+        text = html.unescape(text)
+    text = _AFTER_BRACKET.sub("(", _EMPTY_BRACKETS.sub("", _SWITCH.sub("", text)).replace("\xa0", " "))
+    text = _LISTED.sub(_list_mark, _with_content(text.replace(" \n", "\n")))
+    return _BLANK.sub("\n\n", _KEPT.sub(lambda found: kept[int(found[1])], text)).strip()
+
+
+def _without_opaque(source: str, kept: list[str]) -> Iterator[str]:
+    """Cuts comments and references. Formulas and code become marks: their number in `kept` between two zeros."""
+    at = 0
+    unclosed: set[str] = set()
+    while (found := _OPAQUE.search(source, at)) is not None:
+        yield source[at : found.start()]
+        at = found.end()
+        if found[1]:
+            end = source.find("-->", at)
+            at = len(source) if end < 0 else end + 3
+            continue
+        name = found[2].lower()
+        if found[3].endswith("/"):
+            continue
+        end = -1 if name in unclosed else _closing(source, name, at)
+        if end < 0:
+            unclosed.add(name)
+            continue
+        content, at = source[at:end], source.find(">", end) + 1
+        if name == "poem":
+            yield f"\n{content}\n"
+        elif name not in _CUT:
+            kept.append(_shown(name, content, found[3]))
+            yield f"\0{len(kept) - 1}\0"
+    yield source[at:]
+
+
+_CLOSING = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE) for name in (_HIDDEN + " " + _SHOWN).split()}
+
+
+def _closing(source: str, name: str, at: int) -> int:
+    found = _CLOSING[name].search(source, at)
+    return found.start() if found else -1
+
+
+def _shown(name: str, content: str, attributes: str) -> str:
+    content = html.unescape(content)
+    if name == "math":
+        formula = " ".join(content.split())
+        return f"$${formula}$$" if "block" in attributes else f"${formula}$"
+    if name in ("chem", "ce"):
+        return f"$\\ce{{{' '.join(content.split())}}}$"
+    if name == "nowiki":
+        return content
+    return "\n\n" + content.strip("\n") + "\n\n"
+
+
+def _expanded(source: str, title: str, unshown: frozenset[str]) -> str:
+    """Templates, links and tags, by a stack of those that are open. What is never closed keeps its text."""
+    top = _Frame("")
+    stack = [top]
+    opened = {"{{": 0, "[[": 0, "[": 0, "sup": 0, "sub": 0}
+    pieces = _TOKEN.split(source)
+
+    def close(kind: str) -> str:
+        """Closes the innermost one of a kind, with those left open in it, and returns its content."""
+        nonlocal top
+        while True:
+            opened[top.kind] -= 1
+            content = "".join(top.out)
+            closed = stack.pop()
+            top = stack[-1]
+            if closed.kind == kind:
+                return content
+            top.out.append(content)
+
+    top.out.append(pieces[0])
+    for number in range(1, len(pieces), 2):
+        token, after = pieces[number], pieces[number + 1]
+        kind = token[0]
+        if kind == "<":
+            _tag(token, stack, opened, close)
+            top = stack[-1]
+        elif token == "{{" or kind == "[":
+            if len(stack) <= MAX_DEPTH:
+                top = _Frame(token if token in opened else "[")
+                stack.append(top)
+                opened[top.kind] += 1
+        elif token == "}}":
+            if opened["{{"]:
+                text = template_text(close("{{"), title)
+                if text:
+                    top.out.append(text)
+                elif after[:1] == " " and (not top.out or top.out[-1][-1:] in " \n"):
+                    after = after[1:]  # the spaces on both sides of what is left out
+        elif token == "]]" and opened["[["]:
+            text = _link_text(close("[["), unshown)
+            top.out.append(text)
+        elif kind == "]" and top.kind == "[":
+            text = close("[")
+            top.out.append(text + token[1:])
+        elif token == "]":
+            top.out.append(token)
+        top.out.append(after)
+    while len(stack) > 1:
+        text = "".join(stack.pop().out)
+        stack[-1].out.append(text)
+    return "".join(stack[0].out)
+
+
+def _tag(token: str, stack: list[_Frame], opened: dict[str, int], close: Callable[[str], str]) -> None:
+    found = _TAG.match(token)
+    name = found[2].lower() if found else ""
+    if name in ("sup", "sub") and not token.endswith("/>"):
+        if found and not found[1]:
+            if len(stack) <= MAX_DEPTH:
+                stack.append(_Frame(name))
+                opened[name] += 1
+        elif opened[name]:
+            text = raised("^" if name == "sup" else "_", close(name))
+            stack[-1].out.append(text)
+        return
+    stack[-1].out.append(_BREAKS.get(name, "") if name != "li" or not token.startswith("</") else "")
+
+
+def _link_text(content: str, unshown: frozenset[str]) -> str:
+    target, bar, label = content.partition("|")
+    prefix, colon, _ = target.partition(":")
+    if colon and (prefix.strip().lower() in unshown or _INTERWIKI.match(target)):
+        return ""
+    return label if bar and label else target.lstrip(":")
+
+
+def _list_mark(found: re.Match[str]) -> str:
+    marks = found[1]
+    return "\n" if marks[-1] in ":;" else "\n" + "  " * (min(len(marks), MAX_DEPTH) - 1) + "- "
+
+
+def _without_tables(text: str) -> Iterator[str]:
+    """The lines, with each row of a table as one line: its cells with ` | ` between them."""
+    depth = 0
+    row: list[str] = []
+    for line in text.split("\n"):
+        bare = line.lstrip(" \t:*")
+        if bare.startswith("{|"):
+            if not depth:
+                yield ""
+            depth += 1
+            yield from _row(row)
+        elif not depth:
+            yield line
+        elif bare.startswith(("|}", "|-", "|+")):
+            yield from _row(row)
+            if bare.startswith("|+"):
+                yield _cell(bare[2:])
+            elif bare.startswith("|}"):
+                depth -= 1
+                yield bare[2:]
+        elif bare.startswith(("|", "!")):
+            cells = _CELLS.split(bare[1:]) if bare[0] == "!" else bare[1:].split("||")
+            row.extend(map(_cell, cells))
+        elif bare:
+            row.append(f"{row.pop()} {bare}".strip() if row else bare)
+    yield from _row(row)
+
+
+def _row(row: list[str]) -> Iterator[str]:
+    if any(row):
+        yield " | ".join(cell or "-" for cell in row)
+    row.clear()
+
+
+def _cell(cell: str) -> str:
+    """Without the attributes before a single bar."""
+    before, bar, after = cell.partition("|")
+    return (after if bar and ("=" in before or not before.strip()) else cell).strip()
+
+
+def _with_content(text: str) -> str:
+    """The text with plain headings, but without headings that nothing follows, such as that of the references."""
+    found: list[str] = []
+    first, *sections = _HEADING.split(text)
+    below = 1  # the level of what follows: 0 for text; nothing follows the last section
+    for at in range(len(sections) - 3, -1, -3):
+        marks, title, body = sections[at : at + 3]
+        if body.strip():
+            below = 0
+        if below == 0 or len(marks) < below:
+            found.append(f"\n\n{title.strip(' =')}\n\n{body}")
+            below = len(marks)
+    return first + "".join(reversed(found))

@@ -1,0 +1,190 @@
+"""The text of a document in XML: paragraphs, lists, tables, formulas. A format says which element plays which role."""
+
+import re
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from xml.etree.ElementTree import Element
+
+from gristmill.stages.reading.raised import raised
+
+Roles = Mapping[str, str]
+"""{element: role}. Elements without a role are part of the text around them. The roles: `skip`; `block` (a paragraph or
+a heading); `pre`; `list`, `numbered`, `item`, `mark` (an item without a list); `row`, `cell`; `break`, `space`; `note`
+(written at the end); `sup`, `sub`; `cite` (a reference, left out if it has no letters); `tex`, `math`, `either`
+(several forms of a formula, of which the TeX one is written)."""
+
+_FORMS = {
+    **dict.fromkeys(("msup", "sSup", "mover"), "{0}^{{{1}}}"),
+    **dict.fromkeys(("msub", "sSub", "munder"), "{0}_{{{1}}}"),
+    **dict.fromkeys(("msubsup", "sSubSup", "munderover"), "{0}_{{{1}}}^{{{2}}}"),
+    **dict.fromkeys(("mfrac", "f"), "\\frac{{{0}}}{{{1}}}"),
+    "mroot": "\\sqrt[{1}]{{{0}}}",
+    "rad": "\\sqrt[{0}]{{{1}}}",
+    "nary": "∑_{{{0}}}^{{{1}}} {2}",
+}
+"""How the parts of a formula in MathML or Office MathML are joined."""
+_EMPTY_BRACKETS = re.compile(r" ?(?:\([\s,;–-]*\)|\[[\s,;–-]*\])")
+_TEX_BODY = re.compile(r"\\begin\{document\}(.*)\\end\{document\}", re.DOTALL)
+_DOLLARS = re.compile(r"^(\${1,2}|\\\[|\\\()|(\${1,2}|\\\]|\\\))$")
+_LEFT_OUT = "\x02"
+_LINE = "\x0b"
+
+
+class Writer:
+    """Collects the blocks of one document. The tree's depth is bounded (`parse_xml`), so it may recurse."""
+
+    def __init__(self, roles: Roles, role_of: Callable[[Element], str | None] | None = None) -> None:
+        """`role_of` decides by attributes, before `roles`; None leaves it to them."""
+        self._roles, self._role_of = roles, role_of
+        self._blocks: list[tuple[str, str]] = []
+        self._line: list[str] = []
+        self._lists: list[int | None] = []
+        self._mark = ""
+        self._row: list[str] | None = None
+        self._notes: list[str] = []
+
+    def text(self) -> str:
+        """The blocks, then the notes. Items and rows are on consecutive lines; an empty line is between others."""
+        self._end_block("block")
+        found: list[str] = []
+        last = ""
+        for kind, text in self._blocks:
+            found.append(("\n" if kind == last != "block" else "\n\n") + text)
+            last = kind
+        return "\n\n".join(["".join(found).strip("\n"), *self._notes]).strip("\n")
+
+    def add(self, element: Element) -> None:
+        """The text of an element and of those in it, without what follows it."""
+        role = (self._role_of(element) if self._role_of else None) or self._roles.get(element.tag, "")
+        if role == "skip":
+            return
+        if role in ("block", "pre"):
+            self._block(element, role)
+        elif role == "note":
+            inner = Writer(self._roles, self._role_of)
+            inner._inside(element)
+            self._notes.append(inner.text())
+        elif role == "mark":
+            self._lists.append(None)
+            self._item(element)
+            self._lists.pop()
+        elif role in ("list", "numbered"):
+            self._end_block("item" if self._lists else "block")
+            self._lists.append(0 if role == "numbered" else None)
+            self._inside(element)
+            self._end_block("item")
+            self._lists.pop()
+        elif role == "item":
+            self._item(element)
+        elif role == "row" and self._row is None:
+            self._end_block("block")
+            self._row = []
+            self._inside(element)
+            row, self._row = self._row, None
+            self._line.clear()
+            if any(row):
+                self._blocks.append(("row", " | ".join(cell or "-" for cell in row)))
+        elif role == "cell" and self._row is not None:
+            before, self._line = self._line, []
+            self._inside(element)
+            self._row.append(_tidy(self._line).replace("\n", " "))
+            self._line = before
+        elif role in ("row", "cell", "space"):
+            self._line.append(" ")
+            self._inside(element)
+        elif role == "break":
+            self._line.append(_LINE)
+        elif role in ("sup", "sub"):
+            content = self._apart(element)
+            bare = content.replace(_LEFT_OUT, "")
+            if bare == content or any(map(str.isalnum, bare)):
+                self._line.append(raised("^" if role == "sup" else "_", bare))
+        elif role == "cite":
+            content = self._apart(element)
+            self._line.append(content if any(map(str.isalpha, content)) else _LEFT_OUT)
+        elif role in ("tex", "math", "either"):
+            self._line.append(_formula(element, role, self._roles))
+        else:
+            self._inside(element)
+
+    def _inside(self, element: Element) -> None:
+        if element.text:
+            self._line.append(element.text)
+        for child in element:
+            self.add(child)
+            if child.tail:
+                self._line.append(child.tail)
+
+    def _apart(self, element: Element) -> str:
+        before, self._line = self._line, []
+        self._inside(element)
+        content, self._line = "".join(self._line), before
+        return content
+
+    def _block(self, element: Element, role: str) -> None:
+        if self._row is not None:  # a paragraph in a cell
+            self._line.append(" ")
+            self._inside(element)
+            self._line.append(" ")
+            return
+        kind = "item" if self._lists else "block"
+        self._end_block(kind)
+        self._inside(element)
+        self._end_block("pre" if role == "pre" else kind)
+
+    def _item(self, element: Element) -> None:
+        if self._row is not None or not self._lists:
+            self._block(element, "block")
+            return
+        self._end_block("item")
+        number = self._lists[-1]
+        if number is not None:
+            self._lists[-1] = number = number + 1
+        self._mark = "  " * (len(self._lists) - 1) + ("- " if number is None else f"{number}. ")
+        self._inside(element)
+        self._end_block("item")
+        self._mark = ""
+
+    def _end_block(self, kind: str) -> None:
+        text = "".join(self._line).replace(_LEFT_OUT, "").strip("\n") if kind == "pre" else _tidy(self._line)
+        self._line = []
+        if text.strip():
+            self._blocks.append(("block" if kind == "pre" else kind, self._mark + text))
+            self._mark = " " * len(self._mark)
+
+
+def _tidy(line: list[str]) -> str:
+    text = "".join(line)
+    if _LEFT_OUT in text:
+        text = _EMPTY_BRACKETS.sub("", text.replace(_LEFT_OUT, ""))
+    return "\n".join(" ".join(one.split()) for one in text.split(_LINE)).strip("\n")
+
+
+def _formula(element: Element, role: str, roles: Roles) -> str:
+    """`$...$` with the TeX that the document has, or with a plain form of its MathML."""
+    tex = next((one for one in element.iter() if roles.get(one.tag) == "tex"), None)
+    if tex is None:  # MathML with TeX as an annotation
+        annotated = (one for one in element.iter("annotation") if "tex" in one.get("encoding", "").lower())
+        tex = next(annotated, None)
+    if tex is not None:
+        content = "".join(tex.itertext())
+        body = _TEX_BODY.search(content)
+        content = " ".join((body[1] if body else content).split())
+        while (bare := _DOLLARS.sub("", content).strip()) != content:
+            content = bare
+    else:
+        content = " ".join(_linear(element).split())
+    return f"${content}$" if content else ""
+
+
+def _linear(element: Element) -> str:
+    if element.tag.endswith(("Pr", "annotation", "annotation-xml")):
+        return ""
+    parts = [_linear(child) + (child.tail or "").strip() for child in element if not child.tag.endswith("Pr")]
+    with suppress(IndexError):  # a formula that lacks a part is written as it is
+        if form := _FORMS.get(element.tag):
+            return form.format(*map(str.strip, parts))
+    text = (element.text or "").strip() + "".join(parts)
+    if element.tag == "msqrt":
+        return f"\\sqrt{{{text}}}"
+    return f" {text} " if element.tag == "mo" and text in "=<>≤≥≈≡→+−-±×" else text

@@ -1,0 +1,118 @@
+"""Papers in LaTeX: a file, a tar file or a folder; macros are expanded in bounded work."""
+
+import io
+import tarfile
+
+import pytest
+
+from gristmill.stages.contract import Piece
+from gristmill.stages.ingest import latex
+
+MAIN = r"""\documentclass[12pt]{article} % \title{no}
+\newcommand{\R}{\mathbb{R}}
+\newcommand{\norm}[2][2]{\|#2\|_{#1}}
+\def\twice#1{#1 #1}
+\DeclareMathOperator{\rank}{rank}
+\title{On the \emph{Mill}: 50\% more}
+\author{A. Miller}
+\begin{document}
+\maketitle
+\section*{Intro} \label{sec:i}
+Caf\'e na\"{\i}ve ``flour'' --- \twice{word}, as \citet{smith} says \citep[p.~3]{smith,jones}\footnote{A note.}.
+Let $x \in \R$ and \(\norm{x} < 1\).
+\begin{equation}\label{eq:1}
+  \rank A = \norm[1]{y}
+\end{equation}
+\input{parts/two}
+\begin{itemize}
+\item one
+\item[b)] two
+\end{itemize}
+\begin{tabular}{lc}\hline a & b \\ 1 & 2 \\ \hline\end{tabular}
+\begin{verbatim}
+x % no comment
+\end{verbatim}
+\begin{thebibliography}{9}\bibitem{a} Old\end{thebibliography}
+\end{document}
+after"""
+TEXT = (
+    'On the Mill: 50% more\n\nIntro\n\nCafé naïve "flour" — word word, as Smith et al., 2005 says '
+    "(Smith et al., 2005; Jones, 2006) (A note.). Let $x \\in \\mathbb{R}$ and $\\|x\\|_{2} < 1$.\n\n"
+    "$$\\operatorname{rank} A = \\|y\\|_{1}$$\n\nThe second part.\n\n- one\n- b) two\n\na | b\n1 | 2\n\nx % no comment"
+)
+FILES = {
+    "main.tex": MAIN,
+    "parts/two.tex": "The second part. % gone",
+    "main.bbl": r"\bibitem[Smith et~al.(2005)Smith]{smith} S. \bibitem[{Jones}(2006)]{jones} J.",
+    "figure.png": "\x89PNG",
+}
+
+
+def tarred(files):
+    sink = io.BytesIO()
+    with tarfile.open(fileobj=sink, mode="w") as archive:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content.encode())
+            archive.addfile(member, io.BytesIO(content.encode()))
+    return sink.getvalue()
+
+
+def row(tmp_path, data, name="a.tex", **config):
+    (tmp_path / "in").write_bytes(data if isinstance(data, bytes) else data.encode())
+    [found] = latex.read(Piece(str(tmp_path / "in"), name), latex.Config(**config))
+    return found
+
+
+def test_a_tar_file_is_one_paper(tmp_path):
+    """Prose and formulas, with macros expanded and inputs read; without comments, preamble and references."""
+    found = row(tmp_path, tarred(FILES), "1501.00001.tar")
+    assert (found.text, found.title, found.drop) == (TEXT, "On the Mill: 50% more", None)
+
+
+def test_a_folder_is_one_paper(tmp_path):
+    """The file with the \\documentclass reads the others, which the engine hashes with it; they are not papers."""
+    names = [f"paper/{name}" for name in FILES]
+    for name, content in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(content)
+    near = latex.companions(names)
+    assert near["paper/main.tex"] == ("paper/main.bbl", "paper/parts/two.tex")
+    others = [Piece(str(tmp_path / name[6:]), name) for name in near["paper/main.tex"]]
+    [found] = latex.read(Piece(str(tmp_path / "main.tex"), "paper/main.tex"), latex.Config(), companions=others)
+    assert found.text == TEXT
+    beside = [Piece(str(tmp_path / "main.tex"), "paper/main.tex")]
+    [part] = latex.read(Piece(str(tmp_path / "parts/two.tex"), "paper/two.tex"), latex.Config(), companions=beside)
+    assert (part.drop, part.text) == ("part_of_paper", None)
+
+
+@pytest.mark.parametrize(
+    ("source", "reason"),
+    [
+        ("plain words", "not_latex"),
+        (r"\documentclass{a}\newcommand{\a}{\a}\begin{document}\a", "macros_without_end"),
+        (r"\documentclass{a}\def\a#1{\a{#1#1}}\begin{document}\a{x}", "macros_without_end"),
+        (
+            r"\documentclass{a}"
+            + "".join(f"\\def\\{chr(98 + n)}{{" + f"\\{chr(97 + n)}" * 20 + "}" for n in range(9))
+            + r"\def\a{ha}\j",
+            "macros_without_end",
+        ),
+        (r"\documentclass{a}\begin{document}" + r"\input{b}" * 5000, "empty_text"),
+        (r"\documentclass{a}\begin{document}\section{}", "empty_text"),
+        (tarred(FILES)[:1200], "corrupt_tar"),
+        (tarred({"../../etc/main.tex": "words"}), "not_latex"),
+    ],
+    ids=["no paper", "loop", "growing loop", "bomb", "inputs of nothing", "empty", "cut", "path out"],
+)
+def test_a_hostile_paper_is_a_row_with_a_reason(tmp_path, source, reason):
+    """Macros without end, damaged archives; the row has no text."""
+    found = row(tmp_path, source, "a.tar" if isinstance(source, bytes) else "a.tex")
+    assert (found.drop, found.text) == (reason, None)
+
+
+def test_a_file_that_includes_itself_ends(tmp_path):
+    """Inputs go ten files deep, and a file is included four times on average."""
+    loop = "\\documentclass{a}\\begin{document}x \\input{a}"
+    assert row(tmp_path, loop).drop == "inputs_without_end"
+    assert row(tmp_path, loop + "%" + "x" * 99).drop == "inputs_without_end"

@@ -1,0 +1,82 @@
+"""Notebooks: prose and fenced code in order, bounded outputs, and a reason for a file that is not a notebook."""
+
+import json
+
+import pytest
+
+from gristmill.stages.contract import Piece
+from gristmill.stages.ingest import notebook
+
+CELLS = [
+    {"cell_type": "markdown", "source": ["# The mill\n", "![stone](data:image/png;base64,iVBO) turns"]},
+    {
+        "cell_type": "code",
+        "source": "print('```')\n",
+        "outputs": [
+            {"output_type": "stream", "text": ["\x1b[31mred\x1b[0m\n", "x" * 3000]},
+            {"output_type": "display_data", "data": {"image/png": "iVBO"}},
+            {"output_type": "error", "ename": "ValueError", "evalue": "no grain", "traceback": ["..."]},
+        ],
+    },
+    {"cell_type": "raw", "source": "the end"},
+]
+FORMAT_4 = {"cells": CELLS, "metadata": {"language_info": {"name": "python"}}, "nbformat": 4}
+FORMAT_3 = {
+    "worksheets": [
+        {
+            "cells": [
+                {"cell_type": "heading", "level": 2, "source": ["The mill"]},
+                {"cell_type": "code", "language": "python", "input": ["1 + 1"], "outputs": [{"text": ["2"]}]},
+            ]
+        }
+    ],
+    "nbformat": 3,
+}
+
+
+def row(tmp_path, content, **config):
+    path = tmp_path / "a.ipynb"
+    path.write_bytes(content if isinstance(content, bytes) else json.dumps(content).encode())
+    [found] = notebook.read(Piece(str(path), path.name), notebook.Config(**config))
+    return found
+
+
+def test_cells_become_markdown_with_fenced_code(tmp_path):
+    """In order; images are cut, outputs lose colours, end at the limit, and no fence ends inside the code."""
+    found = row(tmp_path, FORMAT_4, max_output_bytes=20)
+    assert found.text == (
+        "# The mill\n![stone]() turns\n\n````python\nprint('```')\n````\n\n```output\nred\n...\n```\n\nthe end"
+    )
+    assert (found.title, found.language_hint, found.drop) == ("The mill", "python", None)
+    assert "ValueError: no grain" in row(tmp_path, FORMAT_4, max_output_bytes=4000).text
+    assert "output" not in row(tmp_path, FORMAT_4, max_output_bytes=0).text
+
+
+def test_a_script_has_the_prose_as_comments(tmp_path):
+    """`layout: script` keeps the code as it is and no outputs."""
+    found = row(tmp_path, FORMAT_4, layout="script")
+    assert found.text == "# # The mill\n# ![stone]() turns\n\nprint('```')\n\n# the end"
+
+
+def test_format_3_is_read(tmp_path):
+    """Its cells are in worksheets, and its headings are cells."""
+    assert row(tmp_path, FORMAT_3).text == "## The mill\n\n```python\n1 + 1\n```\n\n```output\n2\n```"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b" \n", "empty_file"),
+        (b"{broken", "invalid_json"),
+        ([], "not_an_object"),
+        ({"a": 1}, "not_a_notebook"),
+        ({"cells": [None, {"cell_type": "code", "source": {"a": 1}, "outputs": [1, {"data": 2}]}]}, "empty_text"),
+        (b"[" * 100_000, "invalid_json"),
+        ({"cells": [{"cell_type": "markdown", "source": "x" * 5000}]}, "record_too_large"),
+    ],
+    ids=["spaces", "broken", "array", "another object", "no text", "nested", "large"],
+)
+def test_another_file_is_a_row_with_a_reason(tmp_path, content, reason):
+    """The row has no text."""
+    found = row(tmp_path, content, max_record_bytes=200_000 if reason == "invalid_json" else 4096)
+    assert (found.drop, found.text) == (reason, None)

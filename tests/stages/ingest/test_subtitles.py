@@ -1,0 +1,46 @@
+"""Subtitles: what is said, in paragraphs, without times; a reason for a file without captions."""
+
+import pytest
+
+from gristmill.stages.contract import Piece
+from gristmill.stages.ingest import subtitles
+
+SRT = (
+    "1\r\n00:00:01,000 --> 00:00:02,500\r\n<i>The mill</i> stands\r\n\r\n"
+    "2\r\n00:00:02,500 --> 00:00:04,000\r\n{\\an8}by the river.\r\n\r\n"
+    "3\r\n00:01:00,000 --> 00:01:02,000\r\n300 &amp; more.\r\n"
+)
+VTT = (
+    "WEBVTT\nLanguage: de\n\nNOTE not said\n\nSTYLE\n::cue { color: red }\n\nid-7\n"
+    "00:01.000 --> 00:02.000 align:start\n"
+    "<v.loud Miller>Turn <00:01.500><c>it</c>\n\n00:02.000 --> 00:03.000\nMiller: Turn it\non.\n"
+)
+
+
+def row(tmp_path, text, **config):
+    (tmp_path / "a").write_bytes(text if isinstance(text, bytes) else text.encode())
+    [found] = subtitles.read(Piece(str(tmp_path / "a"), "a.srt"), subtitles.Config(**config))
+    return found
+
+
+def test_subrip_is_what_is_said(tmp_path):
+    """Numbers, times and styles go; a long pause begins a paragraph."""
+    found = row(tmp_path, SRT)
+    assert found.text == "The mill stands by the river.\n\n300 & more."
+    assert (found.meta, found.content_type) == ('{"captions":3,"seconds":62}', "application/x-subrip")
+    assert "\n" not in row(tmp_path, SRT, paragraph_pause_ms=60_000).text
+
+
+def test_webvtt_names_its_speakers_and_repeats_no_line(tmp_path):
+    """Notes, styles and identifiers are not said."""
+    found = row(tmp_path, VTT)
+    assert (found.text, found.language_hint) == ("Miller: Turn it on.", "de")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [("1\n2\n3\n", "not_subtitles"), ("00:00:01,000 --> 00:00:02,500\n\n", "empty_text"), (b"\0\1\2", "binary_file")],
+)
+def test_another_file_is_a_row_with_a_reason(tmp_path, text, reason):
+    """The row has no text."""
+    assert (row(tmp_path, text).drop, row(tmp_path, text).text) == (reason, None)
