@@ -23,6 +23,7 @@ NAMES = (
     "text",
     "html",
     "code",
+    "pdf",
     "page",
     "recipe",
     "tokenizer_json",
