@@ -12,6 +12,7 @@ separated by tabs. It imports no Gristmill.
 
 import random
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pikepdf
@@ -20,6 +21,8 @@ import pypdfium2
 DOCUMENT_PAGES = 5
 WAYS = ("names", "cipher", "image", "spaces")
 DPI = 100
+MOST_SHARED = 0.5
+"""A page whose words survive to a larger share is left out: it is not broken."""
 WIDE_KERN = -180
 """A shift of the next glyph by more than this many thousandths of the font size is a space."""
 
@@ -115,7 +118,21 @@ def write(source, first, way, out):
             elif way != "good":
                 {"names": break_names, "cipher": break_cipher, "spaces": break_spaces}[way](part, page)
         part.save(out, compress_streams=True, recompress_flate=False)
-        return len(part.pages)
+        number = len(part.pages)
+    if way != "good" and shared(out, 0, source, first, number) > MOST_SHARED:
+        out.unlink()  # the text survives, so the page is not broken
+        return 0
+    return number
+
+
+def shared(one, first, other, start, number):
+    """The share of words that some pages of two files have in common."""
+    found = [Counter(), Counter()]
+    for words, path, at in zip(found, (one, other), (first, start), strict=True):
+        pages = pypdfium2.PdfDocument(path)
+        for page in range(at, at + number):
+            words.update(pages[page].get_textpage().get_text_range().split())
+    return sum((found[0] & found[1]).values()) / max(sum(found[1].values()), 1)
 
 
 def main():

@@ -66,6 +66,7 @@ SMALL = {
         "STEPS": ("extract", "url_dedup"),  # its kernels would load once for each of two runs
     },
     "plan": {"FILES": 2, "SHARE": "50%", "TEXT_BYTES": 50_000},
+    "ocr_check": {"PAGES": 20},
     "pack": {"DOCUMENTS": 2000, "FEW": 500},
     "quality": {"MADE_UP": 40, "SCORE_BYTES": 30_000, "BUCKETS": 1000},
     "readers": {"LIMIT_BYTES": 100_000, "SHARD_TOKENS": 1 << 14, "MERGES": (300, 66_000)},
