@@ -2,8 +2,8 @@
 
 A page is the text of a chapter of the gold folder of `bench pdf` (`--data`), cut to PAGE_WORDS words, or made up. The
 text layer is a copy in which one letter of every NOISE_WORDS words is wrong, as an older engine reads it. In the
-answer, one digit of one number becomes another digit. The change is found if the check counts a new number. A false alarm is a
-page without a change for which it counts one.
+answer, one digit of one number becomes another digit. The change is found if the check counts a new number. A
+false alarm is a page without a change for which it counts one.
 """
 
 import json
