@@ -12,6 +12,9 @@ from fuzz.targets.reading import check_reader
 from gristmill.stages.ingest import pdf as reader
 
 TEXT = line(60, 700, "The stones of the mill turn day and night.") + line(60, 680, "They grind 24 sacks of corn.")
+MORE = line(60, 700, "In autumn the river is high, and the wheel turns fast.") + line(
+    60, 500, "Flour is sold by weight."
+)
 BOMB_BYTES = 100_000_000
 MANY_PAGES = 10_000
 
@@ -120,13 +123,13 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     ),
     "only the beginning": lambda: pdf([TEXT])[:60],
     "only the name of the format": lambda: b"%PDF-1.7",
-    "a good file": lambda: pdf([TEXT] * 3),
+    "a good file": lambda: pdf([TEXT, MORE]),
 }
 """By what is wrong with it: a file."""
 
 
 def _seeds() -> Iterator[bytes]:
-    yield pdf([TEXT] * 2)
+    yield pdf([TEXT, MORE])
     for name, make in HOSTILE.items():
         if "100 MB" not in name and name != "10,000 pages":
             yield make()
