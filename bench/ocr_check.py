@@ -20,6 +20,7 @@ PAGES = 2000
 PAGE_WORDS = 300
 NOISE_WORDS = 20
 _NUMBER = re.compile(r"(?<![\w.,-])\d+(?:[.,]\d+)*(?![\w-])")
+_LONG_NUMBER = re.compile(r"(?<![\w.,-])\d{3,}(?![\w.,-])")
 
 
 def run(data: Path | None) -> Iterator[dict[str, Any]]:
@@ -37,7 +38,7 @@ def run(data: Path | None) -> Iterator[dict[str, Any]]:
 
 
 def _pages(data: Path | None) -> Iterator[str]:
-    """Pages that have a number."""
+    """Pages that have a number of three digits, so that there is a number that they lack."""
     for text in _texts(data):
         lines = text.split("\n")
         page: list[str] = []
@@ -46,7 +47,7 @@ def _pages(data: Path | None) -> Iterator[str]:
             page.append(line)
             count += len(line.split())
             if count >= PAGE_WORDS:
-                if _NUMBER.search("\n".join(page)):
+                if _LONG_NUMBER.search("\n".join(page)):
                     yield "\n".join(page)
                 page, count = [], 0
 
@@ -66,12 +67,12 @@ def _texts(data: Path | None) -> Iterator[str]:
 def _changed(text: str, draw: random.Random) -> str:
     """The text with another digit in one of its numbers; the new number is not elsewhere on the page."""
     numbers = list(_NUMBER.finditer(text))
+    known = {match.group() for match in numbers}
     while True:
-        match = draw.choice(numbers)
+        match = draw.choice([match for match in numbers if len(match.group()) > 1])
         place = draw.choice([at for at in range(match.start(), match.end()) if text[at].isdigit()])
         changed = text[:place] + draw.choice("0123456789".replace(text[place], "")) + text[place + 1 :]
-        new = changed[match.start() : match.end()]
-        if new.lstrip("0") and new not in {other.group() for other in numbers}:
+        if changed[match.start()] != "0" and changed[match.start() : match.end()] not in known:
             return changed
 
 
