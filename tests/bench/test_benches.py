@@ -53,6 +53,8 @@ SMALL = {
     "on_ray": {"NODES": 1, "TASKS": 5, "PARTS": 1, "TASK_S": 0.0, "FILES": 1, "LOSSES": 0},
     "neardup": {"GIGABYTES": (0.0003, 0.0004, 0.0005), "CROWDS": (50, 100), "DOCUMENTS": 100},
     "object_clients": {},
+    "pdf": {},
+    "pdf_router": {},
     "perplexity": {"TRAIN_BYTES": 150_000, "SCORE_BYTES": 30_000, "ROUNDS": 1, "DOCUMENT_CHARS": 1000},
     "pii": {"LIMIT_BYTES": 100_000, "PEER_BYTES": 10_000, "ATTACK_MB": (0.01, 0.02, 0.04), "ROUNDS": 1},
     "pipeline": {
@@ -64,6 +66,7 @@ SMALL = {
         "STEPS": ("extract", "url_dedup"),  # its kernels would load once for each of two runs
     },
     "plan": {"FILES": 2, "SHARE": "50%", "TEXT_BYTES": 50_000},
+    "ocr_check": {"PAGES": 20},
     "pack": {"DOCUMENTS": 2000, "FEW": 500},
     "quality": {"MADE_UP": 40, "SCORE_BYTES": 30_000, "BUCKETS": 1000},
     "readers": {"LIMIT_BYTES": 100_000, "SHARD_TOKENS": 1 << 14, "MERGES": (300, 66_000)},

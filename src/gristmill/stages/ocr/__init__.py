@@ -1,0 +1,1 @@
+"""Optical character recognition: page images become text, and that text is checked."""

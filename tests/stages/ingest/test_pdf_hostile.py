@@ -1,0 +1,44 @@
+"""Hostile PDF files become rows with reasons, with bounded memory, and the same rows every time."""
+
+import pytest
+from fuzz.targets.pdfs import HOSTILE, TEXT
+from fuzz.targets.reading import check_rows
+
+from gristmill.stages.contract import Piece
+from gristmill.stages.ingest import pdf
+
+READABLE = (
+    "a good file",
+    "a script that runs at opening",
+    "a program to start and an address to send to",
+    "an embedded file",
+)
+"""Their text is read; what they want to start is not."""
+SLOW = ("10,000 pages", "a stream of 100 MB in 100 kB", "a stream of 100 MB packed twice")
+
+
+def rows_of(folder, data):
+    path = folder / "x.pdf"
+    path.write_bytes(data)
+    return list(pdf.read(Piece(str(path), "x.pdf"), pdf.Config()))
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in SLOW else ()) for name in HOSTILE]
+)
+def test_a_hostile_file_is_one_row(name, tmp_path):
+    """With text or with a reason, and the next file is read as if nothing had happened."""
+    data = HOSTILE[name]()
+    rows = rows_of(tmp_path, data)
+    check_rows(rows)
+    assert len(rows) == 1
+    if name in READABLE:
+        assert "The stones of the mill" in rows[0].text
+    (after,) = rows_of(tmp_path, HOSTILE["a good file"]())
+    assert after.drop is None
+    assert rows_of(tmp_path, data) == rows
+
+
+def test_the_text_of_the_files_is_not_lost():
+    """The hostile files differ from a good one only by what makes them hostile."""
+    assert sum(TEXT in make() for name, make in HOSTILE.items() if name not in SLOW) > 15
