@@ -12,9 +12,8 @@ from pathlib import Path
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
-OUTSIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "bench/RESULTS.md") + tuple(
-    f"recipes/{name}.yaml" for name in ("web", "code", "science")
-)
+RECIPES = tuple(f"recipes/{name}.yaml" for name in ("web", "code", "science"))
+OUTSIDE = ("CHANGELOG.md", "CONTRIBUTING.md", "bench/RESULTS.md", *RECIPES)
 """Files that pages link to as `../NAME`. On the site they are below its root."""
 API = {
     "Corpora": ("gristmill.open", "gristmill.Corpus"),
