@@ -14,7 +14,7 @@ from fuzz.target import Target, hold, words
 from gristmill.kernels.html.bounds import as_words
 from gristmill.stages.extract import extract
 from gristmill.stages.extract.main_text import Extractor, TooManyBlocks
-from gristmill.stages.extract.normalise import normalise
+from gristmill.stages.shared.normalise import normalise
 
 _PAGE = (
     "<!doctype html><html lang=en><title>The mill</title><body><nav><ul><li><a href=/>Home</a></ul></nav><article>"

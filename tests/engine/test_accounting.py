@@ -3,6 +3,8 @@
 import gzip
 import json
 from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +17,7 @@ from gristmill.engine.publish.run_record import see
 from gristmill.query.removal.funnel import unread_files
 from gristmill.stages.pdf.child import CONTROL
 from gristmill.store.parquet import PartReader
+from stages.test_golden import input_bytes
 
 ROWS = [{"id": key, "text": f"the {key} mill grinds the corn"} for key in ("same", "same", "other", "same")]
 """Records of a file: three of them have one key, and two are the same to the letter."""
@@ -54,6 +57,9 @@ FILES = {
     "pdf": ("a.pdf", lambda path: path.write_bytes(CONTROL), ""),
     "code": ("a.py", lambda path: path.write_text("print('mill')\n"), ""),
 }
+for kind in ("mediawiki", "epub", "jats", "office", "latex", "notebook", "subtitles"):
+    file_name, raw = input_bytes(kind)
+    FILES[kind] = (file_name, partial(Path.write_bytes, data=raw), "")
 """Format -> the name of a file, what writes it, how its keys are named."""
 
 

@@ -395,7 +395,7 @@ def test_a_format_is_suggested_from_readers_only(own):
     project = own("  - wrods", words="def lines(text): return True\n", reader="def read(piece, config): yield\n")
     project.recipe.write_text(project.recipe.read_text().replace("format: jsonl", "format: jsnol"))
     formats, steps = said(project).splitlines()
-    assert re.search(r"Did you mean jsonl\? Formats: .*, code, reader\.", formats)
+    assert re.search(r"Did you mean jsonl\? Formats: .*, code, .*, reader\.", formats)
     assert re.search(r"Did you mean words\? Steps: .*, words\.", steps)
     assert "reader" not in steps
 

@@ -32,7 +32,7 @@ MAY_IMPORT = {
         *("counted", "errors", "hints", "log", "processes", "schema", "places", "printable"),
     },
     "report": {
-        *("query", "engine", "stages", "tokenizer", "kernels"),
+        *("query", "engine", "stages", "tokenizer", "store", "kernels"),
         *("counted", "errors", "hints", "log", "schema", "places", "printable", "stopping"),
     },
     "api": {

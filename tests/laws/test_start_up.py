@@ -14,6 +14,7 @@ READ_MORE = frozenset(
         "steps",
         "plan",
         "report",
+        "disclose",
         "run",
         "inspect",
         "lineage",

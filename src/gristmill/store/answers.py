@@ -27,7 +27,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
-from gristmill.counted import counted
 from gristmill.processes import name_of_self, runs
 from gristmill.store.store import Store
 
@@ -271,7 +270,7 @@ def check_answers(store: Store) -> Iterator[tuple[str, str]]:
             if stated is None:
                 yield name, "has a damaged head"
             elif valid < stated.answers:
-                yield name, f"has lost {stated.answers - valid:,} of {counted(stated.answers, 'answer')}"
+                yield name, f"has lost {stated.answers - valid:,} of {stated.answers:,} answers"
             elif not is_whole:
                 yield name, "has damaged bytes between its answers"
 

@@ -11,7 +11,7 @@ from gristmill.errors import UserError
 from gristmill.stages.extract import extract
 from gristmill.stages.extract.extract import Config, apply, check
 from gristmill.stages.extract.facts import MAX_TITLE_CHARS, language_tag, one_line
-from gristmill.stages.extract.normalise import normalise
+from gristmill.stages.shared.normalise import normalise
 
 PROSE = "This is a sentence of the article, and it is long enough to be told from an entry of a menu by anyone."
 

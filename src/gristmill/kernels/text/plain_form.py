@@ -1,4 +1,4 @@
-"""The plain form of texts except for NFC (defined in stages/extract/normalise.py), in one pass over UTF-8."""
+"""The plain form of texts except for NFC (defined in stages/shared/normalise.py), in one pass over UTF-8."""
 
 from typing import Any
 

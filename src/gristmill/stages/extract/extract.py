@@ -23,10 +23,10 @@ from gristmill.stages.extract.facts import facts, language_tag
 from gristmill.stages.extract.formulas import Delimiters, WrittenText
 from gristmill.stages.extract.golden import GoldenPage, golden_pages, golden_warnings
 from gristmill.stages.extract.main_text import Extractor, TooManyBlocks, cached_model, default_model
-from gristmill.stages.extract.normalise import normalise_rows
 from gristmill.stages.extract.other_tools import ExtractFault, bounded_pages, by_resiliparse, by_trafilatura
 from gristmill.stages.reading.markup import count_markup, markup_warnings
 from gristmill.stages.shared.formulas import find_formulas
+from gristmill.stages.shared.normalise import normalise_rows
 
 READS = ("html", "text", "title", "language_hint")
 _METADATA = ("author", "date", "canonical_url", "site")

@@ -19,8 +19,8 @@ import pyarrow as pa
 from gristmill.kernels.html import facts as places
 from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.extract.json_ld import read_scripts
-from gristmill.stages.extract.normalise import normalise
 from gristmill.stages.extract.published import published
+from gristmill.stages.shared.normalise import normalise
 
 MAX_TITLE_CHARS = 300
 MAX_NAME_CHARS = 200

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from gristmill.kernels.pdf.glyphs import UNITS
 from gristmill.kernels.pdf.segments import RAISED
-from gristmill.stages.extract.normalise import normalise
 from gristmill.stages.pdf.lines import MARK, Block, TextLine, note_mark
 from gristmill.stages.pdf.page import Page
+from gristmill.stages.shared.normalise import normalise
 
 EDGE_LINES = 2
 """How many lines at the top and at the bottom of a page may be running heads."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.stages.extract.normalise import MAX_MARKS, normalise
+from gristmill.stages.shared.normalise import MAX_MARKS, normalise
 
 BREAKS = "\n\x0b\x0c\r\x85\u2028\u2029"
 ODD = BREAKS + " \t\u00a0\u2000\u2001\u3000\x00\x1b\x7f\u00ad\ufeff\ufffe\uffff\ufffd\u200b\u200c\u200d\u202e\u2066"
