@@ -17,10 +17,11 @@ def disclosure_page(facts: Mapping[str, Any]) -> str:
     """The page as HTML."""
     totals = {"documents": f"{facts['documents']:,}", "of text": size(facts["text_bytes"])}
     totals |= {} if facts["tokens"] is None else {"tokens": f"{facts['tokens']:,}"}
+    version = f"Version {facts['version']}" if facts["version"] else "The recipe as it is now"
     return render(
         Path(__file__).with_name("report.html"),
         title=f"{facts['recipe']}: summary of the training content",
-        about=f"Version: {facts['version'] or UNKNOWN}. Everything here is counted in the kept documents and in the "
+        about=f"{version}. Everything here is counted in the kept documents and in the "
         f"records of the run. “{UNKNOWN}” means that the store does not say.",
         against=None,
         cards=[(value, name, "") for name, value in totals.items()],
