@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from tests.cpu_seconds import begin_early, mark_slow
+from tests.cpu_seconds import begin_early, mark_slow, needs_ray
 
 from gristmill import stages
 from gristmill.cli.corpus import verify
@@ -201,13 +201,28 @@ def forgotten() -> Iterator[None]:
 class RayNodes:
     """A Ray cluster on this machine: a head that runs no tasks, and nodes with one core that tests may kill."""
 
+    running: "RayNodes | None" = None
+    """All tests share one cluster, since it takes half a minute to start."""
+
     def __init__(self) -> None:
+        import ray
         from ray.cluster_utils import Cluster
 
         head = {"num_cpus": 0, "object_store_memory": 80 << 20, "include_dashboard": False}
         self.cluster = Cluster(initialize_head=True, head_node_args=head)
         self.address: str = self.cluster.address
-        self.restore()
+        RayNodes.running = self
+        ray.init(self.address, log_to_driver=False, logging_level="CRITICAL")
+
+    @classmethod
+    def end(cls) -> None:
+        """Stop the cluster if it runs."""
+        if cls.running:
+            import ray
+
+            ray.shutdown()
+            cls.running.cluster.shutdown()
+            cls.running = None
 
     def restore(self) -> None:
         """Start nodes until there are two."""
@@ -222,22 +237,22 @@ class RayNodes:
         self.cluster.remove_node(raylets[pid], allow_graceful=False)
 
 
-@pytest.fixture(scope="session")
-def _ray_nodes() -> Iterator[RayNodes]:
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'gristmill[ray]'")
-    import ray
-
-    nodes = RayNodes()
-    try:
-        ray.init(nodes.address, log_to_driver=False, logging_level="CRITICAL")
-        yield nodes
-    finally:
-        ray.shutdown()
-        nodes.cluster.shutdown()
-
-
 @pytest.fixture
-def ray_nodes(_ray_nodes: RayNodes) -> RayNodes:
+def ray_nodes(request: pytest.FixtureRequest) -> RayNodes:
     """Two nodes, to which this process is connected."""
-    _ray_nodes.restore()
-    return _ray_nodes
+    assert needs_ray(request.node), "a test that requests the cluster while it runs has the marker `ray`"
+    pytest.importorskip("ray", reason="Ray is not installed: pip install 'gristmill[ray]'")
+    nodes = RayNodes.running or RayNodes()
+    nodes.restore()
+    return nodes
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+    """The cluster ends after its last test: its processes would take a share of the machine until the session ends."""
+    if nextitem is None or not needs_ray(nextitem):
+        RayNodes.end()
+
+
+def pytest_sessionfinish() -> None:
+    RayNodes.end()  # the session was stopped between tests on the cluster

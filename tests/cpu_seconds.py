@@ -88,8 +88,7 @@ def begin_early(items: list[Any], workers: int) -> None:
     Workers get stretches of equal length. One of them gets all tests that need a Ray cluster, which takes half a minute
     to start.
     """
-    names = ("ray", "on_ray")
-    on_ray = [item for item in items if "_ray_nodes" in item.fixturenames or _parameter(item, "name") in names]
+    on_ray = [item for item in items if needs_ray(item)]
     early = [[item] for item in items if item.get_closest_marker("early") and item not in on_ray]
     groups = [on_ray, *early]
     first = [[item for group in groups[worker::workers] for item in group] for worker in range(workers)]
@@ -103,8 +102,9 @@ def begin_early(items: list[Any], workers: int) -> None:
         rest = rest[share:]
 
 
-def _parameter(item: Any, name: str) -> Any:
-    return item.callspec.params.get(name) if hasattr(item, "callspec") else None
+def needs_ray(item: Any) -> bool:
+    """Whether a test uses the Ray cluster: its arguments or a marker say so before it runs."""
+    return "ray_nodes" in item.fixturenames or bool(item.get_closest_marker("ray"))
 
 
 if __name__ == "__main__":

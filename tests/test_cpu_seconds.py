@@ -49,7 +49,7 @@ class Item:
 @pytest.mark.parametrize("workers", [1, 2, 3, 4, 9])
 def test_every_worker_begins_with_long_tests(workers):
     """All tests are there once, and those on Ray are together, in any original order."""
-    items = [Item(n, early=n in (3, 50, 51, 52, 99), fixtures=("_ray_nodes",) * (n in (7, 60))) for n in range(100)]
+    items = [Item(n, early=n in (3, 50, 51, 52, 99), fixtures=("ray_nodes",) * (n in (7, 60))) for n in range(100)]
     sorted_ = list(items)
     begin_early(sorted_, workers)
     assert sorted(item.number for item in sorted_) == list(range(100))
@@ -61,3 +61,15 @@ def test_every_worker_begins_with_long_tests(workers):
     assert all(item.early or item.fixturenames for item in begun[:6])
     rest = [item.number for item in sorted_ if not item.early and not item.fixturenames]
     assert rest == sorted(rest)
+
+
+def test_the_ray_cluster_ends_after_its_last_test(request, monkeypatch):
+    """Its processes do not run along with the rest of the tests."""
+    (conftest,) = (plugin for plugin in request.config.pluginmanager.get_plugins() if hasattr(plugin, "RayNodes"))
+    ended = []
+    monkeypatch.setattr(conftest.RayNodes, "end", lambda: ended.append(len(ended)))
+    conftest.pytest_runtest_teardown(Item(1, fixtures=("ray_nodes",)))
+    assert ended == []
+    conftest.pytest_runtest_teardown(Item(2))
+    conftest.pytest_runtest_teardown(None)
+    assert ended == [0, 1]

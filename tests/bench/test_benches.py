@@ -144,7 +144,7 @@ def ended_with(module):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
 @pytest.mark.usefixtures("in_this_process", "commands_here")
-@pytest.mark.parametrize("name", [*sorted({*SMALL} - {"on_ray"}), pytest.param("on_ray", marks=pytest.mark.early)])
+@pytest.mark.parametrize("name", [*sorted({*SMALL} - {"on_ray"}), pytest.param("on_ray", marks=pytest.mark.ray)])
 def test_a_bench_runs_without_user_data(name, monkeypatch, demo, request):
     """Each measurement is JSON, has a numeric value, and a line in the table."""
     module = importlib.import_module(f"bench.{name}")

@@ -17,7 +17,7 @@ from gristmill.stages.contract import Resources
 from gristmill.stages.select import corpus
 from gristmill.store.store import CorruptPart, Part, Store
 
-MARKS = {"ray": [pytest.mark.slow], "slurm": [pytest.mark.slow, pytest.mark.slurm]}
+MARKS = {"ray": [pytest.mark.slow, pytest.mark.ray], "slurm": [pytest.mark.slow, pytest.mark.slurm]}
 
 
 @pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, [])) for name in (*BUILT_IN, *PACKAGES)])

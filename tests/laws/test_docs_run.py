@@ -69,7 +69,7 @@ def test_commands_are_found():
         assert any(page == where for page, _ in found), where
 
 
-@pytest.mark.early
+@pytest.mark.ray
 @pytest.mark.slow
 @pytest.mark.usefixtures("in_this_process")
 def test_every_printed_command_runs(tmp_path, monkeypatch, capfd, request):

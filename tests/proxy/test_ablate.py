@@ -258,7 +258,9 @@ def test_a_gpu_is_needed_unless_the_cpu_is_chosen(stage):
 
 @needs_torch
 @pytest.mark.slow
-@pytest.mark.parametrize("cluster", ["ray", pytest.param("slurm", marks=pytest.mark.slurm)])
+@pytest.mark.parametrize(
+    "cluster", [pytest.param("ray", marks=pytest.mark.ray), pytest.param("slurm", marks=pytest.mark.slurm)]
+)
 def test_trainings_on_a_cluster_are_those_of_this_machine(cluster, recipes, request):
     """The same scores, bit by bit."""
     asked = [*ASKED, "--json", "--seeds", "2", "--store"]

@@ -7,19 +7,29 @@ import pyarrow as pa
 
 Array = np.ndarray[Any, Any]
 
-_NOTHING = np.zeros(1, np.uint8)
+
+def read_only(buffer: Any, kind: Any) -> Array:
+    """A buffer as an array that cannot be written; an empty one for None.
+
+    Some Arrow buffers can be written and some cannot, depending on where they come from. Numba would compile a kernel
+    for both.
+    """
+    return np.frombuffer(memoryview(b"" if buffer is None else buffer).toreadonly(), kind)
+
+
+_NOTHING = read_only(bytes(1), np.uint8)
 
 
 def bytes_of(column: pa.Array) -> tuple[Array, Array]:
-    """The bytes of a string or binary column and its offsets (int32). A null has no bytes."""
+    """The bytes of a string or binary column and its offsets (int32), both read-only. A null has no bytes."""
     if column.null_count:
         column = column.fill_null("" if pa.types.is_string(column.type) else b"")
     _, offsets, data = column.buffers()
     if data is None or not len(column):
-        return _NOTHING, np.zeros(len(column) + 1, np.int32)
+        return _NOTHING, read_only(bytes(4 * (len(column) + 1)), np.int32)
     return (
-        np.frombuffer(data, np.uint8) if data.size else _NOTHING,
-        np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1],
+        read_only(data, np.uint8) if data.size else _NOTHING,
+        read_only(offsets, np.int32)[column.offset : column.offset + len(column) + 1],
     )
 
 
@@ -38,15 +48,11 @@ def one_chunk(column: pa.ChunkedArray) -> pa.Array:
 
 
 def views_of(column: pa.StringArray) -> tuple[Array, Array, Array]:
-    """Offsets (int32), bytes and validity of a string column, not copied. Read-only, as compiled kernels require."""
+    """Offsets (int32) and bytes of a string column, both read-only and not copied, and its validity."""
     _, offsets, data = column.buffers()
-    starts = np.zeros(1, np.int32)
-    if len(column):
-        starts = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
-    characters = np.frombuffer(data or b"", np.uint8)
-    starts.setflags(write=False)
-    characters.setflags(write=False)
-    return starts, characters, column.is_valid().to_numpy(zero_copy_only=False)
+    starts = read_only(offsets if len(column) else bytes(4), np.int32)
+    starts = starts[column.offset : column.offset + len(column) + 1] if len(column) else starts
+    return starts, read_only(data, np.uint8), column.is_valid().to_numpy(zero_copy_only=False)
 
 
 def strings(offsets: Array, data: Array, valid: Array | None = None) -> pa.Array:

@@ -17,6 +17,7 @@ from gristmill.kernels.decontaminate.tokens import LITERAL, NAME, sums_of_tokens
 from gristmill.kernels.dedup.shingles import ROLL
 from gristmill.stages.decontaminate.matching.code_tokens import count_tokens, kept_words, read_tokens
 from gristmill.stages.decontaminate.matching.units import table_of
+from lent_arrays import lent
 
 PROGRAM = '''
 def total_of(items, limit=3):
@@ -222,8 +223,8 @@ def test_code_is_found_anywhere_in_a_range(before, after):
     prose = ("some words of prose, as people write them, and more of that " * 40)[:before] + "\n"
     text = f"{prose}{PROGRAM}{'and so it goes on. ' * (after // 19)}".encode()
     lead = b"another text, which ends in a word"
-    data = np.frombuffer(lead + text, np.uint8).copy()
-    offsets = np.array([0, len(lead), len(data)], np.int32)
+    ends = np.array([0, len(lead), len(lead + text)], np.int32)
+    data, offsets = lent(np.frombuffer(lead + text, np.uint8).copy(), ends)
     ranges = np.array([[1, len(lead), len(data)]], np.int64)
     hits, bounded = match_code(data, offsets, ranges, kept_words(), table())
     assert not bounded.any()
@@ -237,7 +238,7 @@ def test_only_ranges_are_read():
     """One that ends before the code holds nothing; two that hold it have it twice, in order."""
     prose = "words of prose that go on for a while " * 30
     text = f"{prose}{PROGRAM}{prose}{PROGRAM}".encode()
-    data, offsets = np.frombuffer(text, np.uint8).copy(), np.array([0, len(text)], np.int32)
+    data, offsets = lent(np.frombuffer(text, np.uint8).copy(), np.array([0, len(text)], np.int32))
     ends = [[0, len(prose)], [len(prose), len(prose) + len(PROGRAM)], [len(text) - len(PROGRAM), len(text)]]
     ranges = np.array([[0, *one] for one in ends], np.int64)
     hits, _ = match_code(data, offsets, ranges, kept_words(), table())
@@ -249,7 +250,7 @@ def test_prose_is_not_read_as_code():
     """Stretches with hardly a sign of code have no tokens; those of the listing next to them count."""
     draw = random.Random(1)
     prose = " ".join(draw.choices(["the", "of", "and", "that", "was", "had", "with", "for", "some", "would"], k=3000))
-    data = np.frombuffer(prose.encode(), np.uint8).copy()
+    data, offsets = lent(np.frombuffer(prose.encode(), np.uint8).copy(), np.array([0, len(prose)], np.int32))
     unit = table_of(count_tokens([prose]), np.full(1, 14, np.int64), np.full(1, -1, np.int64), 8)
     ranges = np.array([[0, 0, len(data)]], np.int64)
-    assert len(match_code(data, np.array([0, len(data)], np.int32), ranges, kept_words(), unit)[0]) == 0
+    assert len(match_code(data, offsets, ranges, kept_words(), unit)[0]) == 0

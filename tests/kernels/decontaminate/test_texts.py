@@ -14,6 +14,7 @@ from gristmill.kernels.decontaminate.tokens import fill_kept
 from gristmill.kernels.dedup.shingles import copy_tables, word_tables
 from gristmill.kernels.text.look_alikes import readings
 from gristmill.stages.decontaminate.matching.units import count_words, table_of
+from lent_arrays import lent
 
 NO_MARKS = np.zeros(128, np.uint64)
 
@@ -21,7 +22,7 @@ NO_MARKS = np.zeros(128, np.uint64)
 def arrays(texts, before=b"", after=b""):
     rows = [text.encode() for text in texts]
     offsets = np.cumsum([len(before), *map(len, rows)]).astype(np.int32)
-    return np.frombuffer(before + b"".join(rows) + after, np.uint8).copy(), offsets
+    return lent(np.frombuffer(before + b"".join(rows) + after, np.uint8).copy(), offsets)
 
 
 @given(st.lists(TEXTS, max_size=4))

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.kernels.dedup.known import PADDING_BYTES, find_known, pack_sets
+from lent_arrays import lent
 
 SETS = st.lists(st.sets(st.integers(0, 9), min_size=1, max_size=8), min_size=1, max_size=6)
 
@@ -24,10 +25,7 @@ def find(mine, known, owners=None, starts=None, over=1, under=2):
     return find_known(
         np.zeros((len(mine), 1), np.uint64),
         *packed(mine),
-        np.zeros(len(owners), np.uint64),
-        owners,
-        known_starts if starts is None else starts,
-        known_data,
+        *lent(np.zeros(len(owners), np.uint64), owners, known_starts if starts is None else starts, known_data),
         over,
         under,
         100,

@@ -9,6 +9,7 @@ from tests.kernels.dedup.oracle_lines import counts, normal, units_of
 from gristmill.kernels.dedup.line_units import count_units, find_units
 from gristmill.kernels.text.cut_spans import take_blank_lines
 from gristmill.kernels.text.unicode_classes import unicode_tables
+from lent_arrays import lent
 
 TABLES = unicode_tables()
 
@@ -23,7 +24,7 @@ TEXTS = st.lists(PIECES, max_size=25).map("".join)
 def arrays(texts, before=b""):
     data = before + b"".join(text.encode() for text in texts)
     offsets = np.cumsum([len(before), *(len(text.encode()) for text in texts)]).astype(np.int32)
-    return np.frombuffer(data or b"\0", np.uint8).copy(), offsets
+    return lent(np.frombuffer(data or b"\0", np.uint8).copy(), offsets)
 
 
 @given(

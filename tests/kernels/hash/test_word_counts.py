@@ -13,6 +13,7 @@ from gristmill.kernels.bpe.pretoken_counts import count_pretokens
 from gristmill.kernels.bpe.pretokenize import CL100K, GPT2, split
 from gristmill.kernels.hash.word_counts import BLOCK, CountedWords, WordCounts, add_words, export, no_words
 from gristmill.kernels.text.byte_strings import order_of
+from lent_arrays import lent
 
 # Lengths around 8 (one load), 15 (the longest inside a slot) and 16 and 24 (whole steps of a long one).
 LENGTHS = [0, 1, 2, 7, 8, 9, 14, 15, 16, 17, 23, 24, 25, 40]
@@ -95,5 +96,5 @@ def test_pretokens_are_counted_as_the_scanner_cuts_them(pattern):
     ends, _ = split(data, offsets, pattern, class_table())
     assert len(ends) > 3 * BLOCK
     wanted = Counter(data[a:b].tobytes() for a, b in zip([0, *ends.tolist()], ends.tolist(), strict=False))
-    counted = count_pretokens(no_words(), data, offsets, pattern, class_table())
+    counted = count_pretokens(no_words(), *lent(data, offsets), pattern, class_table())
     assert listed(export(counted)) == sorted(wanted.items())

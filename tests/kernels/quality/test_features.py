@@ -9,6 +9,7 @@ from tests.kernels.text.test_fasttext import SPACES, Tiny, features
 
 from gristmill.kernels.quality.features import Shape, WordRows, count_words, cut_words, rows_of, vocabulary
 from gristmill.kernels.text.fasttext import index_words
+from lent_arrays import lent
 
 WORDS = ("</s>", "the", "naïve", "wheel", "мельница", "水車", "a")
 TOKENS = st.sampled_from([*WORDS[:2], *WORDS, "__label__en", "mill", "x" * 300, "ß", "-"])
@@ -20,7 +21,7 @@ def flat(texts: list[str]):
     """Texts as bytes, and where each starts and ends; some bytes before them belong to none."""
     parts = [text.encode() for text in texts]
     bounds = np.cumsum([3, *map(len, parts)]).astype(np.int64)
-    return np.frombuffer(b"..." + b"".join(parts), np.uint8).copy(), bounds[:-1].copy(), bounds[1:].copy()
+    return *lent(np.frombuffer(b"..." + b"".join(parts), np.uint8).copy()), bounds[:-1].copy(), bounds[1:].copy()
 
 
 def known_words() -> WordRows:

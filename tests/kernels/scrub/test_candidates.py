@@ -7,6 +7,7 @@ from tests.kernels.scrub.oracle import candidates
 
 from gristmill.kernels.scrub import shapes
 from gristmill.kernels.scrub.candidates import find_candidates
+from lent_arrays import lent
 
 PREFIXES = (b"ghp_", b"sk-", b"AKIA", b"SG.", b"eyJ")
 PIECES = st.one_of(
@@ -29,8 +30,8 @@ TEXTS = st.lists(PIECES, max_size=24).map(b"".join)
 
 
 def found_in(texts, long_words=shapes.MIXED_LONG):
-    data = np.frombuffer(b"".join(texts) or b"\0", np.uint8).copy()
-    offsets = np.cumsum([0, *map(len, texts)]).astype(np.int32)
+    ends = np.cumsum([0, *map(len, texts)]).astype(np.int32)
+    data, offsets = lent(np.frombuffer(b"".join(texts) or b"\0", np.uint8).copy(), ends)
     opened = shapes.openings(PREFIXES)
     found = find_candidates(data, offsets, shapes.CLASSES, opened, np.zeros(64, np.uint8), long_words)
     rows = [set() for _ in texts]

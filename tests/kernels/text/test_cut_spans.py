@@ -11,6 +11,7 @@ from numba import njit
 
 from gristmill.kernels.memory import view
 from gristmill.kernels.text.cut_spans import blank_width, first_bad_row, is_blank, without_spans
+from lent_arrays import lent
 
 
 @njit
@@ -24,8 +25,8 @@ def whole_is_blank(data):
 
 
 def arrays(texts, spans):
-    data = np.frombuffer(b"".join(texts) or b"\0", np.uint8).copy()
-    offsets = np.cumsum([0, *map(len, texts)]).astype(np.int32)
+    ends = np.cumsum([0, *map(len, texts)]).astype(np.int32)
+    data, offsets = lent(np.frombuffer(b"".join(texts) or b"\0", np.uint8).copy(), ends)
     firsts = np.cumsum([0, *map(len, spans)]).astype(np.int64)
     bounds = np.array([bound for one in spans for bound in one], np.int64)
     bounds.flags.writeable = False

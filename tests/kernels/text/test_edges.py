@@ -8,6 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gristmill.kernels.text.edges import MIN_HEADING_CHARS, take_spans, trim
+from lent_arrays import lent
 
 PROSE = "This is a sentence of the article, and it is long enough to be told from an entry of a menu by anyone."
 MARK = re.compile("[.,;:!?…。，、；：！？]")
@@ -42,6 +43,7 @@ def trimmed(*rows, wanted=True):
     """The trimmed texts; each comes with a title."""
     texts, titles = ([row[part].encode() for row in rows] for part in (0, 1))
     text, title = (np.frombuffer(b"".join(parts), np.uint8).copy() for parts in (texts, titles))
+    lent(title)
     offsets, title_offsets = (np.cumsum([0, *map(len, parts)]).astype(np.int64) for parts in (texts, titles))
     starts, stops = offsets[:-1].copy(), offsets[1:].copy()
     trim(text, starts, stops, title, title_offsets, np.full(len(rows), wanted))

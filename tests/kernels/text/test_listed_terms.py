@@ -10,6 +10,7 @@ from tests.kernels.dedup.test_shingles import alone, lower
 
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.text.listed_terms import MOST_BETWEEN, MOST_WORDS, find_terms, hash_terms, terms_of
+from lent_arrays import lent
 
 ALPHABET = "aAb sS_1-'’&.@*é漢字カナー・ไก่\u0301\u00ad\u200b\n"
 TEXTS = st.lists(st.text(ALPHABET, max_size=60), max_size=4)
@@ -111,7 +112,7 @@ def listed(terms: list[str]):
 
 def found_in(texts: list[str], terms: list[str]) -> list[list[str]]:
     data = "".join(texts).encode()
-    offsets = np.cumsum([0, *(len(text.encode()) for text in texts)]).astype(np.int32)
+    (offsets,) = lent(np.cumsum([0, *(len(text.encode()) for text in texts)]).astype(np.int32))
     rows = np.arange(len(texts))
     _, spans = find_terms(np.frombuffer(data or b" ", np.uint8), offsets, rows, word_tables(), listed(terms)[0])
     return [[data[a:b].decode() for row, a, b in spans.tolist() if row == n] for n in rows]
@@ -125,7 +126,7 @@ def found_in(texts: list[str], terms: list[str]) -> list[list[str]]:
 def test_found_terms_are_those_of_plain_python(texts, terms):
     """Every term, its bytes, and the number of words, with anything around and between them."""
     data = "".join(texts).encode()
-    offsets = np.cumsum([0, *(len(text.encode()) for text in texts)]).astype(np.int32)
+    (offsets,) = lent(np.cumsum([0, *(len(text.encode()) for text in texts)]).astype(np.int32))
     sets, good, faults = listed(terms)
     wanted = [stripped(term) for term in terms if stripped(term)]
     assert good == sum(entry(term) is not None for term in wanted)

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.kernels.text.snap_spans import snap_spans
+from lent_arrays import lent
 
 TEXTS = st.lists(st.text("aé漢🙂\n", max_size=12), max_size=5)
 
@@ -22,6 +23,7 @@ def test_what_is_left_of_a_span_is_its_whole_characters_or_lines(texts, lines, d
     bounds = np.array([bound for bounds in spans for bound in bounds], np.int64)
     bounds.flags.writeable = False
     buffer = np.frombuffer(b"".join(encoded) or b"\0", np.uint8).copy()
+    lent(buffer, offsets)
     new_firsts, new_bounds = snap_spans(buffer, offsets, firsts, bounds, lines)
     for row, text in enumerate(texts):
         pieces = text.split("\n") if lines else list(text)

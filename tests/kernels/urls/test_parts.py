@@ -17,6 +17,7 @@ from gristmill.kernels.urls.parts import (
     split_urls,
 )
 from gristmill.kernels.urls.words import find_inside, find_words, openings
+from lent_arrays import lent
 
 LABEL = st.sampled_from(["a", "b", "WWW", "example", "com", "co", "uk", "xn--p1ai", "é", "1", "x-y", ""])
 HOST = st.one_of(
@@ -54,7 +55,7 @@ URLS = st.one_of(
 def arrow(values: list[str]) -> tuple[np.ndarray, np.ndarray]:
     data = [value.encode() for value in values]
     offsets = np.cumsum([0, *map(len, data)]).astype(np.int32)
-    return np.frombuffer(b"".join(data) or b"\0", np.uint8).copy(), offsets
+    return lent(np.frombuffer(b"".join(data) or b"\0", np.uint8).copy(), offsets)
 
 
 def lines(values: list[str]) -> np.ndarray:

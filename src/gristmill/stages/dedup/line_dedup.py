@@ -28,7 +28,7 @@ from gristmill.kernels.text.cut_spans import take_blank_lines
 from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.kernels.text.unicode_data import known
 from gristmill.places import system_of
-from gristmill.stages.buffers import bytes_of
+from gristmill.stages.buffers import bytes_of, read_only
 from gristmill.stages.contract import File, Map
 from gristmill.stages.dedup import line_counts
 from gristmill.stages.shared import cut
@@ -225,8 +225,7 @@ def _hashes_of_file(uri: str, stamp: str, paragraphs: bool, fold: bool) -> Array
     fs, path = system_of(uri)
     with fs.open(path, "rb", compression="infer") as file:
         data = np.frombuffer(file.read() or b"\n", np.uint8)
-    offsets = np.array([0, len(data)], np.int32)
-    offsets.setflags(write=False)  # like those of a column: a writable array would need another compilation
+    offsets = read_only(np.array([0, len(data)], np.int32), np.int32)
     return np.asarray(count_units(data, offsets, paragraphs, fold, 1, unicode_tables())[0])
 
 

@@ -21,6 +21,7 @@ from gristmill.counted import counted
 from gristmill.kernels.dedup.links import link_sets
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.dedup.sketch import ratio_of, shingle_sets
+from gristmill.stages.buffers import read_only
 from gristmill.stages.contract import AsCount, Exchange
 from gristmill.stages.dedup import clusters, near_candidates
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
@@ -123,7 +124,7 @@ def _bytes(texts: pa.ChunkedArray) -> tuple[Any, Any]:
     column = texts.combine_chunks()
     _, offsets, data = column.buffers()
     starts = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
-    return starts, np.frombuffer(data or b"", np.uint8)
+    return starts.copy(), read_only(data, np.uint8)
 
 
 STAGE = Exchange(

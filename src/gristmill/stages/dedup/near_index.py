@@ -22,7 +22,7 @@ from gristmill.kernels.hash.radix import sort_order
 from gristmill.kernels.text.unicode_data import UNICODE_VERSION
 from gristmill.places import place_of
 from gristmill.processes import new_folder
-from gristmill.stages.buffers import bytes_of
+from gristmill.stages.buffers import bytes_of, read_only
 from gristmill.stages.dedup.near_candidates import Config
 from gristmill.stages.shared.keep_order import ID_BYTES, fixed_bytes
 
@@ -148,7 +148,7 @@ def open_index(path: str) -> NearIndex:
 def _mapped(folder: Path, name: str, kind: Any) -> Array:
     try:
         size = (folder / name).stat().st_size
-        return np.asarray(np.memmap(folder / name, kind, "r")) if size else np.empty(0, kind)
+        return np.asarray(np.memmap(folder / name, kind, "r")) if size else read_only(None, kind)
     except (OSError, ValueError) as error:
         raise UserError(
             f"{folder}: the index lacks its file {name} ({error}). Copy it again, or make it again."

@@ -17,7 +17,7 @@ from gristmill.kernels.dedup.buckets import mixed
 from gristmill.kernels.hash.hashset import hash_strings
 from gristmill.kernels.urls.parts import split_urls
 from gristmill.kernels.urls.robots import sites_and_paths
-from gristmill.stages.buffers import bytes_of, strings
+from gristmill.stages.buffers import bytes_of, read_only, strings
 from gristmill.stages.contract import Bytes, Exchange, StageConfig
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 from gristmill.stages.shared.keep_order import fixed_bytes
@@ -125,7 +125,8 @@ def units(batch: pa.RecordBatch, block: str) -> Array:
 
 def document_hashes(batch: pa.RecordBatch) -> Array:
     own = fixed_bytes(batch.column("doc_id"))
-    return np.asarray(hash_strings(own.reshape(-1), np.arange(batch.num_rows + 1, dtype=np.int32) * own.shape[1])[:, 0])
+    offsets = read_only(np.arange(batch.num_rows + 1, dtype=np.int32) * own.shape[1], np.int32)
+    return np.asarray(hash_strings(own.reshape(-1), offsets)[:, 0])
 
 
 STAGE = Exchange(

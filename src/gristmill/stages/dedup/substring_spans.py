@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.kernels.dedup.repeated_spans import repeated_spans
-from gristmill.stages.buffers import one_chunk
+from gristmill.stages.buffers import one_chunk, read_only
 from gristmill.stages.contract import Exchange
 from gristmill.stages.dedup import substring_blocks
 from gristmill.stages.shared import keep_order
@@ -106,9 +106,9 @@ def _texts(column: pa.ChunkedArray) -> tuple[Array, Array]:
     """The bytes and offsets (int64) of the texts, without a copy."""
     texts = one_chunk(column)
     if not len(texts):
-        return np.zeros(1, np.uint8), np.zeros(1, np.int64)
+        return read_only(bytes(1), np.uint8), read_only(bytes(8), np.int64)
     _, offsets, data = texts.buffers()
-    return np.frombuffer(data, np.uint8), np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
+    return read_only(data, np.uint8), read_only(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
 
 
 STAGE = Exchange(

@@ -18,6 +18,7 @@ from gristmill.errors import UserError, WrongSetting
 from gristmill.kernels.html.bounds import as_words
 from gristmill.kernels.html.page import MAX_BLOCKS
 from gristmill.kernels.text.edges import take_spans, trim
+from gristmill.stages.buffers import read_only
 from gristmill.stages.contract import AsCount, Bytes, Count, File, Map, ReportMark, StageConfig
 from gristmill.stages.extract.facts import facts, language_tag
 from gristmill.stages.extract.formulas import Delimiters, WrittenText
@@ -168,7 +169,7 @@ def _metadata(html: pa.StringArray) -> dict[str, list[str | None]]:
 
 def _bytes_of(html: pa.StringArray) -> tuple[np.ndarray, np.ndarray]:
     offsets = np.frombuffer(html.buffers()[1], np.int32)[html.offset : html.offset + len(html) + 1]
-    return np.frombuffer(html.buffers()[2] or b"", np.uint8), offsets.astype(np.int64)
+    return read_only(html.buffers()[2], np.uint8), offsets.astype(np.int64)
 
 
 def _by_gristmill(html: pa.StringArray, config: Config) -> Iterator[WrittenText | ExtractFault | None]:

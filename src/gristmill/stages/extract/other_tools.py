@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from gristmill.kernels.html import names as markup
 from gristmill.kernels.html.bounds import scan
+from gristmill.stages.buffers import read_only
 
 MAX_NAMES = 30_000
 """Distinct names of attributes and unknown elements in a page. Pages of a crawl have about 50."""
@@ -57,9 +58,9 @@ def bounded_pages(
     if html.null_count == len(html):
         yield from [None] * len(html)
         return
-    offsets = np.frombuffer(html.buffers()[1], np.int32)[html.offset : html.offset + len(html) + 1]
+    offsets = read_only(html.buffers()[1], np.int32)[html.offset : html.offset + len(html) + 1]
     data = html.buffers()[2]
-    rows, cuts, ends = scan(np.frombuffer(data, np.uint8), offsets, limits["max_depth"])
+    rows, cuts, ends = scan(read_only(data, np.uint8), offsets, limits["max_depth"])
     faults = _faults(np.diff(offsets.astype(np.int64)), rows, limits)
     view, starts, marks = memoryview(data), offsets.tolist(), ends.tolist()
     for row in range(len(html)):

@@ -13,6 +13,7 @@ from gristmill.kernels.dedup.exact_hash import WHITESPACE, hash_texts
 from gristmill.kernels.hash.splitmix import GOLDEN, mix
 from gristmill.kernels.quality.features import count_words
 from gristmill.kernels.text.unicode_classes import unicode_tables
+from gristmill.stages.buffers import read_only
 
 Array = np.ndarray[Any, Any]
 
@@ -47,7 +48,7 @@ def clean(table: pa.Table, min_words: int) -> tuple[Examples, dict[str, int]]:
     bounds = (
         np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1] if len(text) else np.zeros(1, int)
     )
-    data = np.frombuffer(buffer, np.uint8) if buffer is not None and buffer.size else np.zeros(1, np.uint8)
+    data = read_only(buffer if buffer is not None and buffer.size else bytes(1), np.uint8)
     high = table.column("high").to_numpy().astype(np.bool_)
     found = Examples(
         data,

@@ -29,6 +29,7 @@ from gristmill.kernels.ngram.cut import cut_tables
 from gristmill.kernels.ngram.score import perplexities, score, scratch
 from gristmill.kernels.ngram.tables import LEAST_WALK, LONGEST_WALK, Tables
 from gristmill.kernels.ngram.vocabulary import hash_strings
+from gristmill.stages.buffers import read_only
 from gristmill.stages.quality.ngram_train import SPECIAL, Estimate
 
 Array = np.ndarray[Any, Any]
@@ -85,12 +86,11 @@ def score_texts(language: Language, text: pa.Array) -> Array:
     if len(text) == 0:
         return np.zeros((0, 3), np.int64)
     _, offsets, buffer = text.buffers()
-    data: Array = np.empty(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
     bounds = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
     begins, ends = bounds[:-1].copy(), bounds[1:].copy()
     if text.null_count:
         ends = np.where(text.is_null().to_numpy(zero_copy_only=False), begins, ends)
-    return score(data, begins, ends, language.tables, cut_tables(), scratch())
+    return score(read_only(buffer, np.uint8), begins, ends, language.tables, cut_tables(), scratch())
 
 
 def perplexities_of(language: Language, text: pa.Array) -> Array:

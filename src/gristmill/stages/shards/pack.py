@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from gristmill.kernels.hash.radix import sort_order
 from gristmill.kernels.pack import Pieces, best_fit, concat, copy_pieces
 from gristmill.shardformat.index import Header, Index, write_index
+from gristmill.stages.buffers import read_only
 from gristmill.stages.doc_order import doc_order
 
 Array = np.ndarray[Any, Any]
@@ -136,8 +137,7 @@ def _copy(records: pa.Table, row: Array, pieces: Pieces, target: Array, token_by
     for number, chunk in enumerate(chunks):
         mine = by_row[cuts[number] : cuts[number + 1]]
         begin = _offsets(chunk)[row[mine] - first_row[number]] + pieces.doc_offset[mine] * token_bytes
-        data = np.frombuffer(chunk.buffers()[2] or b"", np.uint8)
-        data.setflags(write=False)  # so that the kernel is compiled only once, for read-only arrays
+        data = read_only(chunk.buffers()[2], np.uint8)
         copy_pieces(data, begin, target[mine] * token_bytes, pieces.length[mine] * token_bytes, out)
 
 

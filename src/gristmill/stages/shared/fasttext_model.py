@@ -24,6 +24,7 @@ from gristmill.kernels.text import fasttext as kernel
 from gristmill.kernels.text import fasttext_linear as linear
 from gristmill.kernels.text.fasttext_output import HIERARCHICAL, SOFTMAX, two_labels
 from gristmill.places import system_of
+from gristmill.stages.buffers import read_only
 
 Array = np.ndarray[Any, Any]
 
@@ -108,7 +109,7 @@ def predict(model: FastText, text: pa.Array, k: int = 1, max_bytes: int | None =
     """
     text = text.cast(pa.large_string())
     _, offsets, buffer = text.buffers()
-    data: Array = np.empty(0, np.uint8) if buffer is None else np.frombuffer(buffer, np.uint8)
+    data = read_only(buffer, np.uint8)
     if len(text) == 0:
         return np.empty((0, k), np.int32), np.empty((0, k), np.float32)
     bounds = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]

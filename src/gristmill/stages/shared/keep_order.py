@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pydantic import Field, field_validator, model_validator
 
 from gristmill.errors import UserError
+from gristmill.stages.buffers import read_only
 from gristmill.stages.contract import SourceName, StageConfig
 
 Array = np.ndarray[Any, Any]
@@ -92,7 +93,7 @@ def ranks(batch: pa.RecordBatch, order: KeepOrder) -> pa.Array:
 def fixed_bytes(column: pa.Array) -> Array:
     """A fixed-size binary column without nulls as a matrix of bytes, not copied."""
     width = column.type.byte_width
-    data = np.frombuffer(column.buffers()[1] or b"", np.uint8)
+    data = read_only(column.buffers()[1], np.uint8)
     return data[column.offset * width : (column.offset + len(column)) * width].reshape(len(column), width)
 
 
