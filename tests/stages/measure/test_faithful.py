@@ -5,6 +5,7 @@ import json
 import pyarrow as pa
 import pytest
 
+from gristmill.stages.generate import entail
 from gristmill.stages.measure import faithful
 from gristmill.stages.measure.faithful_words import LEAKS
 from gristmill.stages.select import heuristics
@@ -114,6 +115,6 @@ def test_no_phrase_has_a_control_character():
 
 
 def test_rules_are_columns_of_the_step():
-    """Every rule reads columns that the step writes."""
-    names = {f"faithful.{name}" for name in faithful.SCHEMA.names}
+    """Every rule reads columns that `faithful` or `entail` writes."""
+    names = {f"faithful.{name}" for name in faithful.SCHEMA.names} | {f"entail.{name}" for name in entail.SCHEMA.names}
     assert {column for rule in RULES for column in rule.value.split(" / ")} <= names

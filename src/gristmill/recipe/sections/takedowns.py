@@ -13,8 +13,8 @@ from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import EVERY_SOURCE
 from gristmill.recipe.model import Step
 from gristmill.recipe.stage_module import check_config
-from gristmill.stages import GENERATE
-from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.contract import File, Map, StageConfig
+from gristmill.stages.declarations import stage_of
 from gristmill.stages.takedown import takedown, takedown_match, takedown_sets, takedown_unsent
 from gristmill.stages.takedown.requests import read_all, read_requests
 
@@ -77,7 +77,8 @@ def mark_unsent(route: tuple[Step, ...], takedowns: tuple[Step, ...]) -> tuple[S
     """The route of a source with a step before the first one that sends documents to a model, which marks those that
     requests name.
     """
-    at = next((number for number, step in enumerate(route) if step.name == GENERATE), None)
+    stages = [stage_of(step.module) for step in route]
+    at = next((number for number, one in enumerate(stages) if isinstance(one, Map) and one.answers is not None), None)
     if at is None or not takedowns:
         return route
     _, sets, judge = (step.config for step in takedowns)

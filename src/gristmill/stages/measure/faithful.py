@@ -34,12 +34,12 @@ from gristmill.stages.measure.faithful_words import LEAKS, lexicon
 PARENT = "parent_text"
 NEW = "new"
 """The column with what is new and where."""
-_SPAN = pa.struct([("check", pa.string()), ("start", pa.int32()), ("stop", pa.int32())])
+SPAN = pa.struct([("check", pa.string()), ("start", pa.int32()), ("stop", pa.int32())])
 SCHEMA = pa.schema(
     [
         *(pa.field(name, pa.bool_() if name == "language_changed" else pa.int32()) for name in COLUMNS),
         pa.field("leaks", pa.int32()),
-        pa.field(NEW, pa.list_(_SPAN)),
+        pa.field(NEW, pa.list_(SPAN)),
     ]
 )
 
@@ -117,7 +117,7 @@ def _listed(spans: np.ndarray[Any, Any], valid: np.ndarray[Any, Any]) -> pa.Arra
     offsets = pa.array(np.concatenate(([0], ends)), pa.int32(), mask=np.append(~valid, False))
     checks = pa.array([name.removeprefix("new_") for name in CHECKS]).take(pa.array(spans[:, 1]))
     places = (pa.array(spans[:, place].astype(np.int32)) for place in (2, 3))
-    values = pa.StructArray.from_arrays([checks, *places], fields=list(_SPAN))
+    values = pa.StructArray.from_arrays([checks, *places], fields=list(SPAN))
     return pa.ListArray.from_arrays(offsets, values)
 
 
@@ -131,12 +131,16 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
+    return missing_parents(found, "faithful")
+
+
+def missing_parents(found: Mapping[str, Any], step: str) -> list[str]:
     """Warn if documents have no parent to compare them with (law 7)."""
     documents, compared = found.get("documents", 0), found.get("with_parent", 0)
     if documents and not compared:
         return [
             f"no document has a parent, so nothing was compared. Give each one the field {PARENT}, or remove the step "
-            "faithful from the routes of documents that were not generated"
+            f"{step} from the routes of documents that were not generated"
         ]
     if compared < documents:
         missing = documents - compared
