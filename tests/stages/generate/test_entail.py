@@ -11,6 +11,7 @@ from tests.conftest import Project
 from tests.stages.generate.model_server import completion, serving
 
 from gristmill.engine.mill import find_warnings
+from gristmill.errors import UserError
 from gristmill.query.documents.documents import rows
 from gristmill.query.sizing.asking import asking_lines
 from gristmill.stages.contract import Map
@@ -198,6 +199,41 @@ def test_what_a_takedown_request_names_is_not_judged(tmp_path):
     assert len(server.requests) == 2
     assert not any("king" in text for text in server.texts)
     assert run.states["text/entail"].metrics["faults"] == {"taken_down": 1}
+
+
+def test_a_child_of_a_parent_that_is_taken_down_is_not_judged(tmp_path):
+    """Also if it was generated before the request, which names only its parent."""
+
+    def say(body, handler):
+        content = body["messages"][-1]["content"]
+        return by_king(body, handler) if content.startswith("{") else f"Child of {content[-7:]}"
+
+    project = Project(tmp_path)
+    (tmp_path / "in").mkdir()
+    lines = [json.dumps({"url": f"https://a.example/{n}", "text": f"Page {n}."}) for n in range(3)]
+    (tmp_path / "in" / "a.jsonl").write_text("\n".join(lines))
+    (tmp_path / "requests.yaml").write_text("")
+    with serving(say) as server:
+        asked = f"model: m, servers: ['{server.address}']"
+        born = f"{{kind: generated, generate: {{parents: notes, prompts: [rephrase], {asked}}}}}"
+        recipe = RECIPE.partition("steps:")[0].format(top="takedowns: requests.yaml") + f"  born: {born}\nsteps:\n"
+        project.recipe.write_text(f"{recipe}  generated: []\n")
+        project.run()
+        (tmp_path / "requests.yaml").write_text(json.dumps([{"id": "r1", "urls": ["https://a.example/0"]}]))
+        project.recipe.write_text(f"{recipe}  generated: [entail: {{{asked}}}]\n")
+        run = project.run()
+    assert sorted(sent_in(body)["source"] for body in server.requests[3:]) == ["Page 1.", "Page 2."]
+    assert run.states["generated/entail"].metrics["faults"] == {"taken_down": 1}
+
+
+def test_a_mistake_in_a_source_is_one_message_with_takedowns(tmp_path):
+    """The step for takedowns is added to the route of a source that could not be loaded, too."""
+    project = Judging(tmp_path)
+    (tmp_path / "requests.yaml").write_text(json.dumps([{"id": "r1", "urls": ["https://a.example/0"]}]))
+    project.write("http://host/v1", top="takedowns: requests.yaml")
+    project.recipe.write_text(project.recipe.read_text().replace("format: jsonl", "format: jsonk"))
+    with pytest.raises(UserError, match="jsonk"):
+        project.mill()
 
 
 def test_a_stage_with_answers_has_requests():

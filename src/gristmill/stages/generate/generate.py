@@ -55,8 +55,10 @@ SCHEMA = pa.schema(
         ("parent_license", pa.string()),
         ("chunks", pa.list_(pa.string())),
         ("children", pa.list_(CHILD)),
+        ("parent_request", pa.string()),
     ]
 )
+"""parent_request: the takedown request because of which the document must not be sent."""
 MIN_WARNED_SHARE = 0.05
 """The share of unusable answers, or of copies, from which a run warns."""
 COPY = 0.8
@@ -146,6 +148,7 @@ def apply(
         batch.column("license"),
         pa.array(chunks, SCHEMA.field("chunks").type),
         pa.array(children, SCHEMA.field("children").type),
+        pa.array(unsent, pa.string()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
@@ -325,7 +328,7 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
 
 
 STAGE = Map(
-    version=2,
+    version=3,
     config=Config,
     libraries=("unicode",),
     resources=resources,
