@@ -25,11 +25,14 @@ VALUES += ("1000000000000000000", str(2**60), str(2**63 - 1), "1e300", "1.797693
 """Ordered from the smallest to the largest."""
 FINE = ("0.1234567891",)
 """Ten decimals are one more than comparisons accept."""
+JUDGE = {"model": "m", "servers": "['http://localhost:1/v1']"}
+"""It gets no request: the documents have no parents."""
 NEEDED = {"heuristics": ["signals", "code_signals", "language", "faithful"], "keep_language": ["language"]}
 ALSO = {
     "known_dedup": {"indexes": "[index]"},
     "keep_language": {"keep": "{en: 0.1}"},
     "decontaminate": {"suite": "evals"},
+    "entail": JUDGE,
 }
 NEEDED |= {"keep_quality": ["language", "signals"]}
 ALSO |= {"keep_quality": {"score": "signals.words", "min_score": "3"}}
@@ -40,7 +43,10 @@ KEYS = {"keep": "en", "sample_bytes": "d", "domains": "d", "tiers": "A", "upsamp
 """The names to use for settings that map names to numbers."""
 TRAIN = {"sample_bytes": "{d: 1MB}", "vocab": "600"}
 HOW = ("partitions", "continues.at_sample", "continues.at_tokens", "max_generated", "max_family_epochs")
-"""Settings for the number of tasks, and settings that need an existing training run or a generated source."""
+HOW += ("serve.gpus", "serve.memory", "serve.ready_s", "budget.money")
+"""Settings for the number of tasks, and settings that need an existing training run, a generated source, a command or a
+price.
+"""
 ENTRIES = {entry.name: entry for entry in all_entries()}
 STEPS = [name for name, entry in ENTRIES.items() if entry.kind == "step"]
 
@@ -86,9 +92,10 @@ def recipe_with(entry: ReferenceEntry, values: dict[str, str]) -> str:
     if entry.kind == "step":
         if entry.name == "heuristics":
             values = {"rules": "[gopher_repetition, gopher_quality, c4, fineweb, code, faithful]", **values}
+            steps = [f"entail: {written(JUDGE)}"]
         if entry.name == "extract":
             read |= {"paths": "[pages.jsonl]", "fields": "{html: html}"}
-        steps = [*NEEDED.get(entry.name, ()), f"{entry.name}: {written({**ALSO.get(entry.name, {}), **values})}"]
+        steps += [*NEEDED.get(entry.name, ()), f"{entry.name}: {written({**ALSO.get(entry.name, {}), **values})}"]
     elif entry.name in ("jsonl", "read"):
         read |= values
     else:

@@ -35,8 +35,8 @@ CONFIGS = {
     "near_dedup": {"max_bucket": 32},
     "safety": {"toxicity": str(SCRUB / "toxic.bin")},
 }
-WITH_MODELS = {"decontaminate", "perplexity", "known_dedup", "count_tokens"}
-"""Steps that need a model or an index: worst_cases.py runs them with one."""
+WITH_MODELS = {"decontaminate", "perplexity", "known_dedup", "count_tokens", "entail"}
+"""Steps that need a model, an index or a server: worst_cases.py runs them with one."""
 TRAINED = {"decontaminate", "known_dedup", "quality_models", "model_files", "tokens", "tokenizer_files"}
 FOR_MODELS = (
     "one word again and again",

@@ -420,6 +420,23 @@ def generate(folder: Path, table: pa.Table) -> Callable[[], Any]:
     return run
 
 
+def entail(folder: Path, table: pa.Table) -> Callable[[], Any]:
+    """Sentences, requests, and the scores of the answers."""
+    stage = imported("gristmill.stages.generate.entail")
+    config = stage.Config(model="m", servers=["http://h/v1"])
+    names = ("text", "meta", "parent_text")
+    batch = batch_of(with_layers(table, ["text", "meta"]).append_column("parent_text", table["text"]), names)
+    scores = json.dumps(dict.fromkeys(map(str, range(1, config.sentences_per_request + 1)), 0.5))
+
+    class Answers:
+        is_read_only = True
+
+        def find(self, keys):
+            return {key: (key, [scores, "stop", None]) for key in keys}
+
+    return lambda: stage.apply(batch, config, answers=Answers())
+
+
 CUSTOM: dict[str, Callable[[Path, pa.Table], Callable[[], Any]]] = {
     "takedown": takedown,
     "index": index,
@@ -433,9 +450,11 @@ CUSTOM: dict[str, Callable[[Path, pa.Table], Callable[[], Any]]] = {
     "corpus": corpus,
     "requests": request_lines,
     "generate": generate,
+    "entail": entail,
 }
 COVERED = {
     "generate": ("generate.generate", "generate.generated"),
+    "entail": ("generate.entail",),
     "takedown": ("takedown.takedown", "takedown.takedown_match", "takedown.takedown_sets", "takedown.takedown_unsent"),
     "index": ("select.index",),
     "copies_left": ("dedup.copies_left",),

@@ -25,7 +25,7 @@ from gristmill.stages import READERS, STEPS
 from gristmill.stages.contract import Piece
 from gristmill.stages.dedup.near_candidates import Config as SketchConfig
 from gristmill.stages.dedup.near_index import write_index
-from gristmill.stages.generate import generate, generated
+from gristmill.stages.generate import entail, generate, generated
 from gristmill.stages.generate.prompts import ready_path
 from gristmill.stages.library_versions import version_of
 from gristmill.stages.mix import mix
@@ -303,7 +303,7 @@ def outputs(folder):
     found |= model_outputs(folder, TEXTS, COPIES, digest_of)
     CONFIGS["perplexity"] = {"models": {"mill": str(folder / LANGUAGE_MODEL)}}
     for name, module_name in {**READERS, **STEPS}.items():
-        if name in SAFETY or name == "decontaminate":
+        if name in SAFETY or name in ("decontaminate", "entail"):
             continue
         module = importlib.import_module(module_name)
         config = module.Config.model_validate(CONFIGS.get(name, {}))
@@ -406,6 +406,8 @@ def generate_outputs(folder):
         kind = len(said) % 4
         if kind == 0:
             return completion("cut", "length")
+        if said.startswith('{"source"'):
+            return json.dumps({number: len(one) % 10 / 10 for number, one in json.loads(said)["sentences"].items()})
         return said.upper() if kind % 2 else json.dumps({"items": [{"question": said, "answer": said.upper()}]})
 
     prompts = [ready_path("rephrase"), ready_path("question_answer")]
@@ -415,6 +417,7 @@ def generate_outputs(folder):
         log = AnswerLog(Store(str(folder / "answers")), generate.scope_of(config))
         made = generate.apply(batch, config, answers=log)
         log.close()
+        judged = entail_output(folder, entail.Config(model="m", servers=[server.address], sentences_per_request=2))
     reasons = set(made["children"].flatten().field("drop").to_pylist())
     assert reasons == {None, "answer_truncated", "malformed_answer"}
     pq.write_table(pa.Table.from_batches([made]), folder / "children.parquet")
@@ -424,7 +427,7 @@ def generate_outputs(folder):
         {name: getattr(record, name) for name in output}
         for record in generated.read(piece, generated.Config(source="born"))
     ]
-    found = {generate: [made.to_pylist(), generate.metrics(batch, made, config)], generated: read}
+    found = {generate: [made.to_pylist(), generate.metrics(batch, made, config)], generated: read, entail: judged}
     return {
         module.__name__.rpartition(".")[2]: {
             "version": module.STAGE.version,
@@ -433,6 +436,18 @@ def generate_outputs(folder):
         }
         for module, value in found.items()
     }
+
+
+def entail_output(folder, config):
+    """For the fixed texts, each with the next one as its parent."""
+    columns = [pa.array(TEXTS), pa.nulls(len(TEXTS), pa.string()), pa.array([*TEXTS[1:], TEXTS[0]])]
+    batch = pa.RecordBatch.from_arrays(columns, names=["text", "meta", "parent_text"])
+    log = AnswerLog(Store(str(folder / "answers")), entail.scope_of(config))
+    made = entail.apply(batch, config, answers=log)
+    log.close()
+    assert {"answer_truncated", None} == set(made["fault"].to_pylist())
+    assert max(made["unsupported"].drop_null().to_pylist()) > 1
+    return [made.to_pylist(), entail.metrics(batch, made, config)]
 
 
 def takedown_outputs(folder):

@@ -20,7 +20,10 @@ def reported(module):
 
 
 FOUND = [
-    (name, field) for name, module_name in STEPS.items() for field in reported(importlib.import_module(module_name))
+    (name, field)
+    for name, module_name in STEPS.items()
+    for field in reported(importlib.import_module(module_name))
+    if name != "entail"
 ]
 OTHER = {"alarm_share": 0.35, "golden": "pages"}
 """Another value for each of them."""
@@ -28,14 +31,14 @@ NOT_ASKED = ("servers", "serve", "api_key_env", "concurrency", "limits", "price"
 ELSEWHERE = [
     ("gristmill.stages.decontaminate.eval_scan_new", "suite"),
     *(("gristmill.stages.dedup.copies_left", field) for field in ("why", "fix")),
-    *(("gristmill.stages.generate.generate", field) for field in NOT_ASKED),
+    *((f"gristmill.stages.generate.{name}", field) for name in ("generate", "entail") for field in NOT_ASKED),
     ("gristmill.stages.takedown.takedown", "texts"),
     ("gristmill.stages.proxy.domain_pool", "location"),
     ("gristmill.stages.proxy.pool", "location"),
     ("gristmill.stages.proxy.train", "checkpoints"),
 ]
-"""Of stages that are no steps, with the tests that try them: tests/stages/decontaminate/test_growth.py,
-tests/stages/dedup/test_copies_left.py, tests/stages/generate/test_generate.py,
+"""Of stages that are no steps or ask a server, with the tests that try them: tests/stages/decontaminate/test_growth.py,
+tests/stages/dedup/test_copies_left.py, tests/stages/generate/test_entail.py,
 tests/stages/takedown/test_takedown.py, tests/proxy/test_ablate.py, tests/proxy/test_mix.py.
 """
 

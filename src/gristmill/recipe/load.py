@@ -81,7 +81,7 @@ def load(
     sources, lists = _load_sources(draft, raw), load_steps(draft, raw.get("steps"))
     takedowns = load_takedowns(draft, raw.get("takedowns"))
     routes = load_quality(draft, raw.get("quality"), _load_routes(draft, raw.get("sources"), lists, sources))
-    routes = {name: mark_unsent(route, takedowns) for name, route in routes.items()}
+    routes = {name: mark_unsent(sources.get(name), route, takedowns) for name, route in routes.items()}
     births = check_parents(draft, sources, routes)
     listed = [step for steps in (*lists.values(), *routes.values()) for step in steps if step]
     own = in_order(draft, list({step.id: step for step in listed}.values()), {**routes, **births})

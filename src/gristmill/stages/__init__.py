@@ -61,6 +61,7 @@ STEPS = {
     "signals": "gristmill.stages.measure.signals",
     "code_signals": "gristmill.stages.measure.code_signals",
     "faithful": "gristmill.stages.measure.faithful",
+    "entail": "gristmill.stages.generate.entail",
     "heuristics": "gristmill.stages.select.heuristics",
     "url_dedup": "gristmill.stages.dedup.url_dedup",
     "exact_dedup": "gristmill.stages.dedup.exact_dedup",

@@ -63,6 +63,18 @@ class StoredAnswers(Protocol):
         were at most `every_s` seconds ago."""
 
 
+class ModelRequest(Protocol):
+    """A request to a server outside."""
+
+    @property
+    def key(self) -> bytes:
+        """The key of its stored answer."""
+
+    @property
+    def body(self) -> bytes:
+        """What is sent: JSON with `messages`."""
+
+
 class BatchAnswers(Protocol[C]):
     def __call__(
         self, batch: pa.RecordBatch, config: C, /, *, answers: StoredAnswers, loaded: Any

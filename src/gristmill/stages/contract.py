@@ -41,6 +41,7 @@ from gristmill.stages.calls import (
     LayoutCall,
     MakeCall,
     Match,
+    ModelRequest,
     ReadCall,
     RoundCall,
     SetupCall,
@@ -303,7 +304,10 @@ class Map(LayerStage[C]):
     """Counts for a batch and its results, for `warnings` and reports."""
     answers: Callable[[C], str] | None = None
     """For a step that asks servers outside: the folder of its answers in the store, which `apply` gets as `answers=`.
-    Tasks of such a step are never run twice at once."""
+    Tasks of such a step are never run twice at once. It needs `requests`, and a config that extends `RequestConfig`
+    (stages/generate/settings.py)."""
+    requests: Callable[[pa.RecordBatch, C], Sequence[ModelRequest]] | None = None
+    """The requests for the documents of a batch, each once, stored or not, from which `plan` estimates the cost."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -39,6 +39,9 @@ def faults_of(stage: AnyStage) -> list[str]:
             faults.append(f"its {one.name.upper()} is text, not a tuple of names")
         if one.type is bool and not isinstance(vars(stage)[one.name], bool):
             faults.append(f"its {one.name.upper()} is {vars(stage)[one.name]!r}, not True or False")
+    if isinstance(stage, Map) and (stage.answers is None) != (stage.requests is None):
+        has, lacks = ("requests", "answers") if stage.answers is None else ("answers", "requests")
+        faults.append(f"it has {has} but no {lacks}")
     if isinstance(stage, Exchange | Sink):
         faults += _faults_of_records(stage)
     if isinstance(stage, Exchange):
@@ -80,6 +83,7 @@ def _calls(stage: AnyStage) -> Iterator[Call]:
         case Map():
             yield "apply", stage.apply, 2, (*loaded, "answers") if stage.answers else loaded
             yield "answers", stage.answers, 1, ()
+            yield "requests", stage.requests, 2, ()
             yield "metrics", stage.metrics, 3, ()
         case Exchange():
             totals = ("totals",) if stage.tally else ()

@@ -39,7 +39,7 @@ def ask(folder, config, texts):
     try:
         asks = asks_of(config, texts)
         found = Asker(config, config.servers, log).ask(asks)
-        return {text: judge(found[one.key][1], PROMPT)[:2] for text, one in zip(texts, asks, strict=True)}
+        return {text: judge(found[one.key][1], PROMPT.text_of)[:2] for text, one in zip(texts, asks, strict=True)}
     finally:
         log.close()
 

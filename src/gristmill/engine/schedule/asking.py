@@ -10,8 +10,10 @@ from gristmill.engine.plan.graph import Node
 from gristmill.engine.work.rows import read_batches
 from gristmill.engine.work.task import MapWork
 from gristmill.recipe.checks.columns import INGEST
-from gristmill.stages.generate.ask import cost_of
-from gristmill.stages.generate.generate import Config, message_bytes, requests_in, scope_of
+from gristmill.stages.contract import Map
+from gristmill.stages.declarations import stage_of
+from gristmill.stages.generate.ask import cost_of, message_bytes
+from gristmill.stages.generate.settings import RequestConfig
 from gristmill.store.answers import FOLDER, AnswerLog, usage_in
 
 if TYPE_CHECKING:
@@ -52,10 +54,19 @@ class AskingEstimate:
         )
 
 
+def _settings_of(node: Node) -> tuple[RequestConfig, str]:
+    """The config of a step that asks a model, and the scope of its stored answers."""
+    scope_of = stage_of(node.module, Map).answers
+    assert scope_of is not None
+    assert isinstance(node.config, RequestConfig)
+    return node.config, scope_of(node.config)
+
+
 def estimate_asking(run: "RunContext", node: Node) -> AskingEstimate | None:
     """What a step will cost, from the documents that the steps before it have processed; None if there are none."""
-    config = node.config
-    assert isinstance(config, Config)
+    config, scope = _settings_of(node)
+    requests_in = stage_of(node.module, Map).requests
+    assert requests_in is not None
     ready = [
         document
         for source in node.sources
@@ -66,7 +77,7 @@ def estimate_asking(run: "RunContext", node: Node) -> AskingEstimate | None:
         )
     ]
     step = max(1, -(-len(ready) // SAMPLED_PARTS))
-    log = AnswerLog(run.store, scope_of(config), is_read_only=True)
+    log = AnswerLog(run.store, scope, is_read_only=True)
     rows = requests = stored = size = 0
     for document in ready[::step]:
         view = node.views[document.source]
@@ -82,7 +93,7 @@ def estimate_asking(run: "RunContext", node: Node) -> AskingEstimate | None:
     if not rows:
         return None
     scale = sum(document.part.rows for document in ready) / rows
-    usage = usage_in(run.store, f"{FOLDER}/{scope_of(config)}")
+    usage = usage_in(run.store, f"{FOLDER}/{scope}")
     each = usage.completion_tokens / usage.answers if usage.answers else config.sampling.max_tokens
     missing = round(scale * (requests - stored))
     prompt, completion = round(missing * size / max(requests, 1) / TOKEN_BYTES), round(missing * each)
@@ -92,9 +103,8 @@ def estimate_asking(run: "RunContext", node: Node) -> AskingEstimate | None:
 
 async def report_asking(run: "RunContext", node: Node) -> None:
     """Note the progress of a step now and then: rate, cost and the time left."""
-    config = node.config
-    assert isinstance(config, Config)
-    folder = f"{FOLDER}/{scope_of(config)}"
+    config, scope = _settings_of(node)
+    folder = f"{FOLDER}/{scope}"
     expected = await asyncio.to_thread(estimate_asking, run, node)
     first = await asyncio.to_thread(usage_in, run.store, folder)
     begun = time.monotonic()

@@ -208,7 +208,7 @@ def unfinished(view: CorpusView, stage: str | None) -> list[str]:
 
 def reaches_evidence(view: CorpusView, stage: str | None) -> bool:
     """Whether a step that writes evidence runs up to this step."""
-    ids = evidence.ids_with_evidence(view) | evidence.ids_with_evidence(view, evidence.FAITHFUL)
+    ids = evidence.ids_with_evidence(view, (evidence.STEP, *evidence.WITH_PARENTS))
     return any(not ids.isdisjoint(_chain(view, source, stage)) for source in sources_with(view, stage))
 
 
@@ -242,7 +242,7 @@ class _Part:
         self.columns = [tuple(reader.names) for reader in self.readers]
         ids = evidence.ids_with_evidence(view)
         self.with_evidence = [layer for layer, name in enumerate(self.names) if name in ids]
-        ids = evidence.ids_with_evidence(view, evidence.FAITHFUL)
+        ids = evidence.ids_with_evidence(view, evidence.WITH_PARENTS)
         self.with_parents = [layer for layer, name in enumerate(self.names) if name in ids]
         self._read: dict[tuple[int, int, str], Any] = {}
         self._withheld: tuple[int, Any] = (-1, None)

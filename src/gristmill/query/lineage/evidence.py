@@ -15,6 +15,8 @@ if TYPE_CHECKING:  # importing it takes a tenth of the start time of every comma
 STEP = "decontaminate"
 COLUMN = "evidence"
 FAITHFUL = "faithful"
+WITH_PARENTS = (FAITHFUL, "entail")
+"""The steps that compare generated documents with their parents."""
 NEW_COLUMN = "new"
 _SUITE = "eval_suite"
 
@@ -46,7 +48,8 @@ class Departure:
 
     step: str
     check: str
-    """What is new: numbers, dates, units, names, urls, quotations, code, flipped_negations, flipped_comparisons."""
+    """What is new: numbers, dates, units, names, urls, quotations, code, flipped_negations, flipped_comparisons,
+    unsupported_sentences."""
     start: int
     """The offset in bytes in the step's input text."""
     stop: int
@@ -63,15 +66,15 @@ class ParentEvidence:
     departures: tuple[Departure, ...]
 
 
-def ids_with_evidence(view: CorpusView, name: str = STEP) -> set[str]:
-    """The ids of the steps of this name."""
-    return {node.id for node in view.nodes.values() if node.name == name}
+def ids_with_evidence(view: CorpusView, names: Sequence[str] = (STEP,)) -> set[str]:
+    """The ids of the steps of these names."""
+    return {node.id for node in view.nodes.values() if node.name in names}
 
 
 def parent_evidence(
     step: str, found: Sequence[Mapping[str, Any]] | None, text: str, parent: str | None
 ) -> ParentEvidence | None:
-    """What a row of the step `faithful` lists, with both texts; None if it lists nothing."""
+    """What a row of such a step lists, with both texts; None if it lists nothing."""
     if not found or parent is None:
         return None
     data = text.encode()
@@ -106,7 +109,7 @@ def evidence_steps(view: CorpusView) -> list[NodeFacts]:
 
 def steps_with_any_evidence(view: CorpusView) -> list[NodeFacts]:
     """The steps whose findings can be shown beside another text. Raises UserError if there are none."""
-    found = [node for node in view.nodes.values() if node.name in (STEP, FAITHFUL)]
+    found = [node for node in view.nodes.values() if node.name in (STEP, *WITH_PARENTS)]
     if not found:
         raise UserError(
             f"{view.label} has no step {STEP} and no step {FAITHFUL}, so no text was compared with another one. Add "

@@ -11,10 +11,10 @@ from gristmill.recipe.checks.mistakes import Path, show
 from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import EVERY_SOURCE
-from gristmill.recipe.model import Step
+from gristmill.recipe.model import Source, Step
 from gristmill.recipe.stage_module import check_config
-from gristmill.stages import GENERATE
-from gristmill.stages.contract import File, StageConfig
+from gristmill.stages.contract import File, Map, StageConfig
+from gristmill.stages.declarations import stage_of
 from gristmill.stages.takedown import takedown, takedown_match, takedown_sets, takedown_unsent
 from gristmill.stages.takedown.requests import read_all, read_requests
 
@@ -73,18 +73,21 @@ def load_takedowns(draft: Draft, raw: Any) -> tuple[Step, ...]:
     )
 
 
-def mark_unsent(route: tuple[Step, ...], takedowns: tuple[Step, ...]) -> tuple[Step, ...]:
+def mark_unsent(source: Source | None, route: tuple[Step, ...], takedowns: tuple[Step, ...]) -> tuple[Step, ...]:
     """The route of a source with a step before the first one that sends documents to a model, which marks those that
-    requests name.
+    requests name. A generated source has its own step, since its parents take theirs before its documents exist.
+    None is a source with a mistake.
     """
-    at = next((number for number, step in enumerate(route) if step.name == GENERATE), None)
+    stages = [stage_of(step.module) for step in route]
+    at = next((number for number, one in enumerate(stages) if isinstance(one, Map) and one.answers is not None), None)
     if at is None or not takedowns:
         return route
     _, sets, judge = (step.config for step in takedowns)
     assert isinstance(sets, takedown_sets.Config)
     assert isinstance(judge, takedown.Config)
     config = takedown_unsent.Config(requests=sets.requests, names=sets.names, texts=sets.texts, near=judge.near)
-    return (*route[:at], _step(UNSENT, takedown_unsent.__name__, config, takedowns[0].line), *route[at:])
+    of = source.name if source is not None and source.parents else EVERY_SOURCE
+    return (*route[:at], _step(UNSENT, takedown_unsent.__name__, config, takedowns[0].line, of), *route[at:])
 
 
 def _name(path: str) -> str:
@@ -92,5 +95,5 @@ def _name(path: str) -> str:
     return os.path.basename(path) if path.lower().endswith(".txt") else ""
 
 
-def _step(name: str, module: str, config: StageConfig, line: int) -> Step:
-    return Step(f"{EVERY_SOURCE}/{name}", name, EVERY_SOURCE, module, config, line, implied_by="takedowns")
+def _step(name: str, module: str, config: StageConfig, line: int, of: str = EVERY_SOURCE) -> Step:
+    return Step(f"{of}/{name}", name, of, module, config, line, implied_by="takedowns")

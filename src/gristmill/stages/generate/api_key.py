@@ -5,7 +5,7 @@ import os
 import re
 
 from gristmill.errors import UserError
-from gristmill.stages.generate.settings import GenerateConfig
+from gristmill.stages.generate.settings import RequestConfig
 
 REPLACEMENT = "[API key]"
 _KEY = re.compile(r"[!#-\[\]-~]+")
@@ -14,7 +14,7 @@ _MOST_BACKSLASHES = 8
 """JSON inside JSON doubles backslashes."""
 
 
-def api_key(config: GenerateConfig) -> str | None:
+def api_key(config: RequestConfig) -> str | None:
     """The API key in the environment. Raises UserError if it is absent or cannot be sent."""
     if config.api_key_env is None:
         return None

@@ -25,10 +25,10 @@ import orjson
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.stages.calls import StoredAnswers
+from gristmill.stages.calls import ModelRequest, StoredAnswers
 from gristmill.stages.generate.api_key import api_key
 from gristmill.stages.generate.connection import LOST, Deadlines, FailedRequest, ModelConnection, Reply, ServerFault
-from gristmill.stages.generate.settings import GenerateConfig, RequestLimits
+from gristmill.stages.generate.settings import RequestConfig, RequestLimits
 
 FIRST_WAIT_S, MOST_WAIT_S = 0.25, 60.0
 MOST_RETRY_AFTER_S = 3600.0
@@ -68,7 +68,7 @@ class Server:
 class Asker:
     """Sends requests to the servers of one step."""
 
-    def __init__(self, config: GenerateConfig, addresses: Sequence[str], answers: StoredAnswers) -> None:
+    def __init__(self, config: RequestConfig, addresses: Sequence[str], answers: StoredAnswers) -> None:
         self._config = config
         self._limits: RequestLimits = config.limits
         self._key = api_key(config)
@@ -284,6 +284,13 @@ class Asker:
         )
 
 
-def cost_of(prompt_tokens: float, completion_tokens: float, config: GenerateConfig) -> float:
+def cost_of(prompt_tokens: float, completion_tokens: float, config: RequestConfig) -> float:
     """What the servers charge for some answers."""
     return (prompt_tokens * config.price.input + completion_tokens * config.price.output) / 1e6
+
+
+def message_bytes(request: ModelRequest) -> int:
+    """The bytes of a request's messages, from which a model's tokens are: not the keys, settings and escapes around
+    them, which are a quarter of a short request.
+    """
+    return sum(len(message["content"].encode()) for message in orjson.loads(request.body)["messages"])

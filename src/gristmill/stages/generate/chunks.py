@@ -1,7 +1,8 @@
-"""Cuts a text into chunks for requests: between paragraphs, each chunk at most so many bytes."""
+"""Cuts a text for requests: into chunks between paragraphs, each at most so many bytes, and into sentences."""
 
 import re
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 _PARAGRAPH = re.compile(r"\n[ \t]*\n\s*|\n")
 """The ends of paragraphs and lines."""
@@ -27,6 +28,27 @@ def chunks_of(text: str, most_bytes: int) -> list[str]:
         held.append(piece)
         size += length
     return [*chunks, "".join(held)] if held else chunks
+
+
+class Sentence(NamedTuple):
+    """A sentence, and its place in bytes of the whole text."""
+
+    start: int
+    stop: int
+    text: str
+
+
+def sentences_of(text: str) -> list[Sentence]:
+    """The sentences of a text, none longer than a line; pieces without a letter, such as a list's numbers, are not."""
+    found, at = [], 0
+    for line in _split(text, _PARAGRAPH):
+        for piece in _split(line, _SENTENCE):
+            sentence = piece.strip()
+            if any(map(str.isalpha, sentence)):
+                start = at + len(piece[: len(piece) - len(piece.lstrip())].encode())
+                found.append(Sentence(start, start + len(sentence.encode()), sentence))
+            at += len(piece.encode())
+    return found
 
 
 def _pieces(

@@ -12,8 +12,8 @@ Web (WRAP), arXiv:2401.16380; Su et al., Nemotron-CC, arXiv:2412.02595.
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import orjson
 import pyarrow as pa
@@ -28,7 +28,7 @@ from gristmill.stages.generate.ask import Ask, Asker
 from gristmill.stages.generate.chunks import chunks_of
 from gristmill.stages.generate.prompts import FIELDS, Malformed, ModelPrompt, read_prompt
 from gristmill.stages.generate.serve import LocalServer
-from gristmill.stages.generate.settings import GenerateConfig
+from gristmill.stages.generate.settings import GenerateConfig, RequestConfig
 
 READS = ("doc_id", "source", "text", "title", "url", "license", "language_hint")
 UNSENT = "takedown_unsent.request"
@@ -55,8 +55,10 @@ SCHEMA = pa.schema(
         ("parent_license", pa.string()),
         ("chunks", pa.list_(pa.string())),
         ("children", pa.list_(CHILD)),
+        ("parent_request", pa.string()),
     ]
 )
+"""parent_request: the takedown request because of which the document must not be sent."""
 MIN_WARNED_SHARE = 0.05
 """The share of unusable answers, or of copies, from which a run warns."""
 COPY = 0.8
@@ -65,6 +67,7 @@ MEMORY = 600 << 20
 
 
 Config = GenerateConfig
+T = TypeVar("T")
 Stored = tuple[bytes, Any]
 """The hash of an answer, and the answer."""
 
@@ -94,6 +97,11 @@ def check(config: Config) -> None:
         )
     if shadowed := sorted(set(config.values) & set(FIELDS)):
         raise WrongSetting("values", f"{shadowed[0]} is a field of documents. Give the value another name.")
+    check_servers(config)
+
+
+def check_servers(config: RequestConfig) -> None:
+    """Raise if the settings name no server, or a budget that cannot be computed."""
     if bool(config.servers) == (config.serve is not None):
         raise WrongSetting("servers", "give the addresses of servers, or serve with a command to start one.")
     if config.budget is not None and (config.budget.tokens is None) == (config.budget.money is None):
@@ -102,14 +110,14 @@ def check(config: Config) -> None:
         raise WrongSetting("budget", "money needs a price. Add price: {input: …, output: …} for a million tokens.")
 
 
-def scope_of(config: Config) -> str:
+def scope_of(config: RequestConfig) -> str:
     """The scope of the stored answers: one for each model, revision and sampling."""
     about = [config.model, config.revision, config.sampling.model_dump()]
     digest = hashlib.blake2b(orjson.dumps(about, option=orjson.OPT_SORT_KEYS), digest_size=8).hexdigest()
     return f"{re.sub('[^A-Za-z0-9._-]', '-', config.model)[:60].strip('.-') or 'model'}-{digest}"
 
 
-def setup(config: Config) -> Iterator[LocalServer | None]:
+def setup(config: RequestConfig) -> Iterator[LocalServer | None]:
     """The server that this worker starts when it first needs one."""
     server = None if config.serve is None else LocalServer(config.serve)
     yield server
@@ -117,7 +125,7 @@ def setup(config: Config) -> Iterator[LocalServer | None]:
         server.stop()
 
 
-def resources(config: Config, part_bytes: int) -> Resources:
+def resources(config: RequestConfig, part_bytes: int) -> Resources:
     serve = config.serve
     memory = MEMORY + 4 * part_bytes + (0 if serve is None else serve.memory)
     return Resources(memory=memory, gpus=0 if serve is None else serve.gpus)
@@ -129,10 +137,8 @@ def apply(
     """Ask what is not stored, then make the children of each document from the stored answers."""
     chunks = [chunks_in(text, config) for text in batch.column("text").to_pylist()]
     wanted = list(_wanted(batch, chunks, config))
-    stored = stored_answers(wanted, answers)
-    unsent = _unsent(batch)
-    if missing := {one.ask.key: one.ask for one in wanted if one.ask.key not in stored and unsent[one.row] is None}:
-        stored |= _ask(list(missing.values()), config, answers, loaded)
+    unsent = unsent_in(batch)
+    stored = obtain([(one.ask, unsent[one.row] is None) for one in wanted], config, answers, loaded)
     children: list[list[dict[str, Any]]] = [[] for _ in range(batch.num_rows)]
     for one in wanted:
         children[one.row].append(_child(one, stored.get(one.ask.key), unsent[one.row], config))
@@ -142,6 +148,7 @@ def apply(
         batch.column("license"),
         pa.array(chunks, SCHEMA.field("chunks").type),
         pa.array(children, SCHEMA.field("children").type),
+        pa.array(unsent, pa.string()),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
@@ -170,24 +177,22 @@ def requests_in(batch: pa.RecordBatch, config: Config) -> list[Ask]:
     return list({one.ask.key: one.ask for one in _wanted(batch, chunks, config)}.values())
 
 
-def message_bytes(ask: Ask) -> int:
-    """The bytes of a request's messages, from which a model's tokens are: not the keys, settings and escapes around
-    them, which are a quarter of a short request.
-    """
-    return sum(len(message["content"].encode()) for message in orjson.loads(ask.body)["messages"])
-
-
-def _ask(
-    asks: Sequence[Ask], config: Config, answers: StoredAnswers, server: LocalServer | None
+def obtain(
+    asks: Sequence[tuple[Ask, bool]], config: RequestConfig, answers: StoredAnswers, server: LocalServer | None
 ) -> dict[bytes, Stored]:
+    """The answers by the key of the request: stored ones, and those of requests that may be sent, which are stored."""
+    stored = _stored_answers({ask.key: ask for ask, _ in asks}, answers)
+    missing = {ask.key: ask for ask, may_be_sent in asks if may_be_sent and ask.key not in stored}
+    if not missing:
+        return stored
     if answers.is_read_only:
         raise UserError(
-            f"{counted(len(asks), 'stored answer is', 'stored answers are')} missing, so the children of these "
-            "documents cannot be made again. Run the recipe to request them."
+            f"{counted(len(missing), 'stored answer is', 'stored answers are')} missing, so the results for these "
+            "documents cannot be computed again. Run the recipe to request them."
         )
     key = api_key(config)
     addresses = config.servers if server is None else (server.address(key),)
-    return Asker(config, addresses, answers).ask(asks)
+    return stored | Asker(config, addresses, answers).ask(list(missing.values()))
 
 
 def chunks_in(text: str | None, config: Config) -> list[str]:
@@ -196,7 +201,7 @@ def chunks_in(text: str | None, config: Config) -> list[str]:
     return [piece for piece in pieces if piece]
 
 
-def _unsent(batch: pa.RecordBatch) -> list[str | None]:
+def unsent_in(batch: pa.RecordBatch) -> list[str | None]:
     """For each document, the takedown request because of which it must not be sent."""
     return batch.column(UNSENT).to_pylist() if UNSENT in batch.schema.names else [None] * batch.num_rows
 
@@ -226,14 +231,18 @@ def _wanted(batch: pa.RecordBatch, chunks: Sequence[Sequence[str]], config: Conf
 
 def _settings(prompt: ModelPrompt, config: Config) -> dict[str, Any]:
     """What all requests of a prompt have in common."""
+    return frame(config, re.sub("[^A-Za-z0-9_-]", "_", prompt.name)[:60], prompt.schema())
+
+
+def frame(config: RequestConfig, name: str, schema: dict[str, Any] | None) -> dict[str, Any]:
+    """A request without its messages; `schema` is that of a structured answer."""
     sampling = {name: value for name, value in config.sampling.model_dump().items() if value is not None}
-    schema = prompt.schema()
-    structured = {"name": re.sub("[^A-Za-z0-9_-]", "_", prompt.name)[:60], "schema": schema, "strict": True}
+    structured = {"name": name, "schema": schema, "strict": True}
     form = {} if schema is None else {"response_format": {"type": "json_schema", "json_schema": structured}}
     return {"model": config.model, **sampling, **form}
 
 
-def make_ask(body: bytes, sample: int, config: Config) -> Ask:
+def make_ask(body: bytes, sample: int, config: RequestConfig) -> Ask:
     """A request; its key is the hash of all that the answer depends on."""
     named = b"%s\0%d\0%s" % (config.revision.encode(), sample, body)
     key = hashlib.blake2b(named, digest_size=16).digest()
@@ -246,9 +255,8 @@ def _seed(seed: int, sample: int) -> int:
     return int.from_bytes(digest, "big") >> 1
 
 
-def stored_answers(wanted: Sequence[Wanted], answers: StoredAnswers) -> dict[bytes, Stored]:
+def _stored_answers(asks: Mapping[bytes, Ask], answers: StoredAnswers) -> dict[bytes, Stored]:
     """The stored answers, and the stored faults of requests without one, by the key of the request."""
-    asks = {one.ask.key: one.ask for one in wanted}
     found = dict(answers.find(list(asks)))
     left = [ask for key, ask in asks.items() if key not in found]
     faults = answers.find([ask.fault_key for ask in left])
@@ -256,7 +264,7 @@ def stored_answers(wanted: Sequence[Wanted], answers: StoredAnswers) -> dict[byt
 
 
 def _child(one: Wanted, stored: Stored | None, request: str | None, config: Config) -> dict[str, Any]:
-    text, drop, detail = (None, TAKEN_DOWN, request) if stored is None else judge(stored[1], one.prompt)
+    text, drop, detail = (None, TAKEN_DOWN, request) if stored is None else judge(stored[1], one.prompt.text_of)
     return {
         "chunk": one.chunk,
         "prompt": one.prompt.name,
@@ -270,8 +278,8 @@ def _child(one: Wanted, stored: Stored | None, request: str | None, config: Conf
     }
 
 
-def judge(body: Any, prompt: ModelPrompt) -> tuple[str | None, str | None, str | None]:
-    """Text, reason and detail of the document made from a stored answer."""
+def judge(body: Any, parse: Callable[[str], T]) -> tuple[T | None, str | None, str | None]:
+    """What `parse` makes of a stored answer, or the reason and detail of one that cannot be used."""
     if isinstance(body, Mapping):
         return None, body["fault"], body["detail"]
     text, finish, refusal = body
@@ -282,7 +290,7 @@ def judge(body: Any, prompt: ModelPrompt) -> tuple[str | None, str | None, str |
     if finish == "length":
         return None, "answer_truncated", "it reached max_tokens"
     try:
-        return prompt.text_of(text), None, None
+        return parse(text), None, None
     except Malformed as error:
         return None, "malformed_answer", str(error)
 
@@ -320,7 +328,7 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
 
 
 STAGE = Map(
-    version=2,
+    version=3,
     config=Config,
     libraries=("unicode",),
     resources=resources,
@@ -335,4 +343,5 @@ STAGE = Map(
     apply=apply,
     metrics=metrics,
     answers=scope_of,
+    requests=requests_in,
 )

@@ -18,10 +18,12 @@ COLUMNS = pa.schema(
         ("chunk", pa.int32()),
         ("parent_text", pa.string()),
         ("parent_similarity", pa.float32()),
+        ("parent_request", pa.string()),
     ]
 )
 """parent: the id of the document that was sent; chunk: the number of its chunk; parent_text: the chunk, as it was sent;
-parent_similarity: the Jaccard similarity of the two texts."""
+parent_similarity: the Jaccard similarity of the two texts; parent_request: the takedown request that names the parent.
+"""
 PARENT = "parent"
 
 
@@ -35,7 +37,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
     with piece.open() as file:
         groups = pq.ParquetFile(file)
         for number in range(groups.num_row_groups):
-            columns = ("parent_id", "parent_license", "chunks", "children")
+            columns = ("parent_id", "parent_license", "chunks", "children", "parent_request")
             for row in groups.read_row_group(number, columns=columns).to_pylist():
                 for child in row["children"] or ():
                     if piece.start <= position and (piece.stop is None or position < piece.stop):
@@ -56,6 +58,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
                                 child["chunk"],
                                 row["chunks"][child["chunk"]],
                                 child["similarity"],
+                                row["parent_request"],
                             ),
                         )
                     position += 1
@@ -66,7 +69,7 @@ def _is_splittable(_: str) -> bool:
 
 
 STAGE = Reader(
-    version=2,
+    version=3,
     config=Config,
     libraries=("pyarrow",),
     read=read,

@@ -78,18 +78,14 @@ class ModelPrompt(NamedTuple):
         """The JSON schema of an answer; None for plain text."""
         if self.answer is None:
             return None
-        one = _object({name: {"type": "string"} for name in self.answer})
-        return _object({ITEMS: {"type": "array", "items": one}}) if self.many else one
+        one = object_schema({name: {"type": "string"} for name in self.answer})
+        return object_schema({ITEMS: {"type": "array", "items": one}}) if self.many else one
 
     def text_of(self, answer: str) -> str:
         """The text of the document made from an answer. Raises Malformed."""
         if self.answer is None:
             return answer.strip()
-        try:
-            value = orjson.loads(answer)
-            json.loads(answer, object_pairs_hook=_refuse_repeated)  # orjson takes the last of two equal keys
-        except (orjson.JSONDecodeError, RecursionError) as error:
-            raise Malformed(f"it is not JSON: {error}") from None
+        value = strict_json(answer)
         if self.many:
             if not isinstance(value, dict) or value.keys() != {ITEMS} or not isinstance(value[ITEMS], list):
                 raise Malformed(f"it is not an object with the list {ITEMS}")
@@ -107,13 +103,24 @@ class ModelPrompt(NamedTuple):
         return fill(self.write, value).strip()
 
 
+def strict_json(answer: str) -> Any:
+    """The JSON value of an answer. Raises Malformed, also if an object has a field twice."""
+    try:
+        value = orjson.loads(answer)
+        json.loads(answer, object_pairs_hook=_refuse_repeated)  # orjson takes the last of two equal keys
+    except (orjson.JSONDecodeError, RecursionError) as error:
+        raise Malformed(f"it is not JSON: {error}") from None
+    return value
+
+
 def _refuse_repeated(pairs: list[tuple[str, Any]]) -> None:
     names = [name for name, _ in pairs]
     if len(set(names)) < len(names):
         raise Malformed("an object has a field twice")
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
+def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
+    """The JSON schema of an object with exactly these fields."""
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 

@@ -1,4 +1,6 @@
-"""The settings of `generate`: what a request says, which is in the task key, and where it is sent, which is not."""
+"""The settings of steps that ask a model: what a request says, which is in the task key, and where it goes, which is
+not.
+"""
 
 import re
 from typing import Annotated
@@ -93,25 +95,15 @@ class RequestLimits(StageConfig):
     """Seconds for which a server that does not answer, or is too busy, is tried again before the run stops."""
 
 
-class GenerateConfig(StageConfig):
-    """The settings of `generate`."""
+class RequestConfig(StageConfig):
+    """The settings of a step that sends requests to a model."""
 
-    prompts: Annotated[tuple[File, ...], Field(min_length=1)]
-    """Prompt files, or the names of ready prompts; each document is sent with each of them."""
-    values: dict[str, str] = Field(default_factory=dict)
-    """Values of other fields that prompts name, such as target_language."""
     model: str = Field(min_length=1)
     """The name of the model, as its servers know it."""
     revision: str = ""
     """The revision of its weights, such as a commit: another one asks everything again."""
     sampling: Sampling = Sampling()
     """How the model samples."""
-    samples: int = Field(default=1, ge=1, le=999)
-    """Answers to each prompt for each chunk, with different seeds."""
-    chunk_bytes: Bytes = Field(default=8000, ge=16)
-    """The most bytes of text in one request. Longer documents are cut between paragraphs."""
-    seed: int = 0
-    """The seeds of requests derive from it."""
     again: int = Field(default=0, ge=0, le=999)
     """Raise it to ask again what servers failed to answer; stored answers stay."""
     servers: Annotated[tuple[Annotated[str, AfterValidator(_server)], ...], ReportMark()] = ()
@@ -128,6 +120,21 @@ class GenerateConfig(StageConfig):
     """What the servers charge for a million tokens."""
     budget: Annotated[TokenBudget | None, ReportMark()] = None
     """Where the run stops; it continues when the budget is raised."""
+
+
+class GenerateConfig(RequestConfig):
+    """The settings of `generate`."""
+
+    prompts: Annotated[tuple[File, ...], Field(min_length=1)]
+    """Prompt files, or the names of ready prompts; each document is sent with each of them."""
+    values: dict[str, str] = Field(default_factory=dict)
+    """Values of other fields that prompts name, such as target_language."""
+    samples: int = Field(default=1, ge=1, le=999)
+    """Answers to each prompt for each chunk, with different seeds."""
+    chunk_bytes: Bytes = Field(default=8000, ge=16)
+    """The most bytes of text in one request. Longer documents are cut between paragraphs."""
+    seed: int = 0
+    """The seeds of requests derive from it."""
 
 
 class GenerateFields(GenerateConfig):

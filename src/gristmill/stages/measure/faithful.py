@@ -4,8 +4,9 @@
     - heuristics: {rules: [faithful]}
 
 The parent's text is the column `parent_text` of an earlier step, or the field `parent_text` of `meta`, where readers
-keep fields that they do not map. A document without one gets nulls, and no rule drops it. Nothing here needs a model,
-and this step drops nothing: the rule set `faithful` of the step `heuristics` does (docs/faithful.md).
+keep fields that they do not map. A document without one gets nulls, and no rule drops it. No check needs a model
+(`name_model` is optional), and this step drops nothing: the rule set `faithful` of the step `heuristics` does
+(docs/faithful.md).
 
 The checks are numbers, dates, quantities with units, names, addresses, quotations, code and formulas that the parent
 lacks in any spelling; negations and comparisons that are turned round; another language; loops; and phrases with which
@@ -13,7 +14,8 @@ a model speaks about its task. `new` lists what is new, with its place in the te
 words, 3-grams that are copied, and content words of both sides.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -25,26 +27,33 @@ from pydantic import field_validator
 
 from gristmill.counted import counted
 from gristmill.kernels.faithful.compare import compare
-from gristmill.kernels.faithful.findings import CHECKS, COLUMNS
+from gristmill.kernels.faithful.findings import CHECKS, COLUMNS, NAMES
 from gristmill.kernels.text.unicode_classes import UNICODE_VERSION, unicode_tables
 from gristmill.stages.buffers import views_of
-from gristmill.stages.contract import Map, StageConfig
+from gristmill.stages.contract import File, Map, StageConfig
 from gristmill.stages.measure.faithful_words import LEAKS, lexicon
+from gristmill.stages.scrub import names
 
+Array = np.ndarray[Any, Any]
 PARENT = "parent_text"
 NEW = "new"
 """The column with what is new and where."""
-_SPAN = pa.struct([("check", pa.string()), ("start", pa.int32()), ("stop", pa.int32())])
+_WORD = re.compile(r"\w+")
+SPAN = pa.struct([("check", pa.string()), ("start", pa.int32()), ("stop", pa.int32())])
 SCHEMA = pa.schema(
     [
         *(pa.field(name, pa.bool_() if name == "language_changed" else pa.int32()) for name in COLUMNS),
         pa.field("leaks", pa.int32()),
-        pa.field(NEW, pa.list_(_SPAN)),
+        pa.field(NEW, pa.list_(SPAN)),
     ]
 )
 
 
 class Config(StageConfig):
+    name_model: File | None = None
+    """A folder with a spaCy model that finds entities (extra `ner`): those that the parent lacks are new names, too."""
+    name_labels: tuple[str, ...] = ("PERSON", "PER", "ORG", "GPE", "LOC", "FAC")
+    """The model's labels for names."""
     unicode_version: str = UNICODE_VERSION
     """Version of the character tables; part of the config because it changes the counts."""
 
@@ -91,6 +100,45 @@ def _count_leaks(text: pa.Array, parent: pa.Array) -> pa.Array:
     return pc.max_element_wise(pc.subtract(counts, before), 0).cast(pa.int32())
 
 
+def check(config: Config) -> None:
+    if config.name_model is not None:
+        names.check_library("name_model", "remove name_model")
+
+
+def libraries(config: Config) -> tuple[str, ...]:
+    return ("pyarrow", *(names.LIBRARIES if config.name_model is not None else ()))
+
+
+def _new_entities(text: str, parent: str, config: Config) -> Iterator[tuple[int, int]]:
+    """The spans of entities that the parent lacks. Their words may be anywhere in the parent, in any case. A word with
+    capital letters must be a whole word there; other scripts may have no spaces, or prefixes.
+    """
+    assert config.name_model is not None
+    folded = parent.casefold()
+    known = set(_WORD.findall(folded))
+    for start, stop, entity in names.find_entities(text, config.name_model, config.name_labels):
+        for word in _WORD.findall(entity.casefold()):
+            if word not in known and (word.upper() != word or word not in folded):
+                yield start, stop
+                break
+
+
+def _add_entities(counts: Array, spans: Array, texts: pa.Array, parents: pa.Array, config: Config) -> Array:
+    """Count the entities that the parents lack as new names, unless they overlap one that was found without a model;
+    returns the spans of both.
+    """
+    more = []
+    for row, (text, parent) in enumerate(zip(texts.to_pylist(), parents.to_pylist(), strict=True)):
+        if text is not None and parent is not None:
+            own = spans[(spans[:, 0] == row) & (spans[:, 1] == NAMES)]
+            for start, stop in _new_entities(text, parent, config):
+                if not ((own[:, 2] < stop) & (start < own[:, 3])).any():
+                    more.append((row, NAMES, start, stop))
+    for row, *_ in more:
+        counts[row, NAMES] += 1
+    return np.concatenate((spans, np.array(more, spans.dtype).reshape(-1, 4)))
+
+
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """One row of counts per document; a row without text or parent has nulls."""
     text, parent = batch.column("text"), parents_of(batch)
@@ -98,6 +146,8 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     parent_offsets, parent_data, has_parent = views_of(parent)
     valid = has_text & has_parent
     counts, spans = compare(offsets, data, parent_offsets, parent_data, valid, unicode_tables(), lexicon())
+    if config.name_model is not None:
+        spans = _add_entities(counts, spans, text, parent, config)
     missing = ~valid
     columns = [
         pa.array(counts[:, place].astype(np.bool_ if field.type == pa.bool_() else np.int32), field.type, mask=missing)
@@ -117,7 +167,7 @@ def _listed(spans: np.ndarray[Any, Any], valid: np.ndarray[Any, Any]) -> pa.Arra
     offsets = pa.array(np.concatenate(([0], ends)), pa.int32(), mask=np.append(~valid, False))
     checks = pa.array([name.removeprefix("new_") for name in CHECKS]).take(pa.array(spans[:, 1]))
     places = (pa.array(spans[:, place].astype(np.int32)) for place in (2, 3))
-    values = pa.StructArray.from_arrays([checks, *places], fields=list(_SPAN))
+    values = pa.StructArray.from_arrays([checks, *places], fields=list(SPAN))
     return pa.ListArray.from_arrays(offsets, values)
 
 
@@ -131,12 +181,16 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
+    return missing_parents(found, "faithful")
+
+
+def missing_parents(found: Mapping[str, Any], step: str) -> list[str]:
     """Warn if documents have no parent to compare them with (law 7)."""
     documents, compared = found.get("documents", 0), found.get("with_parent", 0)
     if documents and not compared:
         return [
             f"no document has a parent, so nothing was compared. Give each one the field {PARENT}, or remove the step "
-            "faithful from the routes of documents that were not generated"
+            f"{step} from the routes of documents that were not generated"
         ]
     if compared < documents:
         missing = documents - compared
@@ -148,7 +202,8 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
 STAGE = Map(
     version=2,
     config=Config,
-    libraries=("pyarrow",),
+    libraries=libraries,
+    check=check,
     reads=("text", "meta"),
     may_read=(PARENT,),
     only_kept=True,

@@ -1,15 +1,16 @@
-"""Names of persons, found by a spaCy model that the recipe names; no pattern or checksum can find them.
+"""Names, found by a spaCy model that the recipe names; no pattern or checksum can find them.
 
 It is slow compared to everything else (a small model processes about 100 kB/s), depends on the language of the model,
 and does not always find the same names in a text that was scrubbed before.
 """
 
+import importlib.util
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from gristmill.errors import UserError
+from gristmill.errors import UserError, WrongSetting
 from gristmill.stages.scrub.finding import PiiSpan
 
 LIBRARIES = ("spacy",)
@@ -19,19 +20,32 @@ MARK = "Person-"
 """Begins every pseudonym of a name."""
 
 
+def check_library(setting: str, fix: str) -> None:
+    """Raise an error about a setting that needs spaCy if it is not installed."""
+    if importlib.util.find_spec("spacy") is None:
+        fact = "spacy is not installed, so no name can be found. Install it with: pip install 'gristmill[ner]'"
+        raise WrongSetting(setting, f"{fact}, or {fix}")
+
+
 def find_names(text: bytes, model: str, labels: Collection[str]) -> Iterator[PiiSpan]:
+    for start, stop, written in find_entities(text.decode(), model, labels):
+        if not written.startswith(MARK) and written.replace(" ", "").isalpha():
+            yield PiiSpan(start, stop, "name", " ".join(written.split()).casefold())
+
+
+def find_entities(text: str, model: str, labels: Collection[str]) -> Iterator[tuple[int, int, str]]:
+    """The start and stop in bytes of each entity with one of the labels, and the entity."""
     read = _model(model)
     at = 0  # in bytes
-    for piece in _pieces(text.decode()):
+    for piece in _pieces(text):
         done, place = 0, at
         for entity in read(piece).ents:
-            written = piece[entity.start_char : entity.end_char]
-            if entity.label_ not in labels or written.startswith(MARK) or not written.replace(" ", "").isalpha():
-                continue
-            place += len(piece[done : entity.start_char].encode())
-            stop = place + len(written.encode())
-            yield PiiSpan(place, stop, "name", " ".join(written.split()).casefold())
-            done, place = entity.end_char, stop
+            if entity.label_ in labels:
+                written = piece[entity.start_char : entity.end_char]
+                place += len(piece[done : entity.start_char].encode())
+                stop = place + len(written.encode())
+                yield place, stop, written
+                done, place = entity.end_char, stop
         at += len(piece.encode())
 
 

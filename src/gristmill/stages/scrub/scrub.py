@@ -12,7 +12,6 @@ Replacements are recorded: `replaced_spans` in bytes of the text before, `replac
 both as start, stop, start, stop ..., and `replaced_types`. A document that is mostly personal data is dropped.
 """
 
-import importlib.util
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -121,9 +120,8 @@ def libraries(config: Config) -> tuple[str, ...]:
 
 def check(config: Config) -> None:
     """Checks for unknown regions, placeholders that would be replaced again, and actions for unused types."""
-    if "name" in config.types and importlib.util.find_spec("spacy") is None:
-        fact = "spacy is not installed, so no name can be found. Install it with: pip install 'gristmill[ner]'"
-        raise WrongSetting("types", f"{fact}, or remove name")
+    if "name" in config.types:
+        names.check_library("types", "remove name")
     if unknown := set(config.regions) - (phones.known_regions() if config.regions else set()):
         raise WrongSetting(
             "regions", f"{', '.join(sorted(unknown))}: unknown country. Write ISO 3166 codes such as DE or US"

@@ -1,7 +1,8 @@
 """Marks the documents that takedown requests name before any of them is sent to a language model.
 
 `takedown` removes documents after all other steps. By then their text would have been sent, and paid for. This step
-runs before `generate`, which sends nothing about a marked document. It gives no verdict: nothing else changes.
+runs before `generate` and `entail`, which send nothing about a marked document. It gives no verdict: nothing else
+changes. A generated document is marked with its parent.
 """
 
 from functools import lru_cache
@@ -15,6 +16,7 @@ from gristmill.stages.takedown import takedown_sets
 from gristmill.stages.takedown.takedown import Sets, copies_of, make_sets
 from gristmill.stages.takedown.takedown_match import READS, named_in
 
+PARENT_REQUEST = "parent_request"
 SCHEMA = pa.schema([("request", pa.string())])
 """The id of a request that names the document, or has a text that the document contains."""
 
@@ -43,6 +45,8 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
         for column in first_and_last(batch):
             for copy in copies_of(column, sets, config.near)[0]:
                 found.setdefault(copy.row, sets.requests[copy.owner])
+    if PARENT_REQUEST in batch.schema.names:
+        found |= {row: one for row, one in enumerate(batch.column(PARENT_REQUEST).to_pylist()) if one is not None}
     requests = pa.array([found.get(row) for row in range(batch.num_rows)], pa.string())
     return pa.RecordBatch.from_arrays([requests], schema=SCHEMA)
 
@@ -52,6 +56,7 @@ STAGE = Map(
     config=Config,
     libraries=("unicode",),
     reads=READS,
+    may_read=(PARENT_REQUEST,),
     judges=False,
     schema=SCHEMA,
     apply=apply,

@@ -3,7 +3,7 @@
 A document is dropped if it has a number, date, unit, name, address, quotation or piece of code that its parent lacks, a
 negation or comparison that is turned round, another language, a loop, or a phrase about the model's task; or if it is
 three times as long. The rules for copies, for short texts and for coverage are off: what they should be depends on the
-prompt. A document without a parent fails no rule.
+prompt. The rules for sentences are off, too: they need the step `entail`. A document without a parent fails no rule.
 """
 
 from pydantic import Field
@@ -34,6 +34,8 @@ RULES = (
         "min_covered_share",
     ),
     Rule("too_many_new_words", "faithful.new_content_words / faithful.content_words", ">", "max_new_words_share"),
+    Rule("unsupported_sentence", "entail.unsupported", ">", "max_unsupported_sentences"),
+    Rule("unjudged_sentence", "entail.unjudged", ">", "max_unjudged_sentences"),
 )
 
 
@@ -72,6 +74,10 @@ class FaithfulThresholds(StageConfig):
     """The least share of the parent's content words that the text has, 0 to 1."""
     max_new_words_share: Share | None = None
     """The largest share of the text's content words that the parent lacks, 0 to 1."""
+    max_unsupported_sentences: Count | None = None
+    """The most sentences that the parent does not support, by the step `entail`."""
+    max_unjudged_sentences: Count | None = None
+    """The most sentences that the step `entail` has no score for."""
 
 
 class Config(FaithfulThresholds):
