@@ -3,14 +3,15 @@
 import gzip
 import os
 import signal
+import struct
 
 import pytest
 
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import pdf as reader
-from gristmill.stages.pdf import child
+from gristmill.stages.pdf import child, document
 from gristmill.stages.pdf.child import PdfChild
-from pdf_files import column, pdf, text
+from pdf_files import column, pdf, scanned, text
 
 PAGE = [text(72, 700, "The mill grinds corn.")]
 
@@ -127,6 +128,23 @@ def test_a_page_that_is_a_picture_needs_ocr(tmp_path):
     found = row(tmp_path, data)
     assert (found.drop, found.detail) == ("needs_ocr", "1 of 1 pages")
     assert found.more[0][0]["verdict"] == "needs_ocr"
+
+
+def test_images_are_kept_of_the_pages_that_need_ocr_and_of_no_other():
+    """They have the shape of the page, and a document that has some is not dropped."""
+    data = scanned(pdf(PAGE, [text(72, 700, "Wheels turn.")]), 30)
+    found = document.read_document(data, 10, False, True, lambda pages: None)
+    assert (found["drop"], len(found["images"])) == (None, 2)
+    assert all(struct.unpack(">II", png[16:24]) == (1250, 1667) for png in found["images"])
+    assert "images" not in document.read_document(pdf(PAGE), 10, False, True, lambda pages: None)
+    assert document.read_document(data, 10, False, False, lambda pages: None)["drop"] == "needs_ocr"
+
+
+def test_page_images_beyond_the_limit_are_a_reason(monkeypatch):
+    """The row has no images then, so its memory is bounded."""
+    monkeypatch.setattr(document, "MOST_IMAGE_BYTES", 1 << 10)
+    found = document.read_document(scanned(pdf(PAGE), 30), 10, False, True, lambda pages: None)
+    assert (found["drop"], found.get("images")) == ("too_large", None)
 
 
 @pytest.mark.parametrize(("shift", "drop"), [(0, None), (29, "garbled")])
