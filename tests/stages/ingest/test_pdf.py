@@ -91,6 +91,17 @@ def test_running_heads_and_page_numbers_are_removed(tmp_path):
     assert not {str(n + 3) for n in range(6)} & set(found.text.split())
 
 
+def test_pages_that_are_the_same_keep_their_lines(tmp_path):
+    """Copies of a form have no running heads, although each of their lines repeats."""
+    assert row(tmp_path, pdf(PAGE, PAGE, PAGE)).text.count("The mill grinds corn.") == 3
+
+
+def test_a_line_in_the_middle_of_short_pages_is_no_running_head(tmp_path):
+    """It is far from the edge, so it stays, although its neighbours have it at the same height."""
+    pages = [[*column(60, 700, 6, first=100 * n)[0], text(60, 400, "Grind well.")] for n in range(6)]
+    assert row(tmp_path, pdf(*pages)).text.count("Grind well.") == 6
+
+
 def test_a_hyphenated_word_and_a_paragraph_are_joined_across_lines_and_pages(tmp_path):
     lines, words = column(60, 700, 3, width=60)
     more, others = column(60, 652, 2, width=60, first=200)
@@ -192,7 +203,7 @@ def test_a_file_that_ends_its_reader_is_a_row_with_the_evidence_and_the_next_fil
     try:
         found = process.read(pdf(PAGE) + b"crash", 10, False)
         assert found["drop"] == "pdf_crashed"
-        assert found["detail"] == "the reader was ended by SIGSEGV, 3 times; a control file was read"
+        assert found["detail"] == "the reader was ended by SIGSEGV, twice; a control file was read"
         assert process.read(pdf(PAGE), 10, False)["text"] == "The mill grinds corn."
     finally:
         process.close()

@@ -2,7 +2,7 @@
 
 A worker has one child and uses it for many files. A child first reads a small file of ours, the control, then limits
 itself, then answers requests until the pipe closes. If it dies, a new child reads the control and the file again. Only
-a file that ends three children is given up, as `pdf_crashed`. A child that was killed from outside, or that cannot read
+a file that ends both children is given up, as `pdf_crashed`. A child that was killed from outside, or that cannot read
 the control, is a fault of the machine and raises OSError.
 
 The limit on processor time (not wall time) is far above what any page needs, so that only endless loops reach it.
@@ -22,8 +22,9 @@ import orjson
 
 MORE_MEMORY_BYTES = 1 << 30
 """What a child may allocate in addition to what it needs for the control."""
-CPU_S, CPU_S_PER_PAGE = 60, 0.5
-ATTEMPTS = 3
+CPU_S, CPU_S_PER_PAGE = 30, 0.5
+ATTEMPTS = 2
+"""The second child reads the file right after the control. One attempt may take all of the memory or time."""
 _REQUEST = struct.Struct("<QI??")
 _ANSWER = struct.Struct("<Q")
 _MOST_ANSWER_BYTES = 1 << 30
@@ -68,7 +69,7 @@ class PdfChild:
                     codes.append(self._end())
         if -signal.SIGKILL in codes:
             raise OSError("the process that reads PDF files was killed. Is there too little memory?")
-        return {"drop": "pdf_crashed", "detail": f"{_name(codes[-1])}, {ATTEMPTS} times; a control file was read"}
+        return {"drop": "pdf_crashed", "detail": f"{_name(codes[-1])}, twice; a control file was read"}
 
     def _ask(self, data: bytes, max_pages: int, markdown: bool, images: bool) -> dict[str, Any]:
         process = self._started()
