@@ -95,6 +95,6 @@ def measurement(
 ) -> dict:
     """One line of output. With `less`, a smaller value is better. NumPy numbers become plain ones for JSON."""
     value, ratio = float(value) if not isinstance(value, int) else value, None
-    if peer_value is not None and value:
+    if peer_value is not None and (value if less else peer_value):
         ratio = peer_value / value if less else value / peer_value
     return {"name": name, "value": value, "unit": unit, "peer": peer, "peer_value": peer_value, "ratio": ratio}

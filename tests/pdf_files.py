@@ -1,5 +1,7 @@
 """Writes small PDF files for tests: text at given positions, with the standard fonts."""
 
+import zlib
+
 FONTS = {"F": "Helvetica", "B": "Helvetica-Bold", "C": "Courier"}
 
 
@@ -72,3 +74,23 @@ def column(x, top, lines, width=40, first=0, step=12, size=10):
         operators.append(text(x, top - step * n, words, size))
         texts.append(words)
     return operators, " ".join(texts)
+
+
+def scanned(data, dpi=200):
+    """A file whose pages are pictures of the pages of another file."""
+    import pypdfium2
+
+    pages, images = [], []
+    document = pypdfium2.PdfDocument(data)
+    for n, page in enumerate(document):
+        pixels = page.render(scale=dpi / 72, grayscale=True).to_numpy()
+        content = zlib.compress(pixels.tobytes())
+        head = (
+            f"<</Type /XObject /Subtype /Image /Width {pixels.shape[1]} /Height {pixels.shape[0]} /ColorSpace "
+            f"/DeviceGray /BitsPerComponent 8 /Filter /FlateDecode /Length {len(content)}>> stream\n"
+        )
+        images.append(head.encode() + content + b"\nendstream")
+        pages.append([f"q 600 0 0 800 0 0 cm /I{n} Do Q".encode()])
+    first = 8 + 2 * len(pages)
+    names = " ".join(f"/I{n} {first + n} 0 R" for n in range(len(pages)))
+    return pdf(*pages, resources=f"/XObject <<{names}>>", extra=images)

@@ -38,7 +38,7 @@ from gristmill.recipe.sections.cluster import load_cluster, load_profile
 from gristmill.recipe.sections.mix import load_mix
 from gristmill.recipe.sections.quality import in_order, load_quality
 from gristmill.recipe.sections.shards import GROUPS, check_groups, load_shards
-from gristmill.recipe.sections.sources import check_markup, check_parents, load_source, source_domain
+from gristmill.recipe.sections.sources import check_images, check_markup, check_parents, load_source, source_domain
 from gristmill.recipe.sections.steps import Lists, check_keys, load_steps, route_of
 from gristmill.recipe.sections.takedowns import load_takedowns, mark_unsent
 from gristmill.recipe.sections.tokenizer import load_tokenizer
@@ -103,6 +103,7 @@ def load(
     check_groups(draft, sources.values(), routes)
     check_names(draft, routes, sources)
     check_markup(draft, sources, routes)
+    check_images(draft, sources, routes)
     location = _store(draft, "./store" if fields is None else fields.store, store)
     mistakes.raise_any()
     assert fields is not None

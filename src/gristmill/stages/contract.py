@@ -120,7 +120,8 @@ class Stage(Generic[C]):
     config: type[C]
     """What a recipe may set: a frozen model in which a line under every field gives its meaning and unit."""
     libraries: Given[tuple[str, ...], C] = ()
-    """Distributions whose version changes the output; they are in the task key. `unicode` is the character database."""
+    """Distributions whose version changes the output; they are in the task key. `unicode` is the character database,
+    `zlib` the compressor of Python."""
     resources: Resources | Callable[[C, int], Resources] | None = None
     """What one task needs. A function is called with the bytes of text in a part. Executors schedule by it."""
     check: Callable[[C], None] | None = None
@@ -192,7 +193,7 @@ class Reader(Stage[C]):
     """Whether reading can start in the middle of a file with this name."""
     positions: str = "positions of the reader"
     """What the positions of its records count (bytes of the file, rows). Shown with documents."""
-    columns: pa.Schema = field(default_factory=lambda: pa.schema([]))
+    columns: Given[pa.Schema, C] = field(default_factory=lambda: pa.schema([]))
     """Columns that its documents have in addition to those of all documents."""
     beside: tuple[str, ...] = ()
     """Reasons of records that the format has in addition to documents. They are not a loss, even if a first part has no
@@ -210,6 +211,9 @@ class Reader(Stage[C]):
     companions: Callable[[Sequence[str]], Mapping[str, tuple[str, ...]]] | None = None
     """{name: names of other files that its reader needs}. `read` gets them as `companions=`; they are in the task key.
     """
+
+    def columns_of(self, config: C) -> pa.Schema:
+        return value_for(self.columns, config)
 
 
 @dataclass(frozen=True, kw_only=True)

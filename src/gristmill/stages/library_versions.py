@@ -1,6 +1,7 @@
 """Versions of the libraries that stages declare."""
 
 import importlib.metadata
+import zlib
 from functools import cache
 
 from gristmill.kernels.text.unicode_data import UNICODE_VERSION
@@ -8,8 +9,10 @@ from gristmill.kernels.text.unicode_data import UNICODE_VERSION
 
 @cache
 def version_of(library: str) -> str:
-    """The version of an installed distribution. `unicode` is the version of the character tables that Gristmill ships.
+    """The version of an installed distribution. `unicode` is the version of the character tables that Gristmill ships,
+    `zlib` that of the library that Python uses.
 
     Cached, since parsing a distribution's metadata takes a millisecond and a plan needs it for each of its steps.
     """
-    return UNICODE_VERSION if library == "unicode" else importlib.metadata.version(library)
+    built_in = {"unicode": UNICODE_VERSION, "zlib": zlib.ZLIB_RUNTIME_VERSION}
+    return built_in.get(library) or importlib.metadata.version(library)

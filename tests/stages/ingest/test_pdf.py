@@ -3,14 +3,15 @@
 import gzip
 import os
 import signal
+import struct
 
 import pytest
 
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import pdf as reader
-from gristmill.stages.pdf import child
+from gristmill.stages.pdf import child, document
 from gristmill.stages.pdf.child import PdfChild
-from pdf_files import column, pdf, text
+from pdf_files import column, pdf, scanned, text
 
 PAGE = [text(72, 700, "The mill grinds corn.")]
 
@@ -90,6 +91,17 @@ def test_running_heads_and_page_numbers_are_removed(tmp_path):
     assert not {str(n + 3) for n in range(6)} & set(found.text.split())
 
 
+def test_pages_that_are_the_same_keep_their_lines(tmp_path):
+    """Copies of a form have no running heads, although each of their lines repeats."""
+    assert row(tmp_path, pdf(PAGE, PAGE, PAGE)).text.count("The mill grinds corn.") == 3
+
+
+def test_a_line_in_the_middle_of_short_pages_is_no_running_head(tmp_path):
+    """It is far from the edge, so it stays, although its neighbours have it at the same height."""
+    pages = [[*column(60, 700, 6, first=100 * n)[0], text(60, 400, "Grind well.")] for n in range(6)]
+    assert row(tmp_path, pdf(*pages)).text.count("Grind well.") == 6
+
+
 def test_a_hyphenated_word_and_a_paragraph_are_joined_across_lines_and_pages(tmp_path):
     lines, words = column(60, 700, 3, width=60)
     more, others = column(60, 652, 2, width=60, first=200)
@@ -127,6 +139,23 @@ def test_a_page_that_is_a_picture_needs_ocr(tmp_path):
     found = row(tmp_path, data)
     assert (found.drop, found.detail) == ("needs_ocr", "1 of 1 pages")
     assert found.more[0][0]["verdict"] == "needs_ocr"
+
+
+def test_images_are_kept_of_the_pages_that_need_ocr_and_of_no_other():
+    """They have the shape of the page, and a document that has some is not dropped."""
+    data = scanned(pdf(PAGE, [text(72, 700, "Wheels turn.")]), 30)
+    found = document.read_document(data, 10, False, True, lambda pages: None)
+    assert (found["drop"], len(found["images"])) == (None, 2)
+    assert all(struct.unpack(">II", png[16:24]) == (1250, 1667) for png in found["images"])
+    assert "images" not in document.read_document(pdf(PAGE), 10, False, True, lambda pages: None)
+    assert document.read_document(data, 10, False, False, lambda pages: None)["drop"] == "needs_ocr"
+
+
+def test_page_images_beyond_the_limit_are_a_reason(monkeypatch):
+    """The row has no images then, so its memory is bounded."""
+    monkeypatch.setattr(document, "MOST_IMAGE_BYTES", 1 << 10)
+    found = document.read_document(scanned(pdf(PAGE), 30), 10, False, True, lambda pages: None)
+    assert (found["drop"], found.get("images")) == ("too_large", None)
 
 
 @pytest.mark.parametrize(("shift", "drop"), [(0, None), (29, "garbled")])
@@ -174,7 +203,7 @@ def test_a_file_that_ends_its_reader_is_a_row_with_the_evidence_and_the_next_fil
     try:
         found = process.read(pdf(PAGE) + b"crash", 10, False)
         assert found["drop"] == "pdf_crashed"
-        assert found["detail"] == "the reader was ended by SIGSEGV, 3 times; a control file was read"
+        assert found["detail"] == "the reader was ended by SIGSEGV, twice; a control file was read"
         assert process.read(pdf(PAGE), 10, False)["text"] == "The mill grinds corn."
     finally:
         process.close()

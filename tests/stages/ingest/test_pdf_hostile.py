@@ -14,7 +14,13 @@ READABLE = (
     "an embedded file",
 )
 """Their text is read; what they want to start is not."""
-SLOW = ("10,000 pages", "a stream of 100 MB in 100 kB", "a stream of 100 MB packed twice")
+SLOW = (
+    "10,000 pages",
+    "a stream of 100 MB in 100 kB",
+    "a stream of 100 MB packed twice",
+    "a form that draws itself",
+    "forms that draw forms, a billion times",
+)
 
 
 def rows_of(folder, data):
@@ -42,3 +48,24 @@ def test_a_hostile_file_is_one_row(name, tmp_path):
 def test_the_text_of_the_files_is_not_lost():
     """The hostile files differ from a good one only by what makes them hostile."""
     assert sum(TEXT in make() for name, make in HOSTILE.items() if name not in SLOW) > 15
+
+
+@pytest.mark.slow
+def test_two_workers_write_the_same_bytes_as_one(project):
+    """Good and hostile files, many parts: the parts have the same hashes, which name them."""
+    folder = project.folder / "files"
+    folder.mkdir()
+    names = [*READABLE, *(name for name in HOSTILE if name not in (*SLOW, *READABLE))][:8]
+    for number, name in enumerate(names):
+        (folder / f"{number}.pdf").write_bytes(HOSTILE[name]())
+    hashes = []
+    for workers in (1, 2):
+        store = f"store{workers}"
+        project.recipe.write_text(
+            f"recipe: project\nstore: ./{store}\nsources:\n"
+            "  files: {kind: text, read: {format: pdf, paths: [files], part_bytes: 1KB}}\nsteps: []\n"
+        )
+        project.run(workers=workers)
+        hashes.append(sorted(path.name for path in (project.folder / store / "parts").rglob("*") if path.is_file()))
+    assert hashes[0] == hashes[1]
+    assert len(hashes[0]) > 1

@@ -230,5 +230,5 @@ def label(source: str, number: int, index: int) -> str:
 
 def _columns(node: Node) -> Any:
     if node.kind == "read":
-        return documents_schema(stage_of(node.module, Reader).columns)
+        return documents_schema(stage_of(node.module, Reader).columns_of(node.config))
     return layer_schema(stage_of(node.module).schema_of(node.config))

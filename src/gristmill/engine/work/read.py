@@ -192,7 +192,7 @@ def _groups(work: Read, all_read: dict[str, Any] | None, files: dict[str, int]) 
 
 
 def _schema(work: Read) -> pa.Schema:
-    return documents_schema(stage_of(work.module, Reader).columns)
+    return documents_schema(stage_of(work.module, Reader).columns_of(work.config))
 
 
 def _batch_of(rows: dict[str, list[object]], schema: pa.Schema) -> pa.RecordBatch:
@@ -274,9 +274,7 @@ def _add_row(rows: dict[str, list[object]], work: Read, name: str, record: Recor
     if held > MOST_RECORD_CHARACTERS:
         key = record.key if record.key is not None and len(record.key) <= MOST_KEY_CHARACTERS else None
         detail = f"{held} characters in all fields, the most is {MOST_RECORD_CHARACTERS}"
-        more = tuple(
-            None if isinstance(value, str) and len(value) > MOST_KEY_CHARACTERS else value for value in record.more
-        )
+        more = tuple(None if _held(value) > MOST_KEY_CHARACTERS else value for value in record.more)
         record = Record(record.position, key, drop="record_too_large", detail=detail, doc_id=record.doc_id, more=more)
         held = _characters(record)
     locator = f"{shown(name)}#{record.key if record.key is not None else record.position}"
@@ -304,6 +302,12 @@ def _add_row(rows: dict[str, list[object]], work: Read, name: str, record: Recor
 
 def _characters(record: Record) -> int:
     short = (record.license, record.language_hint, record.content_type, record.charset, record.drop, record.detail)
-    more = (value for value in record.more if isinstance(value, str | bytes))
-    long = (record.html, record.text, record.meta, record.url, record.title, record.key, *more)
-    return sum(len(field) for field in (*long, *short) if field)
+    long = (record.html, record.text, record.meta, record.url, record.title, record.key)
+    return sum(len(field) for field in (*long, *short) if field) + sum(map(_held, record.more))
+
+
+def _held(value: object) -> int:
+    """The characters or bytes in a value of a reader's own column; those of a list are in its items."""
+    if isinstance(value, list):
+        return sum(len(one) for one in value if isinstance(one, str | bytes))
+    return len(value) if isinstance(value, str | bytes) else 0

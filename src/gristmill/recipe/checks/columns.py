@@ -128,7 +128,7 @@ def bind_route(
 
 def columns_of_source(source: Source) -> tuple[str, ...]:
     """The columns that only the documents of a source have."""
-    return tuple(stage_of(source.module, Reader).columns.names)
+    return tuple(stage_of(source.module, Reader).columns_of(source.config).names)
 
 
 def columns_of(step: Step) -> tuple[str, ...]:

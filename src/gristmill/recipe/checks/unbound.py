@@ -10,6 +10,9 @@ from gristmill.schema import DOCUMENTS
 from gristmill.stages import STEPS
 from gristmill.stages.declarations import stage_of
 
+_OPTIONAL = {"images": "Set images: true in the read section of its PDF sources (formats pdf and warc)."}
+"""Columns that documents have only with a setting of their reader."""
+
 
 def check_routes(draft: Draft, routes: Mapping[str, Route], apart: str, more: Mapping[str, Sequence[str]]) -> None:
     """Add the mistakes of all routes. A mistake in a step that several sources share is reported once, with their
@@ -110,7 +113,8 @@ def _column_fault(who: str, read: str, before: Route, after: Route) -> str:
     near = nearest(column, columns)
     fix = f"Move {later.id}, which writes it, above this step." if later else ""
     fix += f"Did you mean {near}?" if near and not later else ""
-    fix += "" if near or later else f"Columns: {', '.join(dict.fromkeys(columns))}."
+    fix += _OPTIONAL.get(read, "")
+    fix += "" if fix else f"Columns: {', '.join(dict.fromkeys(columns))}."
     return f"{who} reads the column {column}, which {where}. {fix}"
 
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from gristmill.recipe.checks.check import check
-from gristmill.recipe.checks.columns import extracts
+from gristmill.recipe.checks.columns import columns_of_source, extracts
 from gristmill.recipe.checks.locations import locate_pattern
 from gristmill.recipe.checks.mistakes import Path, dotted, listed, nearest, show
 from gristmill.recipe.config import load_config
@@ -14,7 +14,7 @@ from gristmill.recipe.fields import COLUMN, ReadFields, SourceFields, check_name
 from gristmill.recipe.model import Source, Step
 from gristmill.recipe.stage_module import StageModule, check_config, import_stage, known_formats
 from gristmill.stages import GENERATE
-from gristmill.stages.contract import Reader, StageConfig
+from gristmill.stages.contract import DocumentStage, Reader, StageConfig
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.generate import generate, generated
 from gristmill.stages.generate.prompts import ready_names, ready_path
@@ -193,6 +193,21 @@ def check_markup(draft: Draft, sources: Mapping[str, Source], routes: Mapping[st
                 ("sources", name, "read", "fields" if mapped else "format"),
                 f"sources.{name}: {why}, but no step of its route extracts text from markup, so its documents would "
                 f"have no text. Add - extract to its steps (kind {source.kind}).",
+            )
+
+
+def check_images(draft: Draft, sources: Mapping[str, Source], routes: Mapping[str, tuple[Step, ...]]) -> None:
+    """Add a mistake for every source that keeps page images which no step of its route reads."""
+    for name, source in sources.items():
+        if "images" not in columns_of_source(source) or name not in routes:
+            continue
+        steps = ((stage_of(step.module), step.config) for step in routes[name])
+        if not any(isinstance(stage, DocumentStage) and "images" in stage.reads_of(config) for stage, config in steps):
+            draft.add(
+                ("sources", name, "read", "images"),
+                f"sources.{name}: images: true keeps page images, but no step of its route reads them, so scanned "
+                f"documents would have no text and no reason. Add - ocr to its steps (kind {source.kind}), or remove "
+                "images.",
             )
 
 

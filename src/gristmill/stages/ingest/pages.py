@@ -55,6 +55,8 @@ class Limits(Protocol):
     @property
     def max_pages(self) -> int: ...
     @property
+    def images(self) -> bool: ...
+    @property
     def statuses(self) -> tuple[int, ...]: ...
     @property
     def max_replacement_share(self) -> float: ...
@@ -161,7 +163,7 @@ def document(row: Record, body: bytes, label: str | None, config: Limits, robots
         if pdf.MAGIC not in body[: pdf.HEAD_BYTES]:
             row.drop, row.detail = "not_pdf", f"the body begins with {body[:8]!r}"
             return {}
-        return pdf.fill(row, body, config.max_pages)
+        return pdf.fill(row, body, config.max_pages, images=config.images)
     if row.content_type is None:
         row.content_type = _sniffed(body)
     markup = row.content_type in config.html_types

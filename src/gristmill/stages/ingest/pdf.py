@@ -26,7 +26,6 @@ MAGIC = b"%PDF-"
 HEAD_BYTES = 1024
 """Viewers accept files in which the magic bytes begin this late."""
 MEDIA_TYPE = "application/pdf"
-LIBRARIES = ("pypdfium2", "unicode")
 
 _BOX = [(edge, pa.int32()) for edge in ("left", "top", "right", "bottom")]
 COLUMNS = pa.schema(
@@ -53,7 +52,20 @@ COLUMNS = pa.schema(
 )
 """Offsets are in bytes of the text; sizes and boxes are in points, from the upper left corner of a page."""
 
+_IMAGES = pa.schema([("images", pa.list_(pa.binary()))])
+"""For each page its image as PNG, or null."""
+
 _child = PdfChild()
+
+
+def libraries(images: bool) -> tuple[str, ...]:
+    """Libraries that change what is read of a PDF file."""
+    return ("pypdfium2", "unicode", *(("zlib",) if images else ()))
+
+
+def columns(images: bool) -> pa.Schema:
+    """The columns of PDF files."""
+    return pa.unify_schemas([COLUMNS, _IMAGES]) if images else COLUMNS
 
 
 class Config(text.TreeConfig):
@@ -64,6 +76,8 @@ class Config(text.TreeConfig):
     """A file with more pages is dropped as `too_large`."""
     markdown: bool = False
     """Write headings and code as Markdown. Tables always are."""
+    images: bool = False
+    """Keep images of pages whose text cannot be trusted, for the step `ocr`. Their documents are not dropped."""
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
@@ -81,19 +95,21 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
             raise ReadFault("empty_file", f"{len(data)} bytes, none of them visible")
         if MAGIC not in data[:HEAD_BYTES]:
             raise ReadFault("not_pdf", f"the file begins with {data[:8]!r}")
-        fill(record, data, config.max_pages, config.markdown)
+        fill(record, data, config.max_pages, config.markdown, config.images)
     except ReadFault as fault:
         reason = "too_large" if fault.reason == "record_too_large" else fault.reason
         record.drop, record.detail = reason, fault.detail
     yield record
 
 
-def fill(record: Record, data: bytes, max_pages: int, markdown: bool = False) -> dict[str, object]:
+def fill(
+    record: Record, data: bytes, max_pages: int, markdown: bool = False, images: bool = False
+) -> dict[str, object]:
     """Fills a record with the text and the columns of a PDF file; returns its other metadata, if it has any.
 
     A record that is dropped because of its pages keeps the text that they have.
     """
-    found = _child.read(data, max_pages, markdown)
+    found = _child.read(data, max_pages, markdown, images)
     record.content_type = MEDIA_TYPE
     record.drop, record.detail = found.get("drop"), found.get("detail")
     record.text = found.get("text") or None
@@ -105,16 +121,16 @@ def fill(record: Record, data: bytes, max_pages: int, markdown: bool = False) ->
     if record.timestamp_us is None and found.get("created"):
         record.timestamp_us = int(datetime.fromisoformat(found["created"]).timestamp()) * 1_000_000
     record.meta = dump(meta) if meta else None
-    record.more = (found.get("pages"), found.get("blocks"))
+    record.more = (found.get("pages"), found.get("blocks"), *((found.get("images"),) if images else ()))
     return meta
 
 
 STAGE = Reader(
     version=1,
     config=Config,
-    libraries=(*LIBRARIES, "zstandard"),
+    libraries=lambda config: (*libraries(config.images), "zstandard"),
     positions=text.POSITIONS,
-    columns=COLUMNS,
+    columns=lambda config: columns(config.images),
     splittable=text.splittable,
     wanted=text.wanted,
     other_suffix=text.other_suffix,

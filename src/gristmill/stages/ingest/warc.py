@@ -58,6 +58,8 @@ class Config(StageConfig):
     """
     max_pages: Annotated[int, AsCount] = Field(10_000, gt=0)
     """A PDF file with more pages is dropped as `too_large`."""
+    images: bool = False
+    """Keep images of the pages of PDF files whose text cannot be trusted, for the step `ocr` (docs/pdf.md)."""
     statuses: tuple[int, ...] = (200, 203)
     """HTTP statuses whose bodies are documents."""
     max_replacement_share: float = 0.1
@@ -158,8 +160,11 @@ def _read_to_seam(
 STAGE = Reader(
     version=4,
     config=Config,
-    libraries=("fastwarc", "resiliparse", "brotli", "zstandard", "lz4", *pdf.LIBRARIES),
-    columns=pdf.COLUMNS,
+    libraries=lambda config: (
+        *("fastwarc", "resiliparse", "brotli", "zstandard", "lz4"),
+        *pdf.libraries(config.images),
+    ),
+    columns=lambda config: pdf.columns(config.images),
     positions="bytes of the file",
     beside=BESIDE,
     used=("robots_txt",),

@@ -14,6 +14,8 @@ from gristmill.stages.shared.normalise import normalise
 
 EDGE_LINES = 2
 """How many lines at the top and at the bottom of a page may be running heads."""
+MARGIN = 4
+"""Running heads are in the first and the last of so many equal parts of a page's height."""
 NEAR_PAGES = 6
 """A running head occurs again within this many pages."""
 _DIGITS = re.compile(r"\d+")
@@ -263,13 +265,15 @@ def _without(blocks: Sequence[Block], heads: dict[int, set[int]], number: int) -
 
 
 def _edges(page: Page) -> tuple[list[TextLine], list[TextLine]]:
-    """The first and the last lines of a page, from the outside inwards."""
+    """The first and the last lines of a page, from the outside inwards, as far as they are near its edge."""
     lines = sorted((line for block in page.blocks for line in block.lines), key=lambda line: (line.base, line.left))
     sides: list[list[TextLine]] = []
     for ordered in (lines, lines[::-1]):
         chosen: list[TextLine] = []
         levels: list[int] = []
         for line in ordered:
+            if MARGIN * (abs(line.base - page.top - (page.height if sides else 0))) > page.height:
+                break
             if not levels or abs(line.base - levels[-1]) > line.size // 2:
                 if len(levels) == EDGE_LINES:
                     break
@@ -280,10 +284,14 @@ def _edges(page: Page) -> tuple[list[TextLine], list[TextLine]]:
 
 
 def _running_heads(pages: Sequence[Page]) -> dict[int, set[int]]:
-    """By page: the lines at its edges that other pages near it have too, and page numbers."""
+    """By page: the lines at its edges that other pages near it have too, and page numbers.
+
+    A page that is the same as a whole, such as a form, says nothing about heads.
+    """
     if len(pages) < 2:
         return {}
     edges = [_edges(page) for page in pages]
+    wholes = [hash(tuple(line.text for block in page.blocks for line in block.lines)) for page in pages]
     offsets: Counter[tuple[int, int]] = Counter()
     seen: dict[tuple[int, str], list[tuple[int, int]]] = {}
     for number, sides in enumerate(edges):
@@ -298,7 +306,7 @@ def _running_heads(pages: Sequence[Page]) -> dict[int, set[int]]:
     for number, sides in enumerate(edges):
         for side, lines in enumerate(sides):
             for line in lines:
-                if _is_head(line, number, side, seen, offsets, len(pages)):
+                if _is_head(line, number, side, seen, offsets, wholes):
                     found.setdefault(number, set()).add(id(line))
                     bases[side, line.base] += 1
     # The outermost line where most pages have their running head is one, too, although its words occur once.
@@ -322,11 +330,14 @@ def _is_head(
     side: int,
     seen: dict[tuple[int, str], list[tuple[int, int]]],
     offsets: Counter[tuple[int, int]],
-    pages: int,
+    wholes: Sequence[int],
 ) -> bool:
+    pages = len(wholes)
     near = max(
         sum(
-            0 < abs(other - number) <= NEAR_PAGES and abs(base - line.base) <= 3 * UNITS
+            0 < abs(other - number) <= NEAR_PAGES
+            and abs(base - line.base) <= 3 * UNITS
+            and wholes[other] != wholes[number]
             for other, base in seen[side, text][:2000]
         )
         for text in _keys(line)

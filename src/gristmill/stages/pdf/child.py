@@ -2,7 +2,7 @@
 
 A worker has one child and uses it for many files. A child first reads a small file of ours, the control, then limits
 itself, then answers requests until the pipe closes. If it dies, a new child reads the control and the file again. Only
-a file that ends three children is given up, as `pdf_crashed`. A child that was killed from outside, or that cannot read
+a file that ends both children is given up, as `pdf_crashed`. A child that was killed from outside, or that cannot read
 the control, is a fault of the machine and raises OSError.
 
 The limit on processor time (not wall time) is far above what any page needs, so that only endless loops reach it.
@@ -22,9 +22,10 @@ import orjson
 
 MORE_MEMORY_BYTES = 1 << 30
 """What a child may allocate in addition to what it needs for the control."""
-CPU_S, CPU_S_PER_PAGE = 60, 0.5
-ATTEMPTS = 3
-_REQUEST = struct.Struct("<QI?")
+CPU_S, CPU_S_PER_PAGE = 30, 0.5
+ATTEMPTS = 2
+"""The second child reads the file right after the control. One attempt may take all of the memory or time."""
+_REQUEST = struct.Struct("<QI??")
 _ANSWER = struct.Struct("<Q")
 _MOST_ANSWER_BYTES = 1 << 30
 
@@ -57,28 +58,27 @@ class PdfChild:
         """The id of the child; 0 if there is none."""
         return self._process.pid if self._process else 0
 
-    def read(self, data: bytes, max_pages: int, markdown: bool) -> dict[str, Any]:
+    def read(self, data: bytes, max_pages: int, markdown: bool, images: bool = False) -> dict[str, Any]:
         """What `document.read_document` returns, or a `drop` if no child survives the file."""
         with self._lock:
             codes = []
             for _ in range(ATTEMPTS):
                 try:
-                    return self._ask(data, max_pages, markdown)
+                    return self._ask(data, max_pages, markdown, images)
                 except (BrokenPipeError, EOFError):
                     codes.append(self._end())
         if -signal.SIGKILL in codes:
             raise OSError("the process that reads PDF files was killed. Is there too little memory?")
-        return {"drop": "pdf_crashed", "detail": f"{_name(codes[-1])}, {ATTEMPTS} times; a control file was read"}
+        return {"drop": "pdf_crashed", "detail": f"{_name(codes[-1])}, twice; a control file was read"}
 
-    def _ask(self, data: bytes, max_pages: int, markdown: bool) -> dict[str, Any]:
+    def _ask(self, data: bytes, max_pages: int, markdown: bool, images: bool) -> dict[str, Any]:
         process = self._started()
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(_REQUEST.pack(len(data), max_pages, markdown))
+        process.stdin.write(_REQUEST.pack(len(data), max_pages, markdown, images))
         process.stdin.write(data)
         process.stdin.flush()
-        answer: dict[str, Any] = orjson.loads(_exactly(process.stdout, _size(process.stdout)))
-        return answer
+        return _answer(process.stdout)
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._owner == os.getpid():
@@ -90,7 +90,7 @@ class PdfChild:
         atexit.register(self.close)
         assert self._process.stdout is not None
         try:
-            answer = orjson.loads(_exactly(self._process.stdout, _size(self._process.stdout)))
+            answer = _answer(self._process.stdout)
         except EOFError:
             answer = {"fault": _name(self._end())}
         if answer.get("text") != CONTROL_TEXT:
@@ -122,6 +122,21 @@ def _name(code: int) -> str:
     if code == -signal.SIGXCPU:
         return "the file takes too much processor time"
     return f"the reader was ended by {signal.Signals(-code).name}" if code < 0 else f"the reader ended with code {code}"
+
+
+def _answer(pipe: IO[bytes]) -> dict[str, Any]:
+    """The next answer of a child: JSON, in which images are sizes, and then the bytes of the images."""
+    answer: dict[str, Any] = orjson.loads(_exactly(pipe, _size(pipe)))
+    if sizes := answer.get("images"):
+        answer["images"] = [size and _exactly(pipe, size) for size in sizes]
+    return answer
+
+
+def _send(pipe: IO[bytes], answer: dict[str, Any]) -> None:
+    images = answer.get("images") or ()
+    data = orjson.dumps({**answer, "images": [png and len(png) for png in images] or None})
+    pipe.writelines((_ANSWER.pack(len(data)), data, *filter(None, images)))
+    pipe.flush()
 
 
 def _size(pipe: IO[bytes]) -> int:
@@ -161,18 +176,16 @@ def main() -> None:
 
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever a library prints
-    answer = read_document(CONTROL, 1, False, _allow)
+    answer = read_document(CONTROL, 1, False, False, _allow)
     _limit()
     while True:
-        data = orjson.dumps(answer)
-        answers.write(_ANSWER.pack(len(data)) + data)
-        answers.flush()
+        _send(answers, answer)
         head = sys.stdin.buffer.read(_REQUEST.size)
         if len(head) < _REQUEST.size:
             return
-        size, max_pages, markdown = _REQUEST.unpack(head)
+        size, max_pages, markdown, images = _REQUEST.unpack(head)
         _allow(0)
-        answer = read_document(_exactly(sys.stdin.buffer, size), max_pages, markdown, _allow)
+        answer = read_document(_exactly(sys.stdin.buffer, size), max_pages, markdown, images, _allow)
 
 
 if __name__ == "__main__":

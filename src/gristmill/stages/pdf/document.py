@@ -5,10 +5,13 @@ This runs in a child process (child.py), since pdfium may crash on a damaged fil
 
 import ctypes
 import re
-from collections.abc import Callable
+import struct
+import zlib
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
+import numpy as np
 import pypdfium2 as pdfium_python
 import pypdfium2.raw as pdfium
 
@@ -19,11 +22,20 @@ from gristmill.stages.pdf.page import Page, PageReader
 
 _DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+\-Zz])(\d\d)?'?(\d\d)?)?")
 _MOST_META_CHARS = 1_000
+FOR_OCR = ("needs_ocr", "garbled")
+"""The verdicts of pages whose image is kept for OCR."""
+IMAGE_DPI = 150
+MOST_PIXELS = 4_000_000
+MOST_IMAGE_BYTES = 192 << 20
+"""A document with larger page images is dropped as `too_large`; a scanned page takes 50 to 500 kB."""
 
 
-def read_document(data: bytes, max_pages: int, markdown: bool, allow: Callable[[int], None]) -> dict[str, Any]:
+def read_document(
+    data: bytes, max_pages: int, markdown: bool, images: bool, allow: Callable[[int], None]
+) -> dict[str, Any]:
     """What the reader stores of a document, as JSON values. `drop` and `detail` give the reason for a dropped one.
 
+    With `images`, a document that OCR may save is not dropped, and `images` has the PNG of each page that needs it.
     `allow` is called with the number of pages before they are read.
     """
     try:
@@ -33,12 +45,12 @@ def read_document(data: bytes, max_pages: int, markdown: bool, allow: Callable[[
             return {"drop": "encrypted", "detail": "the file needs a password"}
         return {"drop": "corrupt_pdf", "detail": str(error)[:200]}
     try:
-        return _read(document, max_pages, markdown, allow)
+        return _read(document, max_pages, markdown, images, allow)
     finally:
         document.close()
 
 
-def _read(document: Any, max_pages: int, markdown: bool, allow: Callable[[int], None]) -> dict[str, Any]:
+def _read(document: Any, max_pages: int, markdown: bool, images: bool, allow: Callable[[int], None]) -> dict[str, Any]:
     count = len(document)
     meta = _metadata(document)
     if count > max_pages:
@@ -66,7 +78,41 @@ def _read(document: Any, max_pages: int, markdown: bool, allow: Callable[[int], 
         | {"kind": one.kind}
         for one in pieces
     ]
-    return {**meta, "text": text, "pages": shown, "blocks": blocks, "drop": drop, "detail": detail}
+    found = {**meta, "text": text, "pages": shown, "blocks": blocks, "drop": drop, "detail": detail}
+    if images and drop in (None, "empty_text", *FOR_OCR):
+        found |= _images(document, [verdict in FOR_OCR for _, verdict in confidences])
+    return found
+
+
+def _images(document: Any, is_wanted: Sequence[bool]) -> dict[str, Any]:
+    """The images of the wanted pages, or the reason why there are none; nothing if no page is wanted."""
+    if not any(is_wanted):
+        return {}
+    images: list[bytes | None] = []
+    held = 0
+    for number, wanted in enumerate(is_wanted):
+        images.append(page_png(document, number) if wanted else None)
+        held += len(images[-1] or b"")
+        if held > MOST_IMAGE_BYTES:
+            return {"drop": "too_large", "detail": f"page images of more than {MOST_IMAGE_BYTES >> 20} MiB"}
+    return {"images": images, "drop": None, "detail": None}
+
+
+def page_png(document: Any, number: int) -> bytes:
+    """The image of a page as PNG, in 16 shades of grey: half the pixel data, and what engines read is the same."""
+    page = document[number]
+    width, height = page.get_size()
+    scale = min(IMAGE_DPI / 72, (MOST_PIXELS / max(width * height, 1.0)) ** 0.5)
+    pixels = page.render(scale=scale, grayscale=True).to_numpy()
+    page.close()
+    shades = pixels.reshape(pixels.shape[0], -1) >> 4
+    even = np.pad(shades, ((0, 0), (0, shades.shape[1] % 2)))
+    packed = np.pad(even[:, ::2] << 4 | even[:, 1::2], ((0, 0), (1, 0)))  # each row begins with its filter: 0, none
+    head = struct.pack(">IIBBBBB", shades.shape[1], shades.shape[0], 4, 0, 0, 0, 0)
+    chunks = ((b"IHDR", head), (b"IDAT", zlib.compress(packed.tobytes(), 6)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks
+    )
 
 
 def _page(document: Any, reader: PageReader, number: int) -> Page:

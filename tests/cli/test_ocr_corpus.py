@@ -1,0 +1,109 @@
+"""Scanned PDF files in a corpus: their page images reach the engine, and its text reaches the corpus."""
+
+import sys
+
+import pytest
+from tests.stages.ingest.archives import http, record
+
+from gristmill.query.documents.documents import rows
+from pdf_files import pdf, scanned, text
+
+LINES = ("The stones of the mill turn day and night.", "They grind 24 sacks of corn each week.")
+PAGE = [text(72, 700 - 30 * n, line, 18) for n, line in enumerate(LINES)]
+ENGINE = """
+import struct
+class Box(list):
+    tolist = lambda self: self
+class Answer:
+    pass
+class RapidOCR:
+    def __init__(self, params):
+        pass
+    def __call__(self, png):
+        answer = Answer()
+        answer.txts = ["An image of %d by %d pixels." % struct.unpack(">II", png[16:24])]
+        answer.boxes = [Box([(0, 0), (9, 0), (9, 9), (0, 9)])]
+        return answer
+"""
+
+
+@pytest.fixture
+def stand_in(tmp_path, monkeypatch):
+    """Packages in place of the engine: it says how large an image is."""
+    folder = tmp_path / "packages"
+    for name, code in (("rapidocr", ENGINE), ("onnxruntime", "")):
+        (folder / name).mkdir(parents=True)
+        (folder / name / "__init__.py").write_text(code)
+        (folder / f"{name}-1.0.dist-info").mkdir()
+        (folder / f"{name}-1.0.dist-info" / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    monkeypatch.syspath_prepend(str(folder))
+    yield
+    for name in ("rapidocr", "onnxruntime"):
+        sys.modules.pop(name, None)
+
+
+def write_recipe(project, images, steps):
+    project.recipe.write_text(
+        "recipe: project\nstore: ./store\nsources:\n"
+        f"  files: {{kind: text, read: {{format: pdf, paths: [files], images: {images}}}}}\n"
+        f"  crawl: {{kind: text, read: {{format: warc, paths: [crawl.warc], images: {images}}}}}\n"
+        f"steps:\n  text: [{steps}]\n"
+    )
+
+
+@pytest.fixture
+def scans(project):
+    """A scanned file, one with a scanned page among others, an empty one, and a scanned one in a web archive."""
+    (project.folder / "files").mkdir()
+    for name, data in (("scan", scanned(pdf(PAGE))), ("text", pdf(PAGE)), ("void", pdf([]))):
+        (project.folder / "files" / f"{name}.pdf").write_bytes(data)
+    page = http(b"<p>The wheel of the mill turns, and the miller sleeps until the corn is ground to flour.</p>")
+    crawl = record(http(scanned(pdf(PAGE)), mime="application/pdf")) + record(page)
+    (project.folder / "crawl.warc").write_bytes(crawl)
+    return project
+
+
+def texts_of(version):
+    """{locator: (text, reason)} of all rows."""
+    return {row.fields["locator"]: (row.text, row.reason) for row in rows(version, None, None, None)}
+
+
+def test_scanned_files_and_responses_get_the_text_of_the_engine(scans, stand_in):
+    """Other documents keep theirs, and a file without text and without pictures keeps its reason."""
+    write_recipe(scans, "true", "ocr, extract")
+    found = texts_of(scans.run())
+    read = ("An image of 1250 by 1667 pixels.", None)
+    assert found.pop("scan.pdf#0") == read
+    assert found.pop("crawl.warc#0") == read
+    assert found.pop("void.pdf#0")[1] == "empty_text"
+    assert found.pop("text.pdf#0") == (" ".join(LINES), None)
+    ((text, reason),) = found.values()
+    assert (text.startswith("The wheel of the mill"), reason) == (True, None)
+
+
+@pytest.mark.parametrize(
+    ("images", "steps", "message"),
+    [
+        ("true", "language", "images: true keeps page images, but no step of its route reads them"),
+        (
+            "false",
+            "ocr",
+            "ocr reads the column images, which neither the documents nor an earlier step has. Set",
+        ),
+    ],
+)
+def test_images_and_the_step_that_reads_them_come_together(scans, stand_in, say, images, steps, message):
+    """One without the other is a mistake of the recipe."""
+    write_recipe(scans, images, steps)
+    output = say("plan", scans.recipe)
+    assert output.code == 2
+    assert message in " ".join(output.err.split())
+
+
+@pytest.mark.slow
+def test_the_engine_reads_a_scanned_page(scans):
+    """With the real engine, word for word."""
+    pytest.importorskip("rapidocr", reason="the engine is not installed: pip install 'gristmill[ocr]'")
+    write_recipe(scans, "true", "ocr, extract")
+    found = texts_of(scans.run())
+    assert found["scan.pdf#0"] == found["crawl.warc#0"] == ("\n".join(LINES), None)
