@@ -138,7 +138,7 @@ def test_a_label_before_any_selection_is_for_the_first_document(page, site):
 
 
 def test_the_slider_changes_numbers_and_copies_yaml(page, site):
-    """Arrow keys move it; come and go follow at once; the button copies the line for the recipe."""
+    """Arrow keys move it; come and go follow at once; the button copies the whole step, with its other settings."""
     page.goto(f"{site.address}/whatif")
     page.get_by_role("link", name="gopher_quality.min_words").click()
     page.locator("#slider").focus()
@@ -150,7 +150,9 @@ def test_the_slider_changes_numbers_and_copies_yaml(page, site):
     assert int(page.locator("td.bad").inner_text().lstrip("−")) > 0
     page.get_by_role("button", name="Copy YAML").click()
     page.locator("#copied", has_text="copied").wait_for()
-    assert page.evaluate("navigator.clipboard.readText()") == "- heuristics: {gopher_quality: {min_words: 12}}"
+    settings = "min_words: 12", "min_stop_words: 1", "min_letter_words_share: 0.1", "max_mean_word_chars: 100"
+    lines = ["- heuristics:", "    gopher_quality:", *(f"      {one}" for one in settings)]
+    assert page.evaluate("navigator.clipboard.readText()") == "\n".join(lines)
     page.locator("#value").fill("many")
     page.locator("#effect [role=alert]").wait_for()
 

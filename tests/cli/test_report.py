@@ -14,7 +14,8 @@ from gristmill.query.documents import histograms
 from gristmill.query.documents.columns import ColumnReader
 from gristmill.query.documents.histograms import KEPT, REMOVED, Measure
 from gristmill.query.removal.funnel import funnels
-from gristmill.report.charts import short_number
+from gristmill.report import charts
+from gristmill.report.charts import COLOURS, short_number
 from gristmill.report.corpus.sections import _clusters, _mixture, _quality, tokens_text
 from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.dedup.clusters import size_histogram
@@ -246,7 +247,21 @@ def test_another_version_is_shown_for_comparison(everything):
     assert "(+0.0%)" in text
     assert "0 of " in text[text.index("<h2>Canaries</h2>") :]
     alone = gristmill.open(everything.project.recipe).report()
-    assert text.count("mark-line") > alone.count("mark-line") == 0
+    assert "<h2>Canaries</h2>" not in alone
+    outline = f'stroke="{COLOURS[KEPT]}"'
+    assert text.count(outline) > alone.count(outline) == 0
+
+
+def test_histograms_are_drawn_to_scale():
+    """The largest share has the full height; bins, thresholds and labels are placed by their values."""
+    edges, counts = np.array([0.0, 1.0, 2.0, 4.0]), {KEPT: np.array([3, 1, 0])}
+    histogram = histograms.Histogram(Measure("a", "a", {3.0: "most"}), edges, counts, outside=0)
+    old = histograms.Histogram(histogram.measure, edges, {KEPT: np.array([0, 0, 4])}, outside=0)
+    area, line, threshold, *labels = charts.histograms([histogram], {"a": old})["data"][0]["values"]
+    assert area["path"] == "M0.0,80 V20.0 H60.0 V60.0 H120.0 V80.0 H240.0 V80 Z"
+    assert line["path"] == "M0.0,80.0 V80.0 H60.0 V80.0 H120.0 V0.0 H240.0"
+    assert threshold["path"] == "M180.0,0 V80"
+    assert [(one["x"], one["label"]) for one in labels] == [(0.0, "0"), (120.0, "2"), (240.0, "4")]
 
 
 def test_nothing_in_a_name_can_run(project, in_this_process):

@@ -32,8 +32,7 @@ from gristmill.query.takedown import withheld
 from gristmill.query.versions.diff import KEPT as NOT_DROPPED
 from gristmill.query.versions.diff import Causes
 from gristmill.recipe.checks.mistakes import suggest
-from gristmill.recipe.sections.takedowns import TAKEDOWN
-from gristmill.stages import INGEST, NO_DOCUMENT, STEPS
+from gristmill.stages import INGEST, NO_DOCUMENT, STEPS, TAKEDOWN
 from gristmill.stages.buffers import one_chunk
 from gristmill.stages.shared.keep_order import fixed_bytes
 from gristmill.store.parquet import PartReader

@@ -1,6 +1,6 @@
 """The chart specifications of all pages. `page.py` renders them to SVG, so that a page runs no script.
 
-Every chart is Vega-Lite, except the flow diagram, which is Vega.
+Every chart is Vega-Lite, except the flow diagram and the histograms, which are Vega.
 """
 
 from collections import Counter
@@ -23,6 +23,7 @@ CELL = (240, 80)
 """Width and height of a small histogram."""
 LABEL = "#777"
 """Text on a white and on a black page."""
+VEGA = "https://vega.github.io/schema/vega/v5.json"
 CONFIG: Spec = {
     "aria": False,
     "background": None,
@@ -163,59 +164,61 @@ def intervals(
 
 
 def histograms(found: Sequence[Histogram], other: Mapping[str, Histogram]) -> Spec:
-    """Small charts, each its own facet: shares of the kept and of the removed documents, and lines at the thresholds.
+    """Small charts in Vega, each its own group: shares of kept and of removed documents, and lines at the thresholds.
 
-    `other` has histograms of another version with the same edges, by value; they are drawn as lines. The facets share
-    one scale from 0 to 1, since axes take most of the time; labels and heights are data.
+    `other` has histograms of another version with the same edges, by value; they are drawn as lines. The shapes are
+    computed here: a report has dozens of these charts, and Vega-Lite needs half a second to plan them.
     """
     rows = [row for at, one in enumerate(found) for row in _cell(at, one, other.get(one.measure.value))]
-    x = {"field": "x", "type": "quantitative", "axis": None, "scale": {"domain": [0, 1]}}
-    y = {"field": "y", "type": "quantitative", "axis": None, "stack": None, "scale": {"domain": [0, 1]}}
-    colour = {**_coloured("side", [KEPT, REMOVED]), "legend": None}
-    middle = {"field": "x", "type": "quantitative", "axis": None}
-    layers = [
-        ("now", {"type": "area", "interpolate": "step-after", "opacity": 0.55}, {"x": x, "y": y, "color": colour}),
-        ("other", {"type": "line", "interpolate": "step-after", "strokeWidth": 1.5}, {"x": x, "y": y, "color": colour}),
-        ("threshold", {"type": "rule", "color": LABEL, "strokeWidth": 1.5}, {"x": middle}),
-        (
-            "label",
-            {"type": "text", "color": LABEL, "dy": 10, "baseline": "middle"},
-            {"x": x, "y": {"datum": 0}, "text": {"field": "label"}},
-        ),
-    ]
+    shape = {name: {"field": name} for name in ("path", "fill", "stroke")}
+    middle = {"align": {"value": "center"}, "baseline": {"value": "middle"}, "fill": {"value": LABEL}}
+    label = {"x": {"field": "x"}, "y": {"value": CELL[1] + 10}, "text": {"field": "label"}, **middle}
+    marks = {
+        "shapes": ("path", {**shape, "fillOpacity": {"value": 0.55}, "strokeWidth": {"value": 1.5}}),
+        "labels": ("text", label),
+    }
     cell = {
-        "width": CELL[0],
-        "height": CELL[1],
-        "layer": [
-            {"transform": [{"filter": {"field": "kind", "equal": kind}}], "mark": mark, "encoding": encoding}
-            for kind, mark, encoding in layers
-            if kind != "other" or other  # an empty layer takes as long as a full one
+        "type": "group",
+        "name": "cell",
+        "from": {"facet": {"name": "rows", "data": "all", "groupby": "at"}},
+        "data": [
+            {"name": name, "source": "rows", "transform": [{"type": "filter", "expr": f"datum.kind === '{name}'"}]}
+            for name in marks
+        ],
+        "marks": [
+            {"type": mark, "from": {"data": name}, "encode": {"enter": encoding}}
+            for name, (mark, encoding) in marks.items()
         ],
     }
-    facet = {"field": "at", "type": "ordinal", "header": {"labels": False, "title": None}}
-    return spec(rows, facet=facet, columns=1, spec=cell)
+    return {"$schema": VEGA, "config": CONFIG, "data": [{"name": "all", "values": rows}], "marks": [cell]}
 
 
 def _cell(at: int, found: Histogram, other: Histogram | None) -> Iterator[Spec]:
+    width, height = CELL
     places = np.log1p(found.edges) if found.is_log else found.edges
     low, wide = places[0], places[-1] - places[0]
 
     def across(values: Any) -> list[float]:
         numbers = np.asarray(values, float)
-        return list(((np.log1p(numbers) if found.is_log else numbers) - low).round(9) / wide)
+        return [round(float(x), 1) for x in ((np.log1p(numbers) if found.is_log else numbers) - low) / wide * width]
 
-    both = [("now", found), *([] if other is None else [("other", other)])]
-    shares = {(kind, side): one / max(1, one.sum()) for kind, of in both for side, one in of.counts.items()}
+    both = [(True, found), *([] if other is None else [(False, other)])]
+    shares = {(is_area, side): one / max(1, one.sum()) for is_area, of in both for side, one in of.counts.items()}
     peak = max(share.max() for share in shares.values()) or 1.0
-    for (kind, side), share in shares.items():
-        heights = np.append(share, share[-1:]) / peak
-        for x, y in zip(across(found.edges), heights, strict=True):
-            yield {"at": at, "kind": kind, "side": side, "x": round(x, 4), "y": round(float(y), 3)}
+    edges = across(found.edges)
+    for (is_area, side), share in shares.items():
+        heights = [round(height - float(one) / peak * height, 1) for one in share]
+        steps = " ".join(f"V{y} H{x}" for x, y in zip(edges[1:], heights, strict=True))
+        if is_area:
+            path = {"path": f"M{edges[0]},{height} {steps} V{height} Z", "fill": COLOURS[side], "stroke": None}
+        else:
+            path = {"path": f"M{edges[0]},{heights[0]} {steps}", "fill": None, "stroke": COLOURS[side]}
+        yield {"at": at, "kind": "shapes", **path}
     for x in across(list(found.measure.thresholds)):
-        yield {"at": at, "kind": "threshold", "x": x}
+        yield {"at": at, "kind": "shapes", "path": f"M{x},0 V{height}", "fill": None, "stroke": LABEL}
     ticks = found.edges[[0, len(found.edges) // 2, -1]]
     for x, value in zip(across(ticks), ticks, strict=True):
-        yield {"at": at, "kind": "label", "x": x, "label": short_number(value)}
+        yield {"at": at, "kind": "labels", "x": x, "label": short_number(value)}
 
 
 def short_number(value: float) -> str:
@@ -258,7 +261,7 @@ def flow(steps: Sequence[tuple[str, int]], read: int) -> Spec:
     colour = {"scale": "kind", "field": "kind"}
     turned = {"angle": {"value": 40}, "fontSize": {"value": 11}}
     return {
-        "$schema": "https://vega.github.io/schema/vega/v5.json",
+        "$schema": VEGA,
         "background": None,
         "width": x + 40,
         "height": height + drop + 110,

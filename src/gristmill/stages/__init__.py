@@ -13,6 +13,9 @@ GENERATE = "generate"
 """The step that makes the documents of a generated source, on the routes of its parents."""
 COPIES = "copies_left"
 """The layer before `corpus`, if dedup compares documents in several groups: the copies that are left."""
+TAKEDOWN, TAKEDOWN_MATCH = "takedown", "takedown_match"
+TAKEDOWN_SETS, TAKEDOWN_UNSENT = "takedown_sets", "takedown_unsent"
+"""The steps of `takedowns`."""
 
 NO_DOCUMENT = frozenset(
     {

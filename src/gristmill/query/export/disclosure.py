@@ -16,8 +16,7 @@ from gristmill.query.documents.columns import ColumnReader
 from gristmill.query.documents.generated import birth_columns, generated_sources
 from gristmill.query.opening import check_finished
 from gristmill.query.removal.funnel import funnel_lines, funnels
-from gristmill.recipe.sections.takedowns import TAKEDOWN
-from gristmill.stages import GROUPS, INGEST
+from gristmill.stages import GROUPS, INGEST, TAKEDOWN
 from gristmill.stages.dedup.url_parts import hosts_of
 from gristmill.stages.shared.public_suffix import registered_domains
 

@@ -15,8 +15,7 @@ from gristmill.errors import UserError
 from gristmill.query.documents.generated import generated_sources
 from gristmill.query.documents.lookup import RowMatch, find, find_children, find_copies, text_layers
 from gristmill.query.takedown.withheld import list_of
-from gristmill.recipe.sections.takedowns import MATCH, SETS, TAKEDOWN
-from gristmill.stages import NO_DOCUMENT
+from gristmill.stages import NO_DOCUMENT, TAKEDOWN, TAKEDOWN_MATCH, TAKEDOWN_SETS
 from gristmill.stages.generate.generate import TAKEN_DOWN
 from gristmill.stages.matches import Hit, shingles_of
 from gristmill.stages.takedown.requests import Request, read_all
@@ -37,7 +36,7 @@ _KINDS = {
 
 def requests_of(view: CorpusView) -> tuple[Request, ...]:
     """The requests of a recorded run, from the copies in its store."""
-    node = next((one for one in _record(view)["nodes"].values() if one["name"] == MATCH), None)
+    node = next((one for one in _record(view)["nodes"].values() if one["name"] == TAKEDOWN_MATCH), None)
     if node is None:
         raise UserError(f"{view.label} was run without takedowns:, so it has no requests. Add them to its recipe.")
     copies = {part.hash: part for part in map(part_from_json, node["config_files"])}
@@ -59,7 +58,7 @@ def _record(view: CorpusView) -> dict[str, Any]:
 
 def texts_of(view: CorpusView) -> dict[str, str]:
     """The texts in the requests of a recorded run, by path, from the copies in its store."""
-    node = next(one for one in _record(view)["nodes"].values() if one["name"] == SETS)
+    node = next(one for one in _record(view)["nodes"].values() if one["name"] == TAKEDOWN_SETS)
     copies = {part.hash: part for part in map(part_from_json, node["config_files"])}
     paths = [path for request in requests_of(view) for path in request.texts]
     parts = [copies[digest] for digest in node["identity"]["config"]["texts"]]

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from gristmill.engine.plan.facts import NodeFacts
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
-from gristmill.recipe.sections.takedowns import MATCH, TAKEDOWN
+from gristmill.stages import TAKEDOWN, TAKEDOWN_MATCH
 from gristmill.stages.buffers import one_chunk
 from gristmill.store.parquet import PartReader, open_parts
 from gristmill.store.store import Part
@@ -28,7 +28,7 @@ SHOWN = (DOC_ID, "source")
 """The fields that are shown for every document."""
 NOWHERE = "withheld"
 """The locator of a withheld document."""
-_TAKEN = {MATCH: "request", TAKEDOWN: "drop"}
+_TAKEN = {TAKEDOWN_MATCH: "request", TAKEDOWN: "drop"}
 """Steps of a takedown -> the column that is not null for a document that a request names, or that has to go."""
 _COPY = re.compile("of ([0-9a-f]{32})")
 """The detail of a document that was dropped as a copy of another."""

@@ -12,7 +12,6 @@ from gristmill.recipe.fields import EVERY_SOURCE
 from gristmill.recipe.model import Source, Step
 from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.shards import GROUPS, SHARDS, TOKENS
-from gristmill.recipe.sections.takedowns import MATCH, SETS, TAKEDOWN, UNSENT
 from gristmill.recipe.stage_module import check_config, import_stage
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.generate import generate
@@ -27,10 +26,10 @@ RESERVED = (
     GROUPS,
     SHARDS,
     MIX,
-    MATCH,
-    SETS,
-    TAKEDOWN,
-    UNSENT,
+    stages.TAKEDOWN,
+    stages.TAKEDOWN_MATCH,
+    stages.TAKEDOWN_SETS,
+    stages.TAKEDOWN_UNSENT,
 )
 """Names of stages that users do not write under `steps`."""
 

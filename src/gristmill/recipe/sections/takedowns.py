@@ -13,14 +13,13 @@ from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import EVERY_SOURCE
 from gristmill.recipe.model import Source, Step
 from gristmill.recipe.stage_module import check_config
+from gristmill.stages import TAKEDOWN, TAKEDOWN_MATCH, TAKEDOWN_SETS, TAKEDOWN_UNSENT
 from gristmill.stages.contract import File, Map, StageConfig
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.takedown import takedown, takedown_match, takedown_sets, takedown_unsent
 from gristmill.stages.takedown.requests import read_all, read_requests
 
 AT: Path = ("takedowns",)
-MATCH, SETS, TAKEDOWN, UNSENT = "takedown_match", "takedown_sets", "takedown", "takedown_unsent"
-"""Names of the steps."""
 
 
 def _several(value: Any) -> Any:
@@ -67,8 +66,8 @@ def load_takedowns(draft: Draft, raw: Any) -> tuple[Step, ...]:
     judge = takedown.Config(near=fields.near, copies=fields.copies, texts=tuple(labels))
     line = draft.tree.line_of_key(AT)
     return (
-        _step(MATCH, takedown_match.__name__, takedown_match.Config(**about), line),
-        _step(SETS, takedown_sets.__name__, sets, line),
+        _step(TAKEDOWN_MATCH, takedown_match.__name__, takedown_match.Config(**about), line),
+        _step(TAKEDOWN_SETS, takedown_sets.__name__, sets, line),
         _step(TAKEDOWN, takedown.__name__, judge, line),
     )
 
@@ -87,7 +86,7 @@ def mark_unsent(source: Source | None, route: tuple[Step, ...], takedowns: tuple
     assert isinstance(judge, takedown.Config)
     config = takedown_unsent.Config(requests=sets.requests, names=sets.names, texts=sets.texts, near=judge.near)
     of = source.name if source is not None and source.parents else EVERY_SOURCE
-    return (*route[:at], _step(UNSENT, takedown_unsent.__name__, config, takedowns[0].line, of), *route[at:])
+    return (*route[:at], _step(TAKEDOWN_UNSENT, takedown_unsent.__name__, config, takedowns[0].line, of), *route[at:])
 
 
 def _name(path: str) -> str:

@@ -13,10 +13,8 @@ from gristmill.report.page import render
 TAGS = {SAME: "span", NOTE: "i", REMOVED: "del", ADDED: "ins"}
 
 
-def canary_sections(view: CorpusView, against: CorpusView | None) -> list[Section]:
-    """The canaries that changed since another version, without texts; no section without another version."""
-    if against is None:
-        return []
+def canary_sections(view: CorpusView, against: CorpusView) -> list[Section]:
+    """The canaries that changed since another version, without texts."""
     found = find(view, against)
     rows = [
         (one.step, one.doc_id, one.old.verdict, one.now.verdict, ", ".join(one.changes), _cause(one))

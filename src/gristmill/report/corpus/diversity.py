@@ -17,10 +17,8 @@ import pyarrow as pa
 
 from gristmill.counted import counted
 from gristmill.engine.schedule.corpus_view import CorpusView
-from gristmill.kernels.dedup.sketch import jaccard
 from gristmill.query.documents.columns import ColumnReader, columns_of
 from gristmill.report.corpus.sections import Section
-from gristmill.stages.matches import shingles_of
 
 MOST_DOCUMENTS, MOST_PARTS = 2000, 64
 """Documents of a prompt and model that are read, and parts that they are read from."""
@@ -145,6 +143,9 @@ def is_collapse(measure: DiversityMeasure, own: float, parents: float, error: fl
 
 def measure_texts(texts: Sequence[list[str]]) -> tuple[float, ...]:
     """The MEASURES of some texts, given as words."""
+    from gristmill.kernels.dedup.sketch import jaccard  # most reports need no kernel, and Numba is slow to load
+    from gristmill.stages.matches import shingles_of
+
     grams = [gram for text in texts for gram in zip(text, text[1:], text[2:], strict=False)]
     data = "\n".join(map(" ".join, texts)).encode()
     openings = Counter(map(_opening, texts))

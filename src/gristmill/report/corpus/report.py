@@ -6,9 +6,8 @@ from gristmill.counted import size
 from gristmill.engine.publish.run_record import describe
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.query.opening import check_finished
-from gristmill.report.corpus.canaries import canary_sections
 from gristmill.report.corpus.diversity import diversity_sections
-from gristmill.report.corpus.sections import ReportedCorpus, ReportPrices, sections
+from gristmill.report.corpus.sections import ReportedCorpus, ReportPrices, Section, sections
 from gristmill.report.page import check_charts, render
 
 NEEDED_BY = "A report"
@@ -20,6 +19,11 @@ def make_report(view: CorpusView, against: CorpusView | None, prices: ReportPric
     for one in (view, against):
         if one is not None:
             check_finished(one)
+    canaries: list[Section] = []
+    if against is not None:
+        from gristmill.report.corpus.canaries import canary_sections  # slow to load
+
+        canaries = canary_sections(view, against)
     now, before = ReportedCorpus(view, prices), None if against is None else ReportedCorpus(against, prices)
     return render(
         Path(__file__).with_name("report.html"),
@@ -27,7 +31,7 @@ def make_report(view: CorpusView, against: CorpusView | None, prices: ReportPric
         about=describe(view) if view.record is not None else view.label,
         against=None if against is None else describe(against),
         cards=_cards(now, before),
-        sections=[*sections(now, before), *diversity_sections(view), *canary_sections(view, against)],
+        sections=[*sections(now, before), *diversity_sections(view), *canaries],
     )
 
 
