@@ -21,7 +21,12 @@ LENDERS = {"view", "borrow"}
 HOLDERS = {"tail", "int", "int64", "uint64"}
 """Calls whose result is still a view if their argument is one."""
 POINTERS = {"inttoptr", "ptrtoint", "gep", "carray", "farray", "as_pointer", "raw_memcpy", "raw_memmove"}
-MAY_POINT = {"memory": POINTERS, "memory_writes": {"raw_memcpy"}, "memory_blocks": {"as_pointer"}}
+MAY_POINT = {
+    "memory": POINTERS,
+    "memory_writes": {"raw_memcpy"},
+    "memory_blocks": {"as_pointer"},
+    "memory_calls": {"inttoptr", "as_pointer"},
+}
 OPTIONS = {"nogil", "cache", "forceinline", "error_model", "inline"}
 
 

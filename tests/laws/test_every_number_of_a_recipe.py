@@ -16,6 +16,7 @@ from gristmill.recipe.load import load
 from gristmill.recipe.settings import ReferenceEntry, all_entries
 from gristmill.stages.dedup.near_candidates import Config as SketchConfig
 from gristmill.stages.dedup.near_index import write_index
+from gristmill.stages.pdf.child import CONTROL
 from gristmill.stages.quality import language_model_of_files
 from gristmill.tokenizer.files import write_json
 from gristmill.tokenizer.model import Tokenizer
@@ -61,6 +62,7 @@ def files(tmp_path_factory):
     for name, records in (("texts", lines), ("pages", pages)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     (folder / "terms.txt").write_text("mill\n")
+    (folder / "text.pdf").write_bytes(CONTROL)
     shutil.copy(Path(__file__).parents[1] / "stages" / "scrub" / "toxic.bin", folder)
     columns = [pa.array([lines[0]["text"]]), pa.array([b"x" * 16], pa.binary(16))]
     write_index(folder / "index", [pa.RecordBatch.from_arrays(columns, ["text", "doc_id"])], SketchConfig())
@@ -95,6 +97,8 @@ def recipe_with(entry: ReferenceEntry, values: dict[str, str]) -> str:
             steps = [f"entail: {written(JUDGE)}"]
         if entry.name == "extract":
             read |= {"paths": "[pages.jsonl]", "fields": "{html: html}"}
+        if entry.name == "ocr":
+            read = {"format": "pdf", "paths": "[text.pdf]", "images": "true"}
         steps += [*NEEDED.get(entry.name, ()), f"{entry.name}: {written({**ALSO.get(entry.name, {}), **values})}"]
     elif entry.name in ("jsonl", "read"):
         read |= values

@@ -425,7 +425,7 @@ def entail(folder: Path, table: pa.Table) -> Callable[[], Any]:
     stage = imported("gristmill.stages.generate.entail")
     config = stage.Config(model="m", servers=["http://h/v1"])
     names = ("text", "meta", "parent_text")
-    batch = batch_of(with_layers(table, ["text", "meta"]).append_column("parent_text", table["text"]), names)
+    batch = batch_of(with_layers(table, [*names]), names)
     scores = json.dumps(dict.fromkeys(map(str, range(1, config.sentences_per_request + 1)), 0.5))
 
     class Answers:

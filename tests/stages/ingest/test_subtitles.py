@@ -28,7 +28,7 @@ def test_subrip_is_what_is_said(tmp_path):
     found = row(tmp_path, SRT)
     assert found.text == "The mill stands by the river.\n\n300 & more."
     assert (found.meta, found.content_type) == ('{"captions":3,"seconds":62}', "application/x-subrip")
-    assert "\n" not in row(tmp_path, SRT, paragraph_pause_ms=60_000).text
+    assert "\n" not in row(tmp_path, SRT, paragraph_pause_s=60).text
 
 
 def test_webvtt_names_its_speakers_and_repeats_no_line(tmp_path):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gristmill.counted import percent, size
+from gristmill.counted import counted, percent, size
 from gristmill.report.corpus.sections import Section
 from gristmill.report.page import render
 
@@ -45,8 +45,8 @@ def _sections(facts: Mapping[str, Any]) -> list[Section]:
     text = f"Registered domains of the URLs: {UNKNOWN}."
     if web["domains"]:
         text = (
-            f"{web['documents']:,} documents have a URL, with {web['domains']:,} registered domains. The largest "
-            f"{len(web['listed']):,} by bytes of text, with their share of the text of all domains:"
+            f"{counted(web['documents'], 'document has', 'documents have')} a URL, with "
+            f"{counted(web['domains'], 'registered domain')}. The largest {len(web['listed']):,} by bytes of text, with their share of the text of all domains:"
         )
     domains = [(one["domain"], f"{one['documents']:,}", f"{one['share']:.2%}") for one in web["listed"]]
     found.append(Section("Web domains", text, ("domain", "documents", "share"), domains))
@@ -80,7 +80,10 @@ def _sections(facts: Mapping[str, Any]) -> list[Section]:
     taken = facts["takedowns"]
     text = "The recipe names no file of takedown requests."
     if taken is not None:
-        text = f"{taken['documents']:,} documents were removed on {taken['requests']:,} requests, copies included."
+        text = (
+            f"{counted(taken['documents'], 'document was', 'documents were')} removed on "
+            f"{counted(taken['requests'], 'request')}, copies included."
+        )
     found.append(Section("Takedown requests", text, (), ()))
     return found
 

@@ -34,7 +34,7 @@ _BRACKET = re.compile(r"\\.|\$", re.DOTALL)
 _LETTER = r"[^\W\d_]"
 _MARK = re.compile(r"\[.{1,12}\]|\(?\d{1,3}\)?[a-z]?|[*†‡§¶#]{1,3}|[a-z]")
 _NUMBER = re.compile(r"\d{1,3}")
-_SIGNED = re.compile(r"[+\-−–]?\d*[.,]?\d*[+\-−–]?|\d*[.,/]\d+")
+_SIGNED = re.compile(r"[+\-−–]?\d*+(?:[.,]\d*+)?[+\-−–]?|\d*+[.,/]\d++")
 _EXPRESSION = re.compile(r"[\w+\-−–*/=(),.'′|<>^{}∗∞]+")
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^()]*\)")
 _POWERS = (

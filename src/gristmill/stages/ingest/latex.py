@@ -33,7 +33,7 @@ _INPUT = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]{1,300})\}|\\input\s
 _COMMENT = re.compile(r"\\.|%[^\n]*(?:\n[ \t]*)?", re.DOTALL)
 _VERBATIM = re.compile(r"\\begin\{(verbatim\*?|lstlisting|minted|Verbatim|alltt)\}")
 _BEGIN = re.compile(r"\\begin\s*\{document\}")
-_TITLE = re.compile(r"\\title\s*(?:\[[^\[\]]{0,300}\])?\s*(?=\{)")
+_TITLE = re.compile(r"\\title\s*+(?:\[[^\[\]]{0,300}\]\s*+)?(?=\{)")
 _ITEM = re.compile(r"\\bibitem\s*\[")
 _KEY = re.compile(r"\]\s*\{([^{}]{1,200})\}")
 _AUTHOR_YEAR = re.compile(r"(.{1,200}?)\((\d{4}[a-z]?)\)", re.DOTALL)

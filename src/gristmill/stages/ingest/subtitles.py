@@ -1,7 +1,7 @@
 """Reads subtitles (SubRip .srt and WebVTT .vtt), one document per file: what is said, without times and styles.
 
 Lines that a caption repeats from the one before it are written once, as captions that scroll have them. A pause longer
-than `paragraph_pause_ms` begins a paragraph. A speaker's name in WebVTT is kept: `Miller: The wheel turns.`
+than `paragraph_pause_s` begins a paragraph. A speaker's name in WebVTT is kept: `Miller: The wheel turns.`
 """
 
 import html
@@ -20,15 +20,15 @@ from gristmill.stages.reading.fields import dump
 
 _TIME = r"(?:(\d{1,4}):)?(\d\d):(\d\d)[.,](\d{3})"
 _CUE = re.compile(rf"[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}")
-_SPEAKER = re.compile(r"<v(?:\.[^\s<>]*)?\s+([^<>]{1,100})>")
+_SPEAKER = re.compile(r"<v(?:\.[^\s<>]*)?\s++([^<>]{1,100}+)>")
 _TAG = re.compile(r"<[^<>\n]{0,200}>|\{\\[^{}\n]{0,200}\}")
 _LANGUAGE = re.compile(r"^Language:[ \t]*([A-Za-z-]{2,20})", re.MULTILINE)
 
 
 class Config(TreeConfig):
     suffixes: tuple[str, ...] = (".srt", ".vtt")
-    paragraph_pause_ms: int = Field(default=3000, ge=0)
-    """A longer pause between two captions begins a paragraph. Milliseconds."""
+    paragraph_pause_s: float = Field(default=3.0, ge=0)
+    """A longer pause between two captions begins a paragraph. Seconds."""
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
@@ -55,7 +55,7 @@ def _parse(data: bytes, record: Record, config: Config) -> None:
             at += 1
         cues += 1
         said = [line for line in map(_said, lines[first:at]) if line]
-        if cues > 1 and _milliseconds(cue.groups()[:4]) - end > config.paragraph_pause_ms:
+        if cues > 1 and _milliseconds(cue.groups()[:4]) - end > 1000 * config.paragraph_pause_s:
             paragraphs.append([])
         paragraphs[-1] += [line for line in said if line not in last]
         last, end = set(said), _milliseconds(cue.groups()[4:])

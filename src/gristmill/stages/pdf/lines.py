@@ -19,7 +19,7 @@ MARK = re.compile("[\U00100030-\U00100039¹²³⁰⁴-⁹]+")
 """The mark of a footnote: raised digits (kernels/pdf/segments.py) or their own characters."""
 _PLAIN_MARK = re.compile(r"\d{1,3}(?=[^\W\d_a-z])")
 """The same from a font with raised digits, whose codes are those of plain digits."""
-_LEADERS = re.compile(r"\s*(?:\.\s*){4,}")
+_LEADERS = re.compile(r"(?<!\s)\s*+(?:\.\s*+){4,}")
 _CAPTION = re.compile(r"(?:figure|fig\.|table|tabelle|tableau|abbildung|listing|algorithm)\s*\d", re.I)
 
 

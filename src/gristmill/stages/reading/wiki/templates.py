@@ -11,7 +11,8 @@ _WRITTEN: dict[str, str] = {name: form for form, names in _TABLES["write"].items
 _UNITS: dict[str, str] = _TABLES["units"]
 DISAMBIGUATION: frozenset[str] = frozenset(_TABLES["disambiguation"]["names"])
 _ARGUMENT = re.compile(r"\{(\w+)\}")
-_NAMED = re.compile(r"\s*([\w \-]{1,40}?)\s*=(?!=)")
+_NAMED = re.compile(r"\s*+([\w\-]++(?: ++[\w\-]++)*+)\s*+=(?!=)")
+LONGEST_NAME = 40
 _MONTHS = re.findall(r"\w+", "January February March April May June July August September October November December")
 _RANGES = {
     **dict.fromkeys(("-", "–"), "–"),
@@ -19,7 +20,7 @@ _RANGES = {
     **dict.fromkeys(("+/-", "±"), " ± "),
     **{word: f" {word.removesuffix('(-)')} " for word in ("to", "to(-)", "and", "and(-)", "or", "by", "+")},
 }
-_NUMBER = re.compile(r"[-+−–]?[\d.,/⁄½¼¾ ]*\d[\d.,/⁄½¼¾ e+-]*[½¼¾]?")
+_NUMBER = re.compile(r"[-+−–]?[.,/⁄½¼¾ ]*+\d[\d.,/⁄½¼¾ e+-]*+")
 _LANGUAGE = re.compile(r"lang-[a-z-]{2,12}")
 _DATES = re.compile(r"(?:birth|death|start|end|film|release)[ -]?date.*|dts|date|birth-date|death-date|bda|dob")
 
@@ -32,7 +33,7 @@ def arguments(parts: list[str]) -> Arguments:
     number = 0
     for part in parts:
         named = _NAMED.match(part)
-        if named:
+        if named and len(named[1]) <= LONGEST_NAME:
             found[named[1]] = part[named.end() :].strip()
         else:
             number += 1
