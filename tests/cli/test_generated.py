@@ -85,7 +85,7 @@ def test_a_takedown_of_parents_takes_their_children_and_nothing_else(family, mon
     assert old.keys() - new.keys() == named | children
     assert new.keys() <= old.keys()
     executed = family["project"].executed(family["after"])
-    assert not {"born/ingest", "notes/ingest"} & executed.keys()  # the children are the same, from stored answers
+    assert "notes/ingest" not in executed  # parents are read once; their children come from stored answers
     recipe, version = family["project"].recipe, family["before"].ended["version"]
     arguments = ("takedown", "receipt", recipe, "--before", version, "--out", tmp_path / "r")
     code, output = run_gristmill(monkeypatch, capsys, *arguments)

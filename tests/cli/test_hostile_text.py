@@ -105,6 +105,7 @@ READ_COMMANDS = (
     "bias recipe.yaml --step heuristics --edge 5 --html biasEVIL.html",
     "page funnel recipe.yaml --out pageEVIL.html",
     "report recipe.yaml --out runEVIL.html",
+    "disclose recipe.yaml --out disclosedEVIL.html",
     "whatif recipe.yaml heuristics.gopher_quality.min_words=100000",
     "verify recipe.yaml",
     "gc recipe.yaml --dry-run",

@@ -6,7 +6,9 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+import pyarrow as pa
 import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gristmill.errors import UserError
 from gristmill.report.explore.app import PageGroup, create_app
@@ -27,6 +29,18 @@ class ExplorerServer(uvicorn.Server):
                 signal.signal(number, handler)
 
 
+class MemoryReleased:
+    """ASGI middleware that returns freed memory to the system after every answer. Each page may read whole columns."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        pa.set_memory_pool(pa.system_memory_pool())  # its `release_unused` trims the heap of the C library
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+        pa.default_memory_pool().release_unused()
+
+
 def serve(title: str, groups: Sequence[PageGroup], port: int, tell: Callable[[str], None]) -> None:
     """Serve pages; `tell` gets the address once the port is open. Port 0 is any free port."""
     with socket.socket() as listener:
@@ -40,7 +54,7 @@ def serve(title: str, groups: Sequence[PageGroup], port: int, tell: Callable[[st
             ) from None
         listener.listen()
         port, token = listener.getsockname()[1], secrets.token_urlsafe(32)
-        app = create_app(title, groups, token, port)
+        app = MemoryReleased(create_app(title, groups, token, port))
         config = uvicorn.Config(
             app, log_level="critical", access_log=False, server_header=False, ws="none", lifespan="off"
         )

@@ -14,7 +14,7 @@ page. Everything else has a `drop`:
     truncated_record   the file ends within the record              unreadable_bytes  bytes without a record
     empty_file, not_an_archive
 
-and the reasons of PDF files (pdf.py), such as `encrypted`, `needs_ocr` and `garbled`.
+and the reasons of the format `pdf`, such as `encrypted`, `needs_ocr` and `garbled`.
 
 Records with a fault that a browser would tolerate are kept, and `meta.salvage` lists the faults: `not_chunked`,
 `missing_last_chunk`, `bad_chunking`, `not_encoded` and `truncated_encoding` for a body that contradicts its HTTP
