@@ -46,7 +46,8 @@ def _sections(facts: Mapping[str, Any]) -> list[Section]:
     if web["domains"]:
         text = (
             f"{counted(web['documents'], 'document has', 'documents have')} a URL, with "
-            f"{counted(web['domains'], 'registered domain')}. The largest {len(web['listed']):,} by bytes of text, with their share of the text of all domains:"
+            f"{counted(web['domains'], 'registered domain')}. The largest {len(web['listed']):,} by bytes of "
+            "text, with their share of the text of all domains:"
         )
     domains = [(one["domain"], f"{one['documents']:,}", f"{one['share']:.2%}") for one in web["listed"]]
     found.append(Section("Web domains", text, ("domain", "documents", "share"), domains))
