@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
 def rows(page, title):
     """The cells of the table below a heading."""
-    section = page.partition(f"<h2>{title}</h2>")[2].partition("<h2>")[0]
+    section = page.partition(f"<h2>{title}</h2>")[2].partition("<h2>")[0].partition("</table>")[0]
     found = [re.findall("<td[^>]*>(.*?)</td>", row, re.DOTALL) for row in section.split("<tr>")]
     return [[re.sub("<[^>]*>", "", cell).strip() for cell in row] for row in found if row]
 
