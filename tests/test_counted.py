@@ -1,10 +1,10 @@
-"""How shares are printed."""
+"""How numbers and shares are printed."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.counted import percent
+from gristmill.counted import number, percent
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,20 @@ def test_only_all_is_100_percent_and_only_nothing_is_0_percent(part, more):
         assert float(percent(part, whole, digits)[:-1]) < 100
         assert (float(percent(more, whole, digits)[:-1]) == 100) == (part == 0)
         assert (float(percent(part, whole, digits)[:-1]) == 0) == (part == 0)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0.25, "0.25"),
+        (0, "0"),
+        (-1.5, "-1.5"),
+        (100_000, "100,000"),
+        (1319.6, "1,320"),
+        (2.5e-05, "0.000025"),
+        (999.96, "1000"),
+    ],
+)
+def test_a_number_has_no_exponent(value, expected):
+    """It has four digits, or all before the point."""
+    assert number(value) == expected

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 MOST_DIGITS = 12
@@ -28,6 +29,11 @@ def size(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:.1f} TB"
+
+
+def number(value: float, digits: int = 4) -> str:
+    """`0.25`, `11,538`, `0.000025`: so many digits, or all before the point; never an exponent."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{Decimal(f'{value:.{digits}g}'):f}"
 
 
 def value_text(value: Any) -> str:

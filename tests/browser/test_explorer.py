@@ -11,9 +11,14 @@ import uvicorn
 
 from conftest import Project
 from explored import TOKEN, explored, write_hostile
+from gristmill.report.corpus.report import make_report
+from gristmill.report.corpus.sections import make_prices
 from gristmill.report.explore.app import create_app
 from gristmill.report.explore.pages import explorer_pages
+from gristmill.report.live.page import LivePages
 
+PATIENCE_MS = 300_000
+"""A page that does not answer for so long is a fault, however busy the machine is."""
 REFUSED = "status of 400"
 """What the browser logs for a wrong number that a person typed."""
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -40,7 +45,8 @@ def site(tmp_path_factory, in_this_process):
         server = ThreadServer(config)
         listener = config.bind_socket()
         port = listener.getsockname()[1]
-        config.app = create_app("hostile <b>", explorer_pages(found.explorer), TOKEN, port)
+        groups = [*explorer_pages(found.explorer), LivePages(found.run.store, "hostile").group()]
+        config.app = create_app("hostile <b>", groups, TOKEN, port)
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
         found.address = f"http://127.0.0.1:{port}"
@@ -63,6 +69,7 @@ def browser():
 def page(browser, site):
     """A page with the token. Dialogs, script errors, refused content and requests elsewhere fail the test."""
     context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    context.set_default_timeout(PATIENCE_MS)
     page = context.new_page()
     faults = []
     page.on("dialog", lambda dialog: (faults.append(f"dialog {dialog.message}"), dialog.dismiss()))
@@ -163,7 +170,25 @@ def test_two_versions_side_by_side(page, site):
     page.locator("tr", has_text="too_few_words").get_by_role("link").first.click()
     page.locator(".document a.open").first.click()
     other = page.locator("section", has_text="In the other version").first
-    assert "too_few_words" in other.inner_text()
+    assert "Before: too_few_words" in other.inner_text()
+    assert "Now: kept" in other.inner_text()
+
+
+def test_a_bar_leads_to_its_documents(page, site):
+    """By the mouse on the picture, and by the table of its numbers; no number has an exponent."""
+    page.goto(f"{site.address}/histograms?score=words")
+    page.get_by_text("Numbers").click()
+    rows = page.locator("details tbody tr")
+    low, high, kept, removed, _ = rows.last.locator("td").all_inner_texts()
+    number = int(kept) + int(removed)
+    assert not re.search(r"\de[+-]\d", page.locator("#histogram").inner_text())
+    rows.last.get_by_role("link").click()
+    page.locator("ol.documents").wait_for()
+    assert shown(page) == number > 0
+    page.go_back()
+    page.locator("svg.plot a").filter(has_text=f"{low} to {high}:").click()
+    page.locator("ol.documents").wait_for()
+    assert shown(page) == number
 
 
 def test_everything_can_be_reached_by_keyboard(page, site):
@@ -175,7 +200,7 @@ def test_everything_can_be_reached_by_keyboard(page, site):
     page.locator("dialog[open]").wait_for()
     page.keyboard.press("Escape")
     assert page.locator("dialog[open]").count() == 0
-    for path in ("/", "/document/0", "/histograms", "/labels", "/versions"):
+    for path in ("/", "/document/0", "/histograms", "/labels", "/versions", "/live"):
         page.goto(f"{site.address}{path}")
         unnamed = "e => e.filter(x => !x.labels?.length && !x.getAttribute('aria-label') && x.type !== 'hidden').length"
         assert page.locator("input, select, textarea").evaluate_all(unnamed) == 0
@@ -191,9 +216,35 @@ def test_no_page_is_wider_than_a_phone(page, site, scheme):
     page.emulate_media(color_scheme=scheme)
     page.set_viewport_size({"width": 400, "height": 800})
     slider = "/whatif?setting=all%2Fheuristics.gopher_quality.min_letter_words_share"
-    for path in ("/", "/document/0", "/histograms?score=words", "/whatif", slider, "/labels", "/versions"):
+    for path in ("/", "/document/0", "/histograms?score=words", "/whatif", slider, "/labels", "/versions", "/live"):
         page.goto(f"{site.address}{path}")
         assert page.evaluate("document.documentElement.scrollWidth") <= 400, path
+        assert page.locator("svg text").count() == 0, path  # it would shrink with its picture
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_report_can_be_read_on_a_phone(browser, site, tmp_path, scheme):
+    """Words in pictures are as large as printed, in the colour of the page; every picture has a table; nothing runs."""
+    (tmp_path / "report.html").write_text(make_report(site.explorer.view, site.explorer.against, make_prices()))
+    page = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
+    page.set_default_timeout(PATIENCE_MS)
+    faults = []
+    page.on("dialog", lambda dialog: (faults.append(dialog.message), dialog.dismiss()))
+    page.on("console", lambda one: faults.append(one.text))
+    page.on("request", lambda one: None if one.url.startswith("file:") else faults.append(one.url))
+    page.goto((tmp_path / "report.html").as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    sizes = "e => e.map(x => parseFloat(getComputedStyle(x).fontSize) * x.getScreenCTM().a)"
+    assert min(page.locator("svg text").evaluate_all(sizes)) >= 10
+    colours = "e => e.map(x => getComputedStyle(x).fill)"
+    words = "rgb(0, 0, 0)" if scheme == "light" else "rgb(255, 255, 255)"
+    assert {*page.locator("svg text").evaluate_all(colours)} == {words}
+    pictures = page.locator("[role=img]")
+    assert pictures.count() > 5
+    tables = "e => e.map(x => (x.closest('.cells figure') ?? x.closest('section')).querySelectorAll('tr').length)"
+    assert min(pictures.evaluate_all(tables)) > 1
+    page.close()
+    assert faults == []
 
 
 def test_hostile_documents_stay_text(page, site):

@@ -223,7 +223,8 @@ def test_a_strict_run_with_an_alarm_publishes_nothing(watched, recipe):
     with pytest.raises(UserError) as raised:
         watch(recipe(*changes, top="strict: true\nwatch: v1"))
     assert "strict is true and watch raised" in str(raised.value)
-    assert "so nothing was published: watch: " in str(raised.value)
+    assert "so nothing was published. All work is stored" in str(raised.value)
+    assert "and run again. watch: " in str(raised.value)
     assert watched.project.mill().newest_whole() is None
     assert watched.project.mill().last_run()["status"] == "stopped: UserError"
     kinds = "[survival, language, distribution, clusters, web/keep_language]"

@@ -169,7 +169,7 @@ def test_the_menu_of_the_site_has_every_page_once():
 def test_pages_of_the_site_link_to_pages_of_the_site():
     """Files outside docs/ that a page links to are on the site; otherwise the link would leave it."""
     site = site_module()
-    known = {*site.pages(), *site.OUTSIDE, "demo.svg", "report.png", "explore.png", "explore-whatif.png", "live.png"}
+    known = {*site.pages(), *site.OUTSIDE, "demo.svg", *(path.name for path in (ROOT / "docs").glob("*.png"))}
     for name, text in site.pages().items():
         for target in re.findall(r"\]\(([^)#:]+)[)#]", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)):
             path = os.path.normpath(Path(name).parent / target)

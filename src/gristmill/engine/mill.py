@@ -220,8 +220,8 @@ class Mill:
         if alarms and self.recipe.strict:
             raise UserError(
                 f"{self.recipe.path}: strict is true and watch raised {counted(len(run.watched['alarms']), 'alarm')}, "
-                f"so nothing was published: {' '.join(alarms)} All work is stored, and the newest version is the one "
-                "before this run. Fix the cause, or list intended changes under ignore of watch, and run again."
+                "so nothing was published. All work is stored, and the newest version is the one before this run. Fix "
+                f"the cause, or list intended changes under ignore of watch, and run again. {'; '.join(alarms)}"
             )
 
     def _refuse_unmet(self, executor: Executor) -> None:

@@ -5,11 +5,12 @@ Every chart is Vega-Lite, except the flow diagram and the histograms, which are 
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import cycle
+from itertools import count, cycle
 from typing import Any
 
 import numpy as np
 
+from gristmill.counted import number
 from gristmill.query.documents.histograms import KEPT, REMOVED, Histogram
 
 Spec = dict[str, Any]
@@ -22,12 +23,16 @@ WIDTH, NARROW = 640, 330
 CELL = (240, 80)
 """Width and height of a small histogram."""
 LABEL = "#777"
-"""Text on a white and on a black page."""
+"""The colour of words where no style sheet gives them that of the page."""
+LETTERS, FONT = 12, "sans-serif"
+"""The size of words in pixels: a chart is never shrunk."""
+MOST_LETTERS = 50
+"""Letters of a name across a chart of width NARROW."""
 VEGA = "https://vega.github.io/schema/vega/v5.json"
 CONFIG: Spec = {
     "aria": False,
     "background": None,
-    "font": "sans-serif",
+    "font": FONT,
     "padding": 5,
     "view": {"stroke": None},
     "axis": {
@@ -36,8 +41,17 @@ CONFIG: Spec = {
         "gridColor": "#8883",
         "domainColor": "#8888",
         "tickColor": "#8888",
+        "labelFontSize": LETTERS,
+        "titleFontSize": LETTERS,
     },
-    "legend": {"labelColor": LABEL, "titleColor": LABEL, "orient": "top", "columns": 4},
+    "legend": {
+        "labelColor": LABEL,
+        "titleColor": LABEL,
+        "labelFontSize": LETTERS,
+        "labelLimit": 0,
+        "orient": "top",
+        "columns": 4,
+    },
     "title": {"color": LABEL, "anchor": "start", "fontSize": 12, "fontWeight": "bold"},
     "text": {"color": LABEL},
     "bar": {"color": PALETTE[0]},
@@ -62,9 +76,7 @@ def bars(
     names, values = ("x", "y") if is_upright else ("y", "x")
     places: Spec = {"field": label, "type": "nominal", "sort": order, "title": None, "axis": {"labelAngle": 0}}
     if not is_upright:
-        above = {"labelAlign": "left", "labelBaseline": "bottom", "labelOffset": -8, "labelPadding": -2}
-        places["axis"] = {**above, "labelLimit": NARROW, "ticks": False, "domain": False}
-        places["scale"] = {"paddingInner": 0.55, "paddingOuter": 0.4}
+        places = _lines(label, order)
     largest_value = max((row[value] for row in rows), default=0)
     form = "~s" if largest_value >= 10_000 else ",.0f" if largest_value >= 10 else "~g"
     numbers = {"format": form, "tickCount": 5}
@@ -79,8 +91,30 @@ def bars(
         encoding["color"] = _coloured(colour, list(dict.fromkeys(row[colour] for row in rows)))
         if is_upright:
             encoding["xOffset"] = {"field": colour, "sort": None}
-    sizes: Spec = {"width": WIDTH, "height": 200} if is_upright else {"width": NARROW, "height": {"step": 30}}
-    return spec(rows, **sizes, mark="bar", encoding=encoding)
+    if is_upright:
+        return spec(rows, width=WIDTH, height=200, mark="bar", encoding=encoding)
+    layers = [{"mark": "bar", "encoding": encoding}, _names(label, order)]
+    return spec(rows, width=NARROW, height={"step": 34}, layer=layers)
+
+
+def _lines(label: str, order: Sequence[str]) -> Spec:
+    """Horizontal lines for bars, each with space above it for its name."""
+    scale = {"domain": order, "paddingInner": 0.55, "paddingOuter": 0.4}
+    return {"field": label, "type": "nominal", "sort": order, "title": None, "axis": None, "scale": scale}
+
+
+def _names(label: str, order: Sequence[str]) -> Spec:
+    """The names above the bars. They are no axis: Vega measures a label of an axis, or one with a limit, for 7 ms."""
+    letters = {"align": "left", "baseline": "bottom", "dx": 2, "dy": -2, "fontSize": LETTERS}
+    return {
+        "data": {"values": [{label: one, "shown": _cut(one, MOST_LETTERS)} for one in order]},
+        "mark": {"type": "text", **letters},
+        "encoding": {"x": {"value": 0}, "y": {**_lines(label, order), "bandPosition": 0}, "text": {"field": "shown"}},
+    }
+
+
+def _cut(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def _coloured(field: str, names: Sequence[str]) -> Spec:
@@ -167,28 +201,17 @@ def histograms(found: Sequence[Histogram], other: Mapping[str, Histogram]) -> Sp
     """Small charts in Vega, each its own group: shares of kept and of removed documents, and lines at the thresholds.
 
     `other` has histograms of another version with the same edges, by value; they are drawn as lines. The shapes are
-    computed here: a report has dozens of these charts, and Vega-Lite needs half a second to plan them.
+    computed here: a report has dozens of these charts, and Vega-Lite needs half a second to plan them. The page has
+    the words around them, which Vega is slow to draw.
     """
     rows = [row for at, one in enumerate(found) for row in _cell(at, one, other.get(one.measure.value))]
     shape = {name: {"field": name} for name in ("path", "fill", "stroke")}
-    middle = {"align": {"value": "center"}, "baseline": {"value": "middle"}, "fill": {"value": LABEL}}
-    label = {"x": {"field": "x"}, "y": {"value": CELL[1] + 10}, "text": {"field": "label"}, **middle}
-    marks = {
-        "shapes": ("path", {**shape, "fillOpacity": {"value": 0.55}, "strokeWidth": {"value": 1.5}}),
-        "labels": ("text", label),
-    }
+    encoding = {**shape, "fillOpacity": {"value": 0.55}, "strokeWidth": {"value": 1.5}}
     cell = {
         "type": "group",
         "name": "cell",
         "from": {"facet": {"name": "rows", "data": "all", "groupby": "at"}},
-        "data": [
-            {"name": name, "source": "rows", "transform": [{"type": "filter", "expr": f"datum.kind === '{name}'"}]}
-            for name in marks
-        ],
-        "marks": [
-            {"type": mark, "from": {"data": name}, "encode": {"enter": encoding}}
-            for name, (mark, encoding) in marks.items()
-        ],
+        "marks": [{"type": "path", "from": {"data": "rows"}, "encode": {"enter": encoding}}],
     }
     return {"$schema": VEGA, "config": CONFIG, "data": [{"name": "all", "values": rows}], "marks": [cell]}
 
@@ -213,12 +236,9 @@ def _cell(at: int, found: Histogram, other: Histogram | None) -> Iterator[Spec]:
             path = {"path": f"M{edges[0]},{height} {steps} V{height} Z", "fill": COLOURS[side], "stroke": None}
         else:
             path = {"path": f"M{edges[0]},{heights[0]} {steps}", "fill": None, "stroke": COLOURS[side]}
-        yield {"at": at, "kind": "shapes", **path}
+        yield {"at": at, **path}
     for x in across(list(found.measure.thresholds)):
-        yield {"at": at, "kind": "shapes", "path": f"M{x},0 V{height}", "fill": None, "stroke": LABEL}
-    ticks = found.edges[[0, len(found.edges) // 2, -1]]
-    for x, value in zip(across(ticks), ticks, strict=True):
-        yield {"at": at, "kind": "labels", "x": x, "label": short_number(value)}
+        yield {"at": at, "path": f"M{x},0 V{height}", "fill": None, "stroke": LABEL}
 
 
 def short_number(value: float) -> str:
@@ -226,52 +246,41 @@ def short_number(value: float) -> str:
     for unit, one in (("M", 1e6), ("k", 1e4)):
         if abs(value) >= one:
             return f"{value / (1e6 if unit == 'M' else 1e3):.3g}{unit}"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return number(value, 3)
 
 
 def flow(steps: Sequence[tuple[str, int]], read: int) -> Spec:
-    """A flow diagram in Vega: the documents that are left run along the top, and each step lets some of them fall.
+    """A flow diagram in Vega: documents run down on the left, and each step lets some of them leave to the right.
 
     `steps`: each with the documents that it removed.
     """
-    height, drop, slot = 150.0, 70.0, 74.0
-    scale = height / max(1, read)
-    paths, labels = [], []
+    widest, slot, end, lead = 130.0, 26.0, 165.0, 12.0
+    scale = widest / max(1, read)
+    paths = [{"path": f"M0,0 H{read * scale:.1f} V{lead} H0 Z", "kind": KEPT}]
+    labels = [{"x": 0.0, "y": -8.0, "text": f"{read:,} read"}]
     left = read
-    for number, (name, removed) in enumerate(steps):
-        x, after = number * slot + 90, left - removed
-        paths.append({"path": f"M{x - slot},0 H{x} V{left * scale:.1f} H{x - slot} Z", "kind": KEPT})
-        bottom, top = left * scale, after * scale
-        thick = max(removed / read * slot * 0.8, 0.6)
-        end = x + slot * 0.45 + thick / 2
-        floor = height + drop
-        paths.append(
-            {
-                "path": f"M{x},{top:.1f} C{end},{top:.1f} {end},{top:.1f} {end},{floor} h{-thick:.1f} "
-                f"C{end - thick:.1f},{bottom:.1f} {end - thick:.1f},{bottom:.1f} {x},{bottom:.1f} Z",
-                "kind": REMOVED,
-            }
-        )
-        labels.append({"x": x + slot * 0.45, "y": floor + 12, "text": name, "count": f"−{removed:,}"})
-        left = after
-    x = len(steps) * slot + 90
-    paths.append({"path": f"M{x - slot},0 H{x + 20} V{left * scale:.1f} H{x - slot} Z", "kind": KEPT})
-    ends = [{"x": 8, "y": -8, "text": f"{read:,} read"}, {"x": x - 30, "y": -8, "text": f"{left:,} kept"}]
-    text = {"fill": {"value": LABEL}, "x": {"field": "x"}, "y": {"field": "y"}, "text": {"field": "text"}}
-    colour = {"scale": "kind", "field": "kind"}
-    turned = {"angle": {"value": 40}, "fontSize": {"value": 11}}
+    for top, (name, removed) in zip(count(lead, slot), steps, strict=False):
+        outer, inner, middle = left * scale, (left - removed) * scale, top + slot / 2
+        half = max(min(removed * scale, slot * 0.8), 0.8) / 2
+        paths.append({"path": f"M0,{top} H{inner:.1f} V{top + slot} H0 Z", "kind": KEPT})
+        up, down = f"{middle - half:.1f}", f"{middle + half:.1f}"
+        there = f"M{inner:.1f},{top} H{outer:.1f} C{outer:.1f},{up} {outer:.1f},{up} {end},{up}"
+        back = f"V{down} C{inner:.1f},{down} {inner:.1f},{down} {inner:.1f},{top} Z"
+        paths.append({"path": f"{there} {back}", "kind": REMOVED})
+        labels.append({"x": end + 6, "y": middle + 4, "text": f"−{removed:,} {_cut(name, MOST_LETTERS // 2)}"})
+        left -= removed
+    bottom = lead + len(steps) * slot
+    paths.append({"path": f"M0,{bottom} H{left * scale:.1f} V{bottom + lead} H0 Z", "kind": KEPT})
+    labels.append({"x": 0.0, "y": bottom + lead + 16, "text": f"{left:,} kept"})
+    places = {"x": {"field": "x"}, "y": {"field": "y"}, "text": {"field": "text"}, "fill": {"value": LABEL}}
+    letters = {"fontSize": {"value": LETTERS}, "font": {"value": FONT}}
     return {
         "$schema": VEGA,
         "background": None,
-        "width": x + 40,
-        "height": height + drop + 110,
-        "padding": 12,
-        "config": {"style": {"guide-label": {"font": "system-ui"}}},
-        "data": [
-            {"name": "paths", "values": paths},
-            {"name": "labels", "values": [{**one, "text": f"{one['text']} {one['count']}"} for one in labels]},
-            {"name": "ends", "values": ends},
-        ],
+        "width": NARROW,
+        "height": bottom + lead + 20,
+        "padding": {"left": 5, "right": 5, "top": 20, "bottom": 5},
+        "data": [{"name": "paths", "values": paths}, {"name": "labels", "values": labels}],
         "scales": [
             {"name": "kind", "type": "ordinal", "domain": [KEPT, REMOVED], "range": [COLOURS[KEPT], COLOURS[REMOVED]]}
         ],
@@ -279,23 +288,17 @@ def flow(steps: Sequence[tuple[str, int]], read: int) -> Spec:
             {
                 "type": "path",
                 "from": {"data": "paths"},
-                "encode": {"enter": {"path": {"field": "path"}, "fill": colour, "fillOpacity": {"value": 0.75}}},
+                "encode": {"enter": {"path": {"field": "path"}, "fill": {"scale": "kind", "field": "kind"}}},
             },
-            {"type": "text", "from": {"data": "labels"}, "encode": {"enter": {**text, **turned}}},
-            {
-                "type": "text",
-                "from": {"data": "ends"},
-                "encode": {"enter": {**text, "fontSize": {"value": 13}, "fontWeight": {"value": "bold"}}},
-            },
+            {"type": "text", "from": {"data": "labels"}, "encode": {"enter": {**places, **letters}}},
         ],
     }
 
 
 def quartile_boxes(rows: Sequence[Mapping[str, Any]]) -> Spec:
     """Per group: a line from the 5th to the 95th percentile, a bar between the quartiles and a tick at the median."""
-    axis = {"labelAlign": "left", "labelBaseline": "bottom", "labelOffset": -6, "labelPadding": -2, "domain": False}
-    y: Spec = {"field": "group", "type": "nominal", "title": None, "sort": [row["group"] for row in rows]}
-    y["axis"] = {**axis, "labelLimit": NARROW, "ticks": False}
+    order = [row["group"] for row in rows]
+    y = _lines("group", order)
 
     def x(name: str) -> Spec:
         return {"field": name, "type": "quantitative", "title": None, "scale": {"zero": False}}
@@ -307,5 +310,6 @@ def quartile_boxes(rows: Sequence[Mapping[str, Any]]) -> Spec:
             "encoding": {"y": y, "x": x("p25"), "x2": {"field": "p75"}},
         },
         {"mark": {"type": "tick", "color": PALETTE[1], "thickness": 3}, "encoding": {"y": y, "x": x("p50")}},
+        _names("group", order),
     ]
-    return spec(rows, width=NARROW, height={"step": 32}, layer=layers)
+    return spec(rows, width=NARROW, height={"step": 34}, layer=layers)

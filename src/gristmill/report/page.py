@@ -73,7 +73,7 @@ def draw(spec: Spec) -> str:
 def cells(spec: Spec) -> list[Markup]:
     """The facets of a chart, each as its own SVG, so that a page can arrange them."""
     ElementTree.register_namespace("", SVG)
-    box = f"-26 -4 {CELL[0] + 52} {CELL[1] + 26}"
+    box = f"-1 -1 {CELL[0] + 2} {CELL[1] + 2}"
     found = []
     for facet in ElementTree.fromstring(draw(spec)).findall(f".//{{{SVG}}}g[@class='mark-group role-scope cell']/*"):
         facet.attrib.pop("transform", None)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gristmill.counted import counted, percent, size
+from gristmill.counted import counted, number, percent, size
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.hints import option
@@ -43,14 +43,25 @@ TOKENS = "1T"
 
 
 @dataclass(frozen=True)
+class Facet:
+    """One of the small charts of a section."""
+
+    caption: str
+    ticks: Sequence[str]
+    """The numbers at the left end, in the middle and at the right end of its axis."""
+    bins: Sequence[tuple[str, ...]]
+    """Its numbers: from, to, and the documents in it."""
+
+
+@dataclass(frozen=True)
 class Section:
     title: str
     text: str
     head: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
     chart: charts.Spec | None = None
-    captions: Sequence[str] = ()
-    """One for each facet of a chart that has facets."""
+    facets: Sequence[Facet] = ()
+    """If the chart consists of small charts."""
     word_columns: int = 1
     """How many of the first columns hold words; the others hold numbers."""
     key_columns: int | None = None
@@ -148,7 +159,7 @@ def _beside(now: Section | None, before: Section | None) -> Section | None:
     if now is None:
         if before is None:
             return None
-        now = replace(before, text="Only the other version has this section.", rows=(), chart=None, captions=())
+        now = replace(before, text="Only the other version has this section.", rows=(), chart=None, facets=())
     keys = now.word_columns if now.key_columns is None else now.key_columns
     old = {row[:keys]: row[keys:] for row in (() if before is None else before.rows)}
     blank = ("",) * (len(now.head) - keys)
@@ -220,7 +231,10 @@ def _flow(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
 
 
 def _removals(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
-    text = "A document counts for the first step that removes it."
+    text = (
+        "A document counts for the first step that removes it. To see the documents: "
+        f"gristmill explore {corpus.view.label}."
+    )
     return _by_reason("Removals", text, "source", _removed(corpus))
 
 
@@ -250,7 +264,9 @@ def _by_reason(title: str, text: str, group: str, removed: Mapping[tuple[str, st
     table = [(*key, f"{rows:,}") for key, rows in removed.items()]
     text = f"{text} {counted(len(by_reason), 'reason')} in all."
     chart = charts.bars(bars, "reason", "documents", group)
-    return Section(title, text + _first_bars(by_reason), ("step", "reason", group, "documents"), table, chart, (), 3)
+    return Section(
+        title, text + _first_bars(by_reason), ("step", "reason", group, "documents"), table, chart, word_columns=3
+    )
 
 
 def _languages(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
@@ -318,8 +334,21 @@ def _histograms(
     if other:
         text += " The lines are the other version."
     head = ("measure", "thresholds", "kept", "quartiles", "removed", "quartiles")
-    captions = [": ".join(filter(None, (one.measure.title, _limits(one.measure)))) for one in found]
-    return Section(title, text, head, table, charts.histograms(found, other), captions, 2, 1)
+    facets = [_facet(one, other.get(one.measure.value)) for one in found]
+    return Section(title, text, head, table, charts.histograms(found, other), facets, 2, 1)
+
+
+def _facet(found: Histogram, other: Histogram | None) -> Facet:
+    """The words and numbers of a histogram; bins without documents are left out."""
+    caption = ": ".join(filter(None, (found.measure.title, _limits(found.measure))))
+    ticks = [charts.short_number(one) for one in found.edges[[0, len(found.edges) // 2, -1]].tolist()]
+    counts = [of.counts[side] for of in (found, other) if of is not None for side in (KEPT, REMOVED)]
+    bins = [
+        (*map(number, found.edges[at : at + 2].tolist()), *(f"{one:,}" for one in row))
+        for at, row in enumerate(np.stack(counts, axis=1).tolist())
+        if any(row)
+    ]
+    return Facet(caption, ticks, bins)
 
 
 def _counted(measure: Measure, drawn: DrawnValues, versions: Sequence[DrawnValues]) -> Histogram | None:
@@ -328,7 +357,7 @@ def _counted(measure: Measure, drawn: DrawnValues, versions: Sequence[DrawnValue
 
 
 def _limits(measure: Measure) -> str:
-    return ", ".join(f"{name} {limit:g}" for limit, name in sorted(measure.thresholds.items()))
+    return ", ".join(f"{name} {number(limit)}" for limit, name in sorted(measure.thresholds.items()))
 
 
 def _quality(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
@@ -376,7 +405,12 @@ def _clusters(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | Non
     text = "Near duplicates form clusters. A chain is the number of links from a document to the one that is kept."
     chart = charts.bars(bars[:MOST_BARS], "size", "number", "kind")
     return Section(
-        "Clusters of near duplicates", text + _first_bars(bars), ("step", "", "size", "number"), table, chart, (), 3
+        "Clusters of near duplicates",
+        text + _first_bars(bars),
+        ("step", "", "size", "number"),
+        table,
+        chart,
+        word_columns=3,
     )
 
 
@@ -441,7 +475,7 @@ def _mixture(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None
         "number of tokens in a sample of the group."
     )
     head = ("phase", "domain", "group", "samples", "tokens", "share", "epochs", "repeated tokens")
-    return Section("Mixture", text, head, table, charts.bars(bars, "phase", "tokens", "domain"), (), 3)
+    return Section("Mixture", text, head, table, charts.bars(bars, "phase", "tokens", "domain"), word_columns=3)
 
 
 def _drawn(samples: int, tokens: int, whole: int, group: Mapping[str, int]) -> tuple[str, ...]:

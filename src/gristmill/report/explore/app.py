@@ -18,9 +18,10 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute, Mount
 from starlette.staticfiles import StaticFiles
 
-from gristmill.counted import size
+from gristmill.counted import number, size, value_text
 from gristmill.errors import UserError
 from gristmill.printable import one_line, printable
+from gristmill.report.charts import short_number
 from gristmill.report.explore.security import LocalOnly
 from gristmill.store.store import CorruptPart
 
@@ -78,21 +79,19 @@ def _templates() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = {"one_line": _line, "shown": printable, "fault_text": fault_text, "size": size, "plain": _plain}
-    environment.filters |= filters
+    environment.filters |= {"one_line": _line, "shown": printable, "fault_text": fault_text, "plain": _plain}
+    environment.filters |= {"size": size, "number": number, "short_number": short_number}
     return environment
 
 
 def _plain(value: Any) -> str:
-    """A value of a column: ids as hexadecimal digits, numbers with six digits, the beginning of a long list."""
-    if isinstance(value, bytes):
-        return value.hex()
+    """A value of a column: numbers with six digits, and the beginning of a long list."""
     if isinstance(value, float):
-        return f"{value:.6g}"
-    if isinstance(value, list | tuple):
+        return number(value, 6)
+    if isinstance(value, list | tuple) and value:
         more = f", … ({len(value):,} in all)" if len(value) > MOST_ITEMS else ""
         return ", ".join(map(_plain, value[:MOST_ITEMS])) + more
-    return str(value)
+    return value_text(value)
 
 
 def _line(value: Any) -> str:

@@ -57,6 +57,12 @@ class Precision:
     high: float
 
 
+def beginning(text: str, most: int) -> str:
+    """The first characters of a text, on one line."""
+    line = " ".join(text[: 2 * most].split())
+    return f"{line[:most]}…" if len(line) > most else line
+
+
 class Explorer:
     """A corpus, its index, and the labels of a person."""
 

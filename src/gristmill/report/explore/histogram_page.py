@@ -72,10 +72,11 @@ class HistogramPages:
 def drawn(histogram: Histogram | None, wanted: DocumentFilter) -> dict[str, Any]:
     """Bars and thresholds, with their places in the picture."""
     if histogram is None:
-        return {"bars": [], "limits": [], "width": WIDTH, "height": HEIGHT}
+        return {"bars": [], "limits": [], "width": WIDTH, "height": HEIGHT, "highest": 0}
     edges, title = histogram.edges, histogram.measure.title
     kept, removed = (histogram.counts[name] for name in (KEPT, REMOVED))
-    scale = HEIGHT / max(1, int((kept + removed).max()))
+    highest = int((kept + removed).max())
+    scale = HEIGHT / max(1, highest)
     width = WIDTH / (len(edges) - 1)
     last = len(edges) - 2
     bars = []
@@ -90,4 +91,4 @@ def drawn(histogram: Histogram | None, wanted: DocumentFilter) -> dict[str, Any]
         (name, limit, float(np.interp(scaled(limit), scaled(edges), places)))
         for limit, name in histogram.measure.thresholds.items()
     ]
-    return {"bars": bars, "limits": limits, "width": WIDTH, "height": HEIGHT}
+    return {"bars": bars, "limits": limits, "width": WIDTH, "height": HEIGHT, "highest": highest}

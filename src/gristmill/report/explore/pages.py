@@ -16,7 +16,7 @@ from gristmill.query.lineage.evidence import Flag, text_of
 from gristmill.query.lineage.lineage import steps_of
 from gristmill.report.explore.app import PageGroup, is_fragment, render
 from gristmill.report.explore.differences import Marked, common, differing
-from gristmill.report.explore.explorer import Explorer
+from gristmill.report.explore.explorer import Explorer, beginning
 from gristmill.report.explore.filters import DocumentFilter
 from gristmill.report.explore.histogram_page import HistogramPages
 from gristmill.report.explore.index import IndexedDocument
@@ -199,10 +199,11 @@ def _excerpt(text: str, hit: str) -> Marked:
     """The beginning of a text, or the passage around the first hit, which is marked."""
     at = text.lower().find(hit.lower()) if hit else -1
     if at < 0:
-        return [(" ".join(text[: 2 * EXCERPT].split())[:EXCERPT], False)]
-    start = max(0, at - EXCERPT // 2)
-    end = at + len(hit)
-    return [(text[start:at], False), (text[at:end], True), (text[end : start + EXCERPT], False)]
+        return [(beginning(text, EXCERPT), False)]
+    start, end = max(0, at - EXCERPT // 2), at + len(hit)
+    stop = max(end, start + EXCERPT)
+    before, after = "…" if start else "", "…" if stop < len(text) else ""
+    return [(before + text[start:at], False), (text[at:end], True), (text[end:stop] + after, False)]
 
 
 def _first(pieces: Iterable[tuple[str, str | None]], most: int) -> Sequence[tuple[str, str | None]]:

@@ -13,7 +13,7 @@ from gristmill.errors import UserError
 from gristmill.query.removal.changes import number_settings, parse_changes, step_with
 from gristmill.query.removal.whatif import Affected, Replay, StepEffect
 from gristmill.report.explore.app import PageGroup, is_fragment, render
-from gristmill.report.explore.explorer import Explorer
+from gristmill.report.explore.explorer import Explorer, beginning
 from gristmill.report.explore.filters import DocumentFilter
 from gristmill.report.explore.histogram_page import HistogramPages, drawn
 
@@ -106,7 +106,7 @@ class WhatIfPages:
         found = []
         for place, row in zip(affected.samples, self._explorer.texts(affected.samples), strict=True):
             at = index.ask("select number from documents where part = ? and row = ?", [numbers[place[0]], place[1]])
-            found.append((at[0][0] if at else None, row, " ".join(row["text"][: 2 * EXCERPT].split())[:EXCERPT]))
+            found.append((at[0][0] if at else None, row, beginning(row["text"], EXCERPT)))
         return found
 
     def _slider(self, setting: str, now: float) -> dict[str, Any]:
