@@ -16,11 +16,12 @@ $(VENV)/base: pyproject.toml $(PLUGINS:%=%/pyproject.toml) constraints.txt
 	  { echo "Gristmill needs Python 3.11, 3.12 or 3.13, and $(PYTHON) is none of them. Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV)"
-	@$(INSTALL) --editable . $(PLUGINS:%=--editable %)
+	@$(INSTALL) 'setuptools>=77'  # once, and not in a new environment for each of our packages
+	@$(INSTALL) --no-build-isolation --editable . $(PLUGINS:%=--editable %)
 	@touch $@
 
 $(VENV)/dev: $(VENV)/base
-	@$(INSTALL) --editable '.[dev]'
+	@$(INSTALL) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
 demo/inputs/truth.json: | $(VENV)/base
@@ -41,7 +42,7 @@ picture: demo  # of the README
 
 # The documentation as a static site in build/site; a broken link or anchor is an error. Neither demo nor test installs its builder.
 $(VENV)/docs: $(VENV)/base
-	@$(INSTALL) --editable '.[docs]'
+	@$(INSTALL) --no-build-isolation --editable '.[docs]'
 	@touch $@
 
 docs: $(VENV)/docs
@@ -61,6 +62,7 @@ kernels: $(VENV)/base
 # Python and pytest compile the modules of the tests, once and not in every process; pytest reports faults later.
 collected: lint
 	@$(BIN)/pytest --collect-only >/dev/null 2>&1 || true
+	@$(BIN)/python -m gristmill.kernels  # on this core, too: those that the other process has not begun
 
 test: $(VENV)/base
 	@$(MAKE) --no-print-directory --jobs 2 kernels collected  # before two processes come to the same kernels
