@@ -50,6 +50,8 @@ HOW += ("serve.gpus", "serve.memory", "serve.ready_s", "budget.money")
 """Settings for the number of tasks, and settings that need an existing training run, a generated source, a command or a
 price.
 """
+QUICK = ("exact_dedup", "lines", "jsonl", "read")
+"""The quick tests: steps and sections with few numbers."""
 
 
 @cache
@@ -160,7 +162,11 @@ def runs(folder) -> bool:
     return True
 
 
-@pytest.mark.parametrize("name", [*STEPS, "jsonl", "read", "tokenizer", "shards", "mix"])
+def _row(name: str):
+    return pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", map(_row, [*STEPS, "jsonl", "read", "tokenizer", "shards", "mix"]))
 def test_a_recipe_that_loads_can_run(folder, name):
     """Tests the smallest and the largest allowed value of every number, and one with many decimals.
 
