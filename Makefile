@@ -7,7 +7,7 @@ INSTALL := $(BIN)/python -m pip install --no-compile --quiet --disable-pip-versi
 
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, and each would compile all modules again
 
-.PHONY: demo docs picture test test-fast test-memory test-work test-browser test-cluster test-objects test-export test-proxy test-engine kernels lint collected coverage wheel wheel-compiled bench clean fuzz
+.PHONY: demo docs picture test test-fast test-memory test-work test-browser test-cluster test-objects test-export test-proxy test-engine kernels lint style types collected tests coverage wheel wheel-compiled bench clean fuzz
 
 PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
 
@@ -16,11 +16,12 @@ $(VENV)/base: pyproject.toml $(PLUGINS:%=%/pyproject.toml) constraints.txt
 	  { echo "Gristmill needs Python 3.11, 3.12 or 3.13, and $(PYTHON) is none of them. Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV)"
-	@$(INSTALL) --editable . $(PLUGINS:%=--editable %)
+	@$(INSTALL) 'setuptools>=77'  # once, and not in a new environment for each of our packages
+	@$(INSTALL) --no-build-isolation --editable . $(PLUGINS:%=--editable %)
 	@touch $@
 
 $(VENV)/dev: $(VENV)/base
-	@$(INSTALL) --editable '.[dev]'
+	@$(INSTALL) --no-build-isolation --editable '.[dev]'
 	@touch $@
 
 demo/inputs/truth.json: | $(VENV)/base
@@ -41,7 +42,7 @@ picture: demo  # of the README
 
 # The documentation as a static site in build/site; a broken link or anchor is an error. Neither demo nor test installs its builder.
 $(VENV)/docs: $(VENV)/base
-	@$(INSTALL) --editable '.[docs]'
+	@$(INSTALL) --no-build-isolation --editable '.[docs]'
 	@touch $@
 
 docs: $(VENV)/docs
@@ -50,21 +51,29 @@ docs: $(VENV)/docs
 	@$(BIN)/python docs/site.py check build/site
 	@echo "Open build/site/index.html, or serve it with its search: $(BIN)/python -m http.server --directory build/site"
 
-lint: $(VENV)/dev
+lint: style types
+
+style: $(VENV)/dev
 	$(BIN)/ruff check src plugins tests bench fuzz demo docs/site.py
 	$(BIN)/ruff format --check src plugins tests bench fuzz demo docs/site.py
+
+types: $(VENV)/dev
 	$(BIN)/mypy
 
 kernels: $(VENV)/base
 	@PYTHONPATH=src $(BIN)/python -m gristmill.kernels  # whatever is being installed meanwhile
 
 # Python and pytest compile the modules of the tests, once and not in every process; pytest reports faults later.
-collected: lint
+collected: style
 	@$(BIN)/pytest --collect-only >/dev/null 2>&1 || true
+	@$(BIN)/python -m gristmill.kernels  # on this core, too: those that the other process has not begun
 
 test: $(VENV)/base
 	@$(MAKE) --no-print-directory --jobs 2 kernels collected  # before two processes come to the same kernels
-	$(BIN)/pytest -n 4 --dist worksteal  # on two cores: tests of clusters and of kills wait for most of their time
+	@$(MAKE) --no-print-directory --jobs 2 types tests
+
+tests: $(VENV)/dev
+	$(BIN)/pytest -n 4 --dist worksteal  # on two cores, beside mypy: tests of clusters and of kills mostly wait
 
 test-fast: $(VENV)/dev
 	EXAMPLES=25 $(BIN)/pytest -m 'not slow' -n 2 --dist worksteal

@@ -54,7 +54,16 @@ STEPS = """
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     mark_slow(items)
+    if "EXAMPLES" in os.environ:
+        run_few_examples(items, int(os.environ["EXAMPLES"]))
     begin_early(items, int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def run_few_examples(items: list[Any], most: int) -> None:
+    """Also limit the tests that name a number of examples of their own, which a profile does not change."""
+    for test in {item.obj for item in items if item.get_closest_marker("hypothesis")}:
+        own = test._hypothesis_internal_use_settings
+        test._hypothesis_internal_use_settings = settings(own, max_examples=min(own.max_examples, most))
 
 
 gc.disable()  # until all tests are collected, since nothing that is created before then is freed

@@ -1,9 +1,14 @@
 """The quick tests fit into two minutes and include some of every file; the longest begin first."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.cpu_seconds import begin_early, listed, slow_ones
+
+from conftest import run_few_examples
 
 ROOT = Path(__file__).parents[1]
 
@@ -29,6 +34,19 @@ def test_the_most_expensive_tests_are_slow_until_the_rest_fits():
     assert slow_ones(costs, 16.0) == ["a::dear"]
     assert slow_ones(costs, 14.0) == ["a::dear", "c::y"]
     assert slow_ones(costs, 0.0) == ["a::cheap", "a::dear", "c::y"], "something of every file stays"
+
+
+def test_a_test_with_its_own_number_of_examples_runs_few_too():
+    """Of 200 examples, `make test-fast` runs 25; of 2, it runs 2."""
+
+    def examples_of(count):
+        drawn = []
+        test = settings(max_examples=count)(given(st.integers())(lambda number: drawn.append(number)))
+        run_few_examples([SimpleNamespace(obj=test, get_closest_marker=lambda name: name == "hypothesis")], 25)
+        test()
+        return len(drawn)
+
+    assert (examples_of(200), examples_of(2)) == (25, 2)
 
 
 @pytest.mark.parametrize("name", sorted(listed())[:1])

@@ -1,6 +1,7 @@
 """Student's t distribution: tail probabilities and quantiles."""
 
 import math
+from functools import cache
 
 _STEPS = 200
 
@@ -10,6 +11,7 @@ def two_sided(t: float, degrees: float) -> float:
     return _incomplete_beta(degrees / (degrees + t * t), degrees / 2, 0.5) if t else 1.0
 
 
+@cache
 def quantile(alpha: float, degrees: float) -> float:
     """The t that |T| exceeds with probability alpha."""
     low, high = 0.0, 1.0

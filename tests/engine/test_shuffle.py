@@ -41,7 +41,7 @@ def merges(run):
 
 @pytest.fixture
 def everything(project):
-    write_inputs(project.folder, 3, files=(3, 2))
+    write_inputs(project.folder, 3, files=(3, 1))
     project.recipe.write_text(RECIPE)
     return project
 

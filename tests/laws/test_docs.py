@@ -8,6 +8,7 @@ import shlex
 import tokenize
 import tomllib
 from collections import Counter
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,8 +47,17 @@ def test_every_whole_recipe_in_the_docs_loads(page, text, tmp_path, forgotten):
     load(tmp_path / "recipe.yaml")
 
 
+entries = cache(all_entries)
+
+
+@cache
+def command_line():
+    """All commands: they take 50 ms to put together, and 200 tests read them."""
+    return get_command(make_app())
+
+
 def commands():
-    names = set(get_command(make_app()).commands)
+    names = set(command_line().commands)
     for page in PAGES:
         for line in page.read_text().splitlines():
             found = re.match(r"\s+(?:\.venv/bin/)?gristmill (.*?)(?:\s{2,}#.*)?$", line)
@@ -58,7 +68,7 @@ def commands():
 @pytest.mark.parametrize("command", list(commands()))
 def test_every_command_in_the_docs_parses(command):
     """The commands and options that the docs show exist."""
-    found, arguments = get_command(make_app()), shlex.split(command)
+    found, arguments = command_line(), shlex.split(command)
     while hasattr(found, "commands"):
         name, found, arguments = found.resolve_command(found.make_context("gristmill", list(arguments)), arguments)
     found.make_context(name, arguments)
@@ -80,12 +90,12 @@ def test_the_readme_is_one_page():
 
 def test_the_page_of_all_settings_is_up_to_date():
     """docs/steps.md matches the configs. Regenerate it with: gristmill steps --markdown > docs/steps.md"""
-    assert (ROOT / "docs" / "steps.md").read_text() == page_of(all_entries()) + "\n"
+    assert (ROOT / "docs" / "steps.md").read_text() == page_of(entries()) + "\n"
 
 
 def test_every_setting_is_described():
     """Every setting has a name, a type, a default, and a sentence with the unit."""
-    for entry in all_entries():
+    for entry in entries():
         assert entry.summary, entry.name
         for setting in entry.settings:
             assert setting.meaning, f"{entry.name}.{setting.name} has no docstring"
@@ -94,7 +104,7 @@ def test_every_setting_is_described():
 @pytest.mark.parametrize(("name", "model"), [("shards", ShardsFields), ("mix", MixFields)])
 def test_the_pages_list_exactly_the_allowed_fields(name, model):
     """An error lists every existing field, and so do its page and the page of all settings."""
-    (entry,) = (one for one in all_entries() if one.name == name and one.kind == "section")
+    (entry,) = (one for one in entries() if one.name == name and one.kind == "section")
     assert {setting.name for setting in entry.settings if "." not in setting.name} == set(model.model_fields)
     page = (ROOT / "docs" / f"{name}.md").read_text()
     assert [field for field in model.model_fields if f"| `{field}` |" not in page] == []
@@ -107,7 +117,7 @@ def test_the_files_of_a_trained_tokenizer_are_named():
 
 def test_built_in_exceptions_of_thresholds_are_documented():
     """A rule that is off by default may still drop files in the languages that it was published for."""
-    settings = {one.name: one for entry in all_entries() if entry.name == "heuristics" for one in entry.settings}
+    settings = {one.name: one for entry in entries() if entry.name == "heuristics" for one in entry.settings}
     comments = settings["code.max_comments_share"]
     assert comments.default == "none"
     assert "Built-in exceptions: 0.8 for python, java, javascript." in comments.meaning
@@ -205,7 +215,7 @@ def test_a_page_that_fetches_from_another_host_is_found(tmp_path):
 def test_every_command_is_on_the_site():
     """Every command is shown with its help, and every name of the Python API on the site can be imported."""
     site = site_module()
-    for name in get_command(make_app()).commands:
+    for name in command_line().commands:
         assert f"\n## gristmill {name}\n" in site.command_page()
     for names in site.API.values():
         for name in names:
@@ -265,7 +275,7 @@ def missing_from(command):
         return [] if re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.M) else [words[1]]
     else:
         assert Path(words[0]).name == "gristmill", command
-        return [] if words[1] in {*get_command(make_app()).commands, "extractor"} else [words[1]]
+        return [] if words[1] in {*command_line().commands, "extractor"} else [words[1]]
     if name and name not in benches() and words[2] == "bench":
         return [name]
     own = (ROOT / "bench" / f"{name}.py").read_text() if name else ""

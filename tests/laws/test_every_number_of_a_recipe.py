@@ -3,6 +3,7 @@
 import json
 import shutil
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from gristmill.engine.mill import Mill, Silent
 from gristmill.errors import UserError
 from gristmill.recipe.load import load
 from gristmill.recipe.settings import ReferenceEntry, all_entries
+from gristmill.stages import STEPS
 from gristmill.stages.dedup.near_candidates import Config as SketchConfig
 from gristmill.stages.dedup.near_index import write_index
 from gristmill.stages.pdf.child import CONTROL
@@ -48,8 +50,14 @@ HOW += ("serve.gpus", "serve.memory", "serve.ready_s", "budget.money")
 """Settings for the number of tasks, and settings that need an existing training run, a generated source, a command or a
 price.
 """
-ENTRIES = {entry.name: entry for entry in all_entries()}
-STEPS = [name for name, entry in ENTRIES.items() if entry.kind == "step"]
+QUICK = ("exact_dedup", "lines", "jsonl", "read")
+"""The quick tests: steps and sections with few numbers."""
+
+
+@cache
+def entries() -> dict[str, ReferenceEntry]:
+    """By name; it takes half a second, which collecting tests should not."""
+    return {entry.name: entry for entry in all_entries()}
 
 
 @pytest.fixture(scope="module")
@@ -154,13 +162,17 @@ def runs(folder) -> bool:
     return True
 
 
-@pytest.mark.parametrize("name", [*STEPS, "jsonl", "read", "tokenizer", "shards", "mix"])
+def _row(name: str):
+    return pytest.param(name, marks=() if name in QUICK else pytest.mark.slow)
+
+
+@pytest.mark.parametrize("name", map(_row, [*STEPS, "jsonl", "read", "tokenizer", "shards", "mix"]))
 def test_a_recipe_that_loads_can_run(folder, name):
     """Tests the smallest and the largest allowed value of every number, and one with many decimals.
 
     All are set at once, or one by one if that is rejected.
     """
-    entry = ENTRIES[name]
+    entry = entries()[name]
     rounds: list[dict[str, str]] = [{}, {}, {}]
     for setting, form in numbers_of(entry):
         for values, tried in zip(rounds, (VALUES, VALUES[::-1], FINE), strict=True):
@@ -177,5 +189,5 @@ def test_a_recipe_that_loads_can_run(folder, name):
 def test_the_recipe_of_these_tests_runs(folder):
     """Otherwise the previous test would prove nothing."""
     for name in (*STEPS, "mix"):
-        assert loads(folder, ENTRIES[name], {})
+        assert loads(folder, entries()[name], {})
         assert runs(folder), name

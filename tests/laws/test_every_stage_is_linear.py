@@ -47,6 +47,10 @@ FOR_MODELS = (
     "equal texts at one address",
 )
 """Shapes for the cases that build a model or an index in each run."""
+WITHOUT_A_CASE = {
+    f"proxy.{name}" for name in ("domain_pool", "doremi", "evaluate", "held_out", "items", "pool", "train")
+}
+"""Stages of ablations: they train and score models on shards and items that other stages wrote. None has a case yet."""
 READ_BY = {"wet": "warc", "text": "markdown"}
 """Formats -> the reader of attacks.py that covers them."""
 
@@ -57,7 +61,7 @@ def test_every_stage_has_a_worst_case():
     found = {
         ".".join(path.relative_to(folder).with_suffix("").parts)
         for path in folder.rglob("*.py")
-        if re.search("^VERSION = ", path.read_text(), re.MULTILINE)
+        if re.search(r"^STAGE\b", path.read_text(), re.MULTILINE)
     }
     known = {name for names in COVERED.values() for name in names}
     for name, path in STEPS.items():
@@ -67,7 +71,8 @@ def test_every_stage_has_a_worst_case():
         parts = [one for _, one, _ in module.STAGE.before(module.Config.model_validate(CONFIGS.get(name, {})))]
         known |= {one.removeprefix("gristmill.stages.") for one in (path, *parts)}
     readers = {path.removeprefix("gristmill.stages.") for path in READERS.values()}
-    assert found - known - readers == set()
+    assert found >= readers
+    assert found - known - readers == WITHOUT_A_CASE
     assert {READ_BY.get(name, name) for name in READERS} <= {attack.reader for attack in ATTACKS}
 
 

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from gristmill.cli.main import main
 from gristmill.engine.executors.executor import lacking
 from gristmill.query.ablation import ablation
 from gristmill.query.ablation.setups import setup_of
@@ -60,6 +61,15 @@ def gristmill(folder, *words, code=0):
     return ended
 
 
+def refused(patch, capsys, *words):
+    """The message of a command that runs in this process."""
+    patch.setattr(sys, "argv", ["gristmill", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    return capsys.readouterr().err
+
+
 @pytest.fixture(scope="module")
 def recipes(tmp_path_factory):
     """Sentences of words, and numbers; a suite of other sentences."""
@@ -85,16 +95,17 @@ ASKED = ("ablate", "words.yaml", "numbers.yaml", "--suite", "suite", "--seeds", 
 
 
 @pytest.mark.skipif(find_spec("torch") is not None, reason="torch is installed")
-def test_without_torch_the_command_names_the_extra(tmp_path):
+def test_without_torch_the_command_names_the_extra(monkeypatch, capsys):
     """Before it opens anything."""
-    ended = gristmill(tmp_path, *ASKED, code=2)
-    assert "gristmill ablate needs torch, which is not installed: pip install 'gristmill[torch]'." in ended.stderr
+    expected = "gristmill ablate needs torch, which is not installed: pip install 'gristmill[torch]'."
+    assert expected in refused(monkeypatch, capsys, *ASKED)
 
 
-def test_a_plan_with_a_wrong_suite_is_refused(tmp_path):
+def test_a_plan_with_a_wrong_suite_is_refused(monkeypatch, capsys):
     """A plan says what a run would do, and this run would stop."""
-    ended = gristmill(tmp_path, *ASKED, "--plan", code=2)
-    assert "suite: the suite cannot be read: No such file or directory" in ended.stderr
+    assert "suite: the suite cannot be read: No such file or directory" in refused(
+        monkeypatch, capsys, *ASKED, "--plan"
+    )
 
 
 @needs_torch

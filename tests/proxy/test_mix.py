@@ -15,7 +15,7 @@ from gristmill.proxy.stream import Training
 from gristmill.proxy.swarm import MixtureSpace, propose
 from gristmill.recipe.yaml.lines import parse
 from gristmill.store.store import Store
-from proxy.test_ablate import gristmill, needs_torch, write
+from proxy.test_ablate import gristmill, needs_torch, refused, write
 from sharded import WORDS, Corpus
 
 NAMES = ("a", "b", "c", "copy", "noise", "precious")
@@ -183,9 +183,9 @@ def test_a_proposal_is_printed_and_trained_once_and_a_new_domain_needs_fewer_run
 
 
 @pytest.mark.skipif(find_spec("torch") is not None, reason="torch is installed")
-def test_without_torch_the_command_names_the_extra(tmp_path):
-    ended = gristmill(tmp_path, *ASKED, code=2)
-    assert "gristmill mix trains models, and torch is not installed: pip install 'gristmill[torch]'." in ended.stderr
+def test_without_torch_the_command_names_the_extra(monkeypatch, capsys):
+    expected = "gristmill mix trains models, and torch is not installed: pip install 'gristmill[torch]'."
+    assert expected in refused(monkeypatch, capsys, *ASKED)
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,6 @@ _FOUR = re.compile(rb"\d{1,3}(?:\.\d{1,3}){3}")
 _TO = re.compile(rb"-\d{1,3}(?:\.\d{1,3}){3}(?![\w.])")
 _FROM = re.compile(rb"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}-$")
 _FILE = re.compile(rb"\.(?:tar|zip|gz|tgz|exe|msi|dll|so|jar|whl|deb|rpm|dmg|apk|nupkg|egg|pkg)\b", re.IGNORECASE)
-_SEPARATED = re.compile(rb"[:-]")
 
 
 def find_ipv4(text: bytes, start: int, stop: int) -> Iterator[PiiSpan]:
