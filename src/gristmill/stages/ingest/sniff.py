@@ -45,8 +45,11 @@ def format_by_name(name: str) -> str | None:
 
 def format_of(piece: Piece) -> str | None:
     """The recipe `format` of a file, by its first bytes after decompression. None if they do not show it."""
-    with piece.open() as file:
-        head = peek(decompressed(file)[1], HEAD_BYTES)[0]
+    try:
+        with piece.open() as file:
+            head = peek(decompressed(file)[1], HEAD_BYTES)[0]
+    except ReadFault:  # of a member of an archive
+        return None
     return signature(head) or _looks_like(head.removeprefix(_BOM).lstrip())
 
 
