@@ -109,7 +109,7 @@ class _CheckedFile(SeekableFile):
         self._uri = uri
         self._blocks: dict[int, memoryview] = {}
         self._file = place.open()
-        if place.system is None and os.fstat(self._file.fileno()).st_size != content.size:
+        if place.system is None and place.ranges is None and os.fstat(self._file.fileno()).st_size != content.size:
             self.close()
             raise InputChanged(uri)
         if not content.size:

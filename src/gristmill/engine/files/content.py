@@ -57,6 +57,13 @@ class ContentHashes:
         assert index is not None
         return index
 
+    def selection(self, key: str) -> bytes | None:
+        """What an index selects, if the store has it (cdx.py)."""
+        return self._store.read_file(f"inputs/indexes/{key}")
+
+    def remember_selection(self, key: str, data: bytes) -> None:
+        self._store.write_file(f"inputs/indexes/{key}", data)
+
     def save(self) -> None:
         if self._changed:
             self._store.write_json(self._name, self._known)

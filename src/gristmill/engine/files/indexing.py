@@ -235,7 +235,7 @@ class _Members:
         return any(reason == "truncated_archive" for _, reason, _ in self.faults)
 
     def add(self, name: str, member: ArchiveMember) -> None:
-        named = _safe(name)
+        named = safe_name(name)
         if named is None:
             self.refuse(name, "unsafe_name", "a name that leads out of the archive")
             return
@@ -247,7 +247,7 @@ class _Members:
         self.faults.append((name, reason, detail))
 
 
-def _safe(name: str) -> str | None:
+def safe_name(name: str) -> str | None:
     """A member's path below the archive; None if it is absolute or leads out."""
     parts = [part for part in name.split("/") if part not in ("", ".")]
     leads_out = name.startswith("/") or ".." in re.split(r"[/\\]", name) or "\0" in name

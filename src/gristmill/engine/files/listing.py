@@ -35,6 +35,7 @@ from gristmill.engine.files.tree import (
 )
 from gristmill.errors import NoInput, UserError
 from gristmill.places import FileLocation, kind_of, local_path, shown, system_of
+from gristmill.ranges import unpack_ranges
 from gristmill.recipe.checks.mistakes import nearest_file
 from gristmill.recipe.model import Recipe, Source
 from gristmill.recipe.sections.snapshot import is_regex
@@ -143,7 +144,7 @@ def list_files(source: Source, reader: Reader[Any], recipe: Recipe, folders: Fol
     excluded: set[str] = set()
     opened: dict[str, MemberGlobs] = {}
     for pattern in source.exclude:
-        unwanted, inner = _expand(pattern, source, recipe, folders)
+        unwanted, inner = expand_pattern(pattern, source, recipe, folders)
         if inner is not None and inner != ANYTHING:
             opened |= {uri: opened.get(uri, MemberGlobs()).without(inner) for uri in unwanted.files}
             continue
@@ -153,7 +154,7 @@ def list_files(source: Source, reader: Reader[Any], recipe: Recipe, folders: Fol
     others: dict[str, str] = {}
     unread: dict[str, str] = {}
     for pattern in source.paths:
-        expanded, inner = _expand(pattern, source, recipe, folders)
+        expanded, inner = expand_pattern(pattern, source, recipe, folders)
         for why, paths in expanded.skipped.items():
             skipped.setdefault(why, set()).update(path for path in paths if path not in excluded)
         wanted = {uri: expanded.name_of(uri) for uri in expanded.files if uri not in excluded}
@@ -197,7 +198,7 @@ def list_files(source: Source, reader: Reader[Any], recipe: Recipe, folders: Fol
                 f"{where}: snapshot {source.snapshot!r} does not match {shown(uri)}, so its snapshot is unknown. "
                 "Change the pattern, or exclude the file."
             )
-        file = _describe(uri, name, None if snapshot is None else shown(snapshot), place, about)
+        file = describe(uri, name, None if snapshot is None else shown(snapshot), place, about)
         if (globs := opened.get(uri)) is not None and globs.wanted:
             file = replace(file, opens=globs)
         if files.setdefault(name, file).uri != uri:
@@ -282,7 +283,7 @@ def _skipped_entries(skipped: Skipped) -> str:
     return fact + (" Set `links: follow` under `read` to follow links." if OUTSIDE in skipped else "")
 
 
-def _expand(
+def expand_pattern(
     pattern: str, source: Source, recipe: Recipe, folders: Folders
 ) -> tuple[_Expansion, tuple[str, ...] | None]:
     """The files that a path, folder or glob matches. If it names archives, also the glob of their members."""
@@ -368,7 +369,7 @@ def _fixed_part(path: str) -> tuple[str, tuple[str, ...]]:
     return "/".join(parts) or "/", tuple(segments[len(parts) :])
 
 
-def _describe(uri: str, name: str, snapshot: str | None, place: FileLocation, about: Any) -> InputFile:
+def describe(uri: str, name: str, snapshot: str | None, place: FileLocation, about: Any) -> InputFile:
     if not isinstance(about, FileEntry):
         return InputFile(uri, name, int(about["size"]), snapshot, stamp_of(about), place)
     if not os.access(place.path, os.R_OK):
@@ -462,8 +463,21 @@ def _starts(file: InputFile, part_bytes: int, reader: Reader[Any]) -> list[int]:
             if part_bytes <= point.unpacked + 1 - starts[-1] and point.unpacked + part_bytes // 2 < file.view.size:
                 starts.append(point.unpacked + 1)
         return starts
+    if file.place is not None and file.place.ranges is not None:
+        return _starts_of_ranges(unpack_ranges(file.place.ranges), part_bytes * file.size // file.payload_guess)
     is_plain = not isinstance(file.view, ArchiveMember) or (file.view.is_plain and file.view.inside is None)
     if not is_plain or not reader.splittable(file.name):
         return [0]
     step = max(1, part_bytes * file.size // file.payload_guess, -(-file.size // MOST_RANGES))
     return [index * step for index in range(max(1, round(file.size / step)))]
+
+
+def _starts_of_ranges(ranges: Sequence[tuple[int, int]], step: int) -> list[int]:
+    """Where to cut, so that the ranges from one cut to the next have about `step` bytes."""
+    starts, filled = [0], 0
+    for start, stop in ranges:
+        if filled >= step:
+            starts.append(start)
+            filled = 0
+        filled += stop - start
+    return starts

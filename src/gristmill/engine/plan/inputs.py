@@ -1,6 +1,7 @@
 """The inputs of a source: its files, their content hashes, their groups, and the companion files of its reader."""
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +10,7 @@ from typing import Any
 from gristmill.checked import Content
 from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor
+from gristmill.engine.files.cdx import list_indexed
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.files.indexing import VERSION as INDEX_VERSION
 from gristmill.engine.files.listing import FileGroup, InputFile, Unread, group_files, list_files
@@ -56,7 +58,8 @@ _SKIPPED: dict[str, tuple[str, str, str]] = {
     SPECIAL: ("pipe, socket or device", "pipes, sockets or devices", "skipped, because they are not files"),
 }
 
-
+NOTHING = hashlib.sha256().hexdigest()
+"""The hash of a file that an index names and that does not exist."""
 RECORD_BYTES = 1 << 16
 """Assumed bytes per record, for a limit on records: those of a page with its markup."""
 
@@ -261,7 +264,7 @@ def work_of(source: Source, inputs: SourceInputs, group: FileGroup, limit: int |
     # Only if they are set, so that work without them keeps its key.
     about |= {name: value for name, value in (("limit", limit), ("share", inputs.share)) if value is not None}
     pieces = [
-        [exact(piece.name), inputs.content[piece.uri].sha256, piece.start, piece.stop, *_view_key(piece.view)]
+        [exact(piece.name), inputs.content[piece.uri].sha256, piece.start, piece.stop, *_view_key(piece)]
         for piece in group.pieces
     ]
     work = Read(
@@ -274,11 +277,13 @@ def work_of(source: Source, inputs: SourceInputs, group: FileGroup, limit: int |
     return work, {"pieces": pieces, "companions": inputs.companion_hashes(group), **about}
 
 
-def _view_key(view: View | None) -> list[Any]:
-    """What is read of a file, for a task key. Hash and name determine the rest."""
-    if isinstance(view, Faults):
-        return [list(view.rows)]
-    return [] if view is None else [type(view).__name__, INDEX_VERSION]
+def _view_key(piece: Piece) -> list[Any]:
+    """What is read of a file, for a task key, unless it is the whole file. Hash and name determine the rest."""
+    if isinstance(piece.view, Faults):
+        return [list(piece.view.rows)]
+    if piece.place is not None and piece.place.ranges is not None:
+        return [hashlib.sha256(piece.place.ranges).hexdigest()]
+    return [] if piece.view is None else [type(piece.view).__name__, INDEX_VERSION]
 
 
 async def find_inputs(
@@ -298,13 +303,16 @@ async def find_inputs(
     reader = stage_of(source.module, Reader)
     try:
         # In a thread: a signal must reach a run that lists millions of files.
-        found = await asyncio.to_thread(list_files, source, reader, recipe, folders)
+        if source.index is not None:
+            found = await asyncio.to_thread(list_indexed, source, recipe, folders, contents)
+        else:
+            found = await asyncio.to_thread(list_files, source, reader, recipe, folders)
     except asyncio.CancelledError:
         folders.stopped.set()
         raise
     on_disk = {file.uri: file for file in found.files}
     indexer = Indexer(contents, executor, note)
-    content: dict[str, Content] = {}
+    content = {file.uri: Content(NOTHING, 0) for file in found.files if file.place is None}
     files = await open_archives(found, source, reader, recipe, indexer, content)
     if source.limit is None:
         files = indexer.cut_known(files, source.part_bytes, reader)

@@ -113,11 +113,11 @@ class ArchiveMember:
     def open(self, opener: Opener, identity: str | None = None) -> IO[bytes]:
         if self.inside is not None:
             file = _shared(self.inside, opener, identity)
-            return io.BufferedReader(_Window(file, self.offset, self.size, closes=identity is None), 1 << 16)
+            return io.BufferedReader(Window(file, self.offset, self.size, closes=identity is None), 1 << 16)
         file = opener()
         start = self.offset if self.method is None else self._data_start(file)
         if self.is_plain:
-            return io.BufferedReader(_Window(file, start, self.size, closes=True), 1 << 16)
+            return io.BufferedReader(Window(file, start, self.size, closes=True), 1 << 16)
         info = zipfile.ZipInfo()
         info.compress_type, info.compress_size, info.file_size = self.method or 0, self.packed_size, self.size
         info.CRC, info.flag_bits, info.orig_filename = self.crc, 0, info.filename
@@ -137,7 +137,7 @@ class ArchiveMember:
         return self.offset + _LOCAL_HEADER.size + int(name) + int(extra)
 
 
-class _Window(SeekableFile):
+class Window(SeekableFile):
     """A range of a file."""
 
     def __init__(self, file: IO[bytes], start: int, size: int, closes: bool) -> None:
