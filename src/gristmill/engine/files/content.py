@@ -15,7 +15,7 @@ from gristmill.places import FileLocation, exact
 from gristmill.store.store import Store
 
 _TAGS = (
-    ("ETag", "etag", "md5Hash", "generation", "version_id"),
+    ("ETag", "etag", "md5Hash", "generation", "version_id", "blob_id"),
     ("LastModified", "last_modified", "mtime", "modified", "modificationTime", "updated", "created"),
 )
 

@@ -154,10 +154,13 @@ def _hash(work: Hash) -> Result:
         try:
             with place.open() as file:
                 values.append(content_of(file, work.blocks))
-        except OSError as error:
+        except Exception as error:
+            if not isinstance(error, OSError) and (place.system is None or isinstance(error, UserError | MemoryError)):
+                raise  # file systems of fsspec raise all kinds of errors
+            fact = getattr(error, "strerror", None) or error
             raise UserError(
-                f"{shown(place.path)} cannot be read: {error.strerror or error}. Finished work is kept. Repair it, or "
-                "exclude it, and run again."
+                f"{shown(place.path)} cannot be read: {fact}. Finished work is kept. Repair it, or exclude it, and "
+                "run again."
             ) from None
     return Result(values=values)
 
