@@ -99,6 +99,26 @@ def test_a_large_compressed_file_is_cut_into_tasks_after_one_pass(project, monke
     assert [one.part for one in again.documents["x"]] == [one.part for one in run.documents["x"]]
 
 
+def test_a_compressed_dump_of_a_wiki_is_cut_like_a_plain_one(project, monkeypatch):
+    monkeypatch.setattr(indexing, "SPACING_BYTES", 40 << 10)
+    draw = random.Random(3)
+    pages = "".join(
+        f"<page><title>P{number}</title><ns>0</ns><id>{number}</id><revision><id>1</id><text>"
+        f"{' '.join(f'{draw.getrandbits(40):x}' for _ in range(150))}</text></revision></page>\n"
+        for number in range(200)
+    )
+    data = f'<mediawiki xml:lang="en">\n{pages}</mediawiki>\n'.encode()
+    found = []
+    for name, packed in (("x.xml", data), ("x.xml.gz", gzip.compress(data))):
+        (project.folder / name).write_bytes(packed)
+        recipe(project, [name], "format: mediawiki")
+        run = project.run()
+        found.append([(locator.partition("#")[2], text) for locator, text in rows(project, run, "locator", "text")])
+    assert found[0] == found[1]
+    assert len(found[0]) == 200
+    assert len(run.inputs["x"].groups) > 2
+
+
 def test_a_file_of_one_zstandard_frame_is_read_by_one_task_and_the_warning_names_the_fix(project):
     (project.folder / "x.jsonl.zst").write_bytes(zstd(lines(2000), 1 << 30))
     recipe(project, ["x.jsonl.zst"])
