@@ -25,7 +25,7 @@ from gristmill.engine.files.indexing import safe_name
 from gristmill.engine.files.listing import InputFile, Listing, Unread, describe, expand_pattern, line_of
 from gristmill.engine.files.tree import FileEntry, Folders
 from gristmill.errors import NoInput, UserError
-from gristmill.places import FileLocation, exact, local_path, shown, system_of
+from gristmill.places import FileLocation, local_path, shown, system_of
 from gristmill.ranges import merged, pack_ranges
 from gristmill.recipe.fields import CdxFields
 from gristmill.recipe.model import Recipe, Source

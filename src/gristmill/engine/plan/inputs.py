@@ -12,8 +12,9 @@ from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor
 from gristmill.engine.files.cdx import list_indexed
 from gristmill.engine.files.content import ContentHashes
+from gristmill.engine.files.grouping import FileGroup, group_files
 from gristmill.engine.files.indexing import VERSION as INDEX_VERSION
-from gristmill.engine.files.listing import FileGroup, InputFile, Unread, group_files, list_files
+from gristmill.engine.files.listing import InputFile, Unread, list_files
 from gristmill.engine.files.sampling import sampled
 from gristmill.engine.files.tree import BROKEN, OUTSIDE, SECOND, SPECIAL, Folders, Skipped
 from gristmill.engine.plan.indexes import Indexer, hash_new, open_archives
