@@ -270,3 +270,14 @@ def test_zip_bombs_are_bounded_by_what_they_declare(project):
     at = bad.find(b"bad.md") + 200
     bad[at : at + 9] = b"\xff" * 9
     assert [reason for reason, _ in reasons(project, "bad.zip", bytes(bad))] == ["corrupt_zip"]
+
+
+@pytest.mark.slow
+def test_workers_change_no_byte(project):
+    """Each process unpacks what it needs, whatever the others read."""
+    (project.folder / "a.jsonl.zst").write_bytes(zstd(lines(900), 30_000))
+    members = [(f"{number:03}.jsonl", lines(20, number)) for number in range(60)]
+    (project.folder / "b.tar.gz").write_bytes(gzip.compress(tar(members)))
+    recipe(project, ["a.jsonl.zst", "b.tar.gz"])
+    expected = project.parts(project.run(store=str(project.folder / "one")))
+    assert project.parts(project.run(2, store=str(project.folder / "two"))) == expected
