@@ -108,8 +108,9 @@ class _CheckedFile(SeekableFile):
         self._content = content
         self._uri = uri
         self._blocks: dict[int, memoryview] = {}
+        self._is_local = place.system is None
         self._file = place.open()
-        if place.system is None and os.fstat(self._file.fileno()).st_size != content.size:
+        if place.system is None and place.ranges is None and os.fstat(self._file.fileno()).st_size != content.size:
             self.close()
             raise InputChanged(uri)
         if not content.size:
@@ -146,7 +147,9 @@ class _CheckedFile(SeekableFile):
         try:
             self._file.seek(start)
             block = _read(self._file, length)
-        except OSError as error:
+        except Exception as error:
+            if not isinstance(error, OSError) and (self._is_local or isinstance(error, UserError | MemoryError)):
+                raise  # file systems of fsspec raise all kinds of errors
             # Not an OSError, which readers treat as a damaged file: a broken connection is not a verdict.
             raise UserError(
                 f"{shown(self._uri)} cannot be read: {error}. Finished tasks are kept. Fix the file or exclude it, and "

@@ -12,6 +12,7 @@ import os
 import re
 import stat
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, Any
 
 from gristmill import objects
@@ -98,14 +99,28 @@ class FileLocation:
     path: str
     system: Any = None
     """A file system of fsspec; None: the local disk."""
+    ranges: bytes | None = None
+    """Only these bytes of the file, concatenated (ranges.py)."""
 
     def open(self, block_bytes: int | None = None) -> IO[bytes]:
         """Open the file. `block_bytes` is the size of one request to an object store, if little will be read."""
+        if self.ranges is not None:
+            return self._open_ranges(self.ranges)
         if self.system is None:
             return open_path(self.path)
         options = {} if block_bytes is None else {"block_size": block_bytes}
         file: IO[bytes] = self.system.open(self.path, "rb", **options)
         return file
+
+    def _open_ranges(self, ranges: bytes) -> IO[bytes]:
+        from gristmill.ranges import RangesFile
+
+        if self.system is not None:
+            found: Any = RangesFile(ranges, partial(self.system.cat_file, self.path), lambda: None)
+        else:
+            file = open_path(self.path)
+            found = RangesFile(ranges, lambda start, stop: os.pread(file.fileno(), stop - start, start), file.close)
+        return found  # type: ignore[no-any-return]
 
 
 def place_of(location: str) -> FileLocation:

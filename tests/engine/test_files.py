@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.engine.files.listing import InputFile, group_files
+from gristmill.engine.files.grouping import group_files
+from gristmill.engine.files.listing import InputFile
 from gristmill.engine.files.tree import ANYTHING, Folders, ListingStopped, list_tree
 from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError

@@ -20,12 +20,13 @@ MAY_IMPORT = {
     "stages": {
         *("tokenizer", "shardformat", "kernels", "proxy"),
         *("counted", "data_files", "errors", "expression", "hints", "log", "schema", "places", "checked", "processes"),
+        "ranges",
         "thrift",
     },
     "recipe": {"stages", "installed", "objects", "counted", "errors", "hints", "log", "schema", "places", "printable"},
     "engine": {
         *("recipe", "stages", "store", "shardformat", "kernels", "objects", "installed", "counted", "errors"),
-        *("hints", "log", "processes", "schema", "places", "checked", "printable", "stopping"),
+        *("hints", "log", "processes", "schema", "places", "checked", "printable", "ranges", "stopping"),
     },
     "query": {
         *("engine", "recipe", "stages", "tokenizer", "store", "kernels", "loader", "shardformat", "proxy"),

@@ -58,7 +58,7 @@ def _stretches(module_name: str, name: str):
     def run(path: Path) -> None:
         module = importlib.import_module(f"gristmill.stages.ingest.{module_name}")
         contract = importlib.import_module("gristmill.stages.contract")
-        step = -(-path.stat().st_size // importlib.import_module("gristmill.engine.files.listing").MOST_RANGES)
+        step = -(-path.stat().st_size // importlib.import_module("gristmill.engine.files.grouping").MOST_RANGES)
         for start in range(0, path.stat().st_size, step):
             for _ in module.read(contract.Piece(str(path), name, start, start + step), module.Config()):
                 pass

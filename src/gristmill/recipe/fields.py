@@ -168,6 +168,22 @@ class SourceFields(StageConfig):
     """how often a document is drawn relative to others of its tier: a value over columns, e.g. exact_dedup.dup_count"""
 
 
+class CdxFields(StageConfig):
+    """The fields of `index`: which records of web archives to read."""
+
+    files: tuple[Location, ...] = Field(min_length=1)
+    """CDX or CDXJ files, plain or compressed, or Parquet files with the columns of Common Crawl's index: files, folders
+    and globs"""
+    hosts: tuple[_Text, ...] = ()
+    """host names; each includes the hosts below it; empty: all"""
+    mime: tuple[_Text, ...] = ()
+    """media types, as detected if the index has that, else as the server stated them; empty: all"""
+    statuses: tuple[int, ...] = ()
+    """HTTP statuses; empty: all"""
+    languages: tuple[_Text, ...] = ()
+    """language codes as the index has them (eng, deu); a page with one of them is read; empty: all"""
+
+
 class ReadFields(StageConfig):
     """The fields that every format has under `read`; its reader's Config has the others."""
 
@@ -183,5 +199,7 @@ class ReadFields(StageConfig):
     """a name, or a regular expression whose one group matches it in a file's path"""
     part_bytes: Bytes = Field(default=64 * 2**20, ge=1)
     """input bytes per part"""
+    index: CdxFields | None = None
+    """for format warc and wet: read only the records that a CDX index names; paths is the folder of its file names"""
     limit: Count | None = None
     """the most records to read, good or bad: the first ones in the order of the files, to try a recipe"""

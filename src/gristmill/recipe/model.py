@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from gristmill.recipe.fields import CdxFields
 from gristmill.recipe.sections.cluster import ClusterFields
 from gristmill.recipe.sections.snapshot import is_regex, search
 from gristmill.recipe.sections.watch import WatchFields
@@ -48,6 +49,8 @@ class Source:
     """The column whose values are the domains; `domain` is for documents without a value."""
     tier_column: str | None = None
     """The same for tiers."""
+    index: CdxFields | None = None
+    """The index that names the records to read, with absolute patterns; `paths` is the folder of its file names."""
     path_lines: dict[str, int] = field(default_factory=dict, compare=False)
     """The line of each of its paths."""
     code: Code = field(default_factory=dict, compare=False)

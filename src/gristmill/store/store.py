@@ -10,6 +10,7 @@
     dropped/<recipe>/<hash>.json  a version that was deleted
     inputs/<recipe>.json          sizes, times and hashes of input files: saves hashing an unchanged file again
     inputs/<recipe>/last.json     the same for files and folders at the last run: shows that nothing has changed since
+    inputs/indexes/<hash>         members and points of input files, and what CDX indexes select (files/indexing.py)
     locks/<id>.json               a process that uses the store now
     claims/<key>                  a task that a run is about to carry out
     progress/<recipe>/<id>.json   how far a run is, for other processes

@@ -25,7 +25,7 @@ from gristmill.engine.executors.ray_connection import connect, imported
 from gristmill.engine.executors.ray_host import About
 from gristmill.engine.executors.turns import Turns
 from gristmill.engine.work.needs import HOST_BYTES, kept_for, needs_of, rounded
-from gristmill.engine.work.task import Hash, Merge, Result, Task
+from gristmill.engine.work.task import Hash, IndexInput, Merge, Result, Task
 from gristmill.errors import UserError
 from gristmill.log import WARNING, Note
 from gristmill.stages.contract import Resources
@@ -347,7 +347,7 @@ def _work(about: bytes, is_last: bool = False) -> Callable[[Mapping[str, str], b
 def _versions(task: Task) -> dict[str, str]:
     """The versions that a node must share with this machine to run a task."""
     work = task.work
-    libraries = () if isinstance(work, Hash | Merge) else stage_of(work.module).libraries_of(work.config)
+    libraries = () if isinstance(work, Hash | IndexInput | Merge) else stage_of(work.module).libraries_of(work.config)
     return {"gristmill": ray_host.sources(), **{library: version_of(library) for library in libraries}}
 
 

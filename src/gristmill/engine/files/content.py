@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from gristmill.checked import Content, content_of
+from gristmill.engine.files.indexing import FileIndex, known_index, remember_index
 from gristmill.places import FileLocation, exact
 from gristmill.store.store import Store
 
 _TAGS = (
-    ("ETag", "etag", "md5Hash", "generation", "version_id"),
+    ("ETag", "etag", "md5Hash", "generation", "version_id", "blob_id"),
     ("LastModified", "last_modified", "mtime", "modified", "modificationTime", "updated", "created"),
 )
 
@@ -45,6 +46,23 @@ class ContentHashes:
 
     def forget(self, uri: str) -> None:
         self._changed |= self._known.pop(exact(uri), None) is not None
+
+    def index(self, sha256: str) -> FileIndex | None:
+        """The index of a file with this hash, if the store has it."""
+        return known_index(self._store, sha256)
+
+    def remember_index(self, sha256: str, data: bytes) -> FileIndex:
+        remember_index(self._store, sha256, data)
+        index = FileIndex.from_bytes(data)
+        assert index is not None
+        return index
+
+    def selection(self, key: str) -> bytes | None:
+        """What an index selects, if the store has it (cdx.py)."""
+        return self._store.read_file(f"inputs/indexes/{key}")
+
+    def remember_selection(self, key: str, data: bytes) -> None:
+        self._store.write_file(f"inputs/indexes/{key}", data)
 
     def save(self) -> None:
         if self._changed:

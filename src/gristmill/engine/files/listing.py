@@ -1,23 +1,20 @@
-"""Lists the input files of a source, and groups them into tasks.
+"""Lists the input files of a source.
 
 A file's name is its path below the fixed part of its pattern (`crawl/` for `crawl/*/*.warc.gz`), so document ids
-survive a move of the data. Every file is read once: a second name of it (a link, a hard link) is skipped. Files are cut
-and grouped by their names and sizes alone: large files that can be read from the middle are cut into ranges, and small
-files are grouped. The end of a group depends on the hash of the next file's name, so that a new file only changes the
-group that it falls into.
+survive a move of the data. Every file is read once: a second name of it (a link, a hard link) is skipped.
 """
 
-import hashlib
 import os
 import re
 import stat
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any
 
 from gristmill.counted import counted
+from gristmill.engine.files.archives import MemberGlobs, opens, split_at_archive
 from gristmill.engine.files.content import stamp_of, stamp_of_path
 from gristmill.engine.files.tree import (
     ANYTHING,
@@ -41,6 +38,7 @@ from gristmill.stages import READERS
 from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest.sniff import format_by_name
 from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES, without_compression_suffix
+from gristmill.stages.reading.views import Unpacked, View
 
 COMPRESSED = (*COMPRESSED_SUFFIXES, ".lz4", ".parquet")
 COMPRESSION = 4
@@ -54,8 +52,6 @@ PASSED_OVER = {
     SPECIAL: "pipes, sockets or devices",
 }
 """The reason for entries that a listing skips."""
-MOST_RANGES = 64
-"""The most ranges of one file. If records can only be found from the start, a range costs as much as all before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +67,19 @@ class InputFile:
     """Changes whenever the file may have changed: size, times and inode, or an object store's ETag."""
     place: FileLocation | None
     """Where to open it."""
+    view: View | None = None
+    """What to read of it. For a member of an archive, `uri`, `stamp` and `place` are the archive's."""
+    opens: MemberGlobs | None = None
+    """For an archive that the recipe names: the members to read."""
+
+    def piece(self, start: int = 0, stop: int | None = None) -> Piece:
+        return Piece(self.uri, self.name, start, stop, self.place, view=self.view)
 
     @property
     def payload_guess(self) -> int:
+        if isinstance(self.view, Unpacked):
+            return self.view.size
         return self.size * (COMPRESSION if self.name.lower().endswith(COMPRESSED) else 1)
-
-
-@dataclass(frozen=True, slots=True)
-class FileGroup:
-    """The files, or parts of files, that one read task reads."""
-
-    snapshot: str | None
-    pieces: tuple[Piece, ...]
-    label: str
-    size: int
-    """Bytes, as stored."""
 
 
 @dataclass(frozen=True)
@@ -128,40 +122,50 @@ def list_files(source: Source, reader: Reader[Any], recipe: Recipe, folders: Fol
     """Every file of a source, and every file among them that is not read. A pattern that matches nothing is an error
     before any work. `folders` are the listings that the sources of a recipe share.
     """
-    where = _line_of("", source, recipe)
+    where = line_of("", source, recipe)
     excluded: set[str] = set()
+    opened: dict[str, MemberGlobs] = {}
     for pattern in source.exclude:
-        unwanted = _expand(pattern, source, recipe, folders)
+        unwanted, inner = expand_pattern(pattern, source, recipe, folders)
+        if inner is not None and inner != ANYTHING:
+            opened |= {uri: opened.get(uri, MemberGlobs()).without(inner) for uri in unwanted.files}
+            continue
         excluded.update((unwanted.root, *unwanted.files, *chain.from_iterable(unwanted.skipped.values())))
     skipped: dict[str, set[str]] = {}
     found: dict[str, tuple[str, FileLocation, Any]] = {}
     others: dict[str, str] = {}
     unread: dict[str, str] = {}
     for pattern in source.paths:
-        expanded = _expand(pattern, source, recipe, folders)
+        expanded, inner = expand_pattern(pattern, source, recipe, folders)
         for why, paths in expanded.skipped.items():
             skipped.setdefault(why, set()).update(path for path in paths if path not in excluded)
         wanted = {uri: expanded.name_of(uri) for uri in expanded.files if uri not in excluded}
         unread |= dict.fromkeys(expanded.files.keys() & excluded, EXCLUDED)
         there = wanted
+        archives = set()
+        if inner is not None:
+            archives = {uri for uri, name in there.items() if opens(name, reader, source.config)}
+            opened |= {uri: opened.get(uri, MemberGlobs()).plus(inner) for uri in archives}
         if reader.wanted is not None:
-            wanted = {uri: name for uri, name in wanted.items() if reader.wanted(name, source.config)}
-            unread |= {uri: _why_unwanted(there[uri], source, reader) for uri in there.keys() - wanted.keys()}
+            wanted = {
+                uri: name for uri, name in wanted.items() if uri in archives or reader.wanted(name, source.config)
+            }
+            unread |= {uri: why_unwanted(there[uri], source, reader) for uri in there.keys() - wanted.keys()}
         if reader.other_suffix is not None:
             for uri in there.keys() - wanted.keys():
                 if (suffix := reader.other_suffix(there[uri], source.config)) is not None:
                     others[uri] = suffix
         if there and not wanted:
             raise UserError(
-                f"{_line_of(pattern, source, recipe)}: {shown(pattern)} matches {_count_of(there)}, but this reader "
-                f"skips all of them because of their names, so there is nothing to read. {_other_format(source, there)}"
+                f"{line_of(pattern, source, recipe)}: {shown(pattern)} matches {_count_of(there)}, but this reader "
+                f"skips all of them because of their names, so there is nothing to read. {other_format(source, there)}"
             )
         if not wanted:
             near = _meant(pattern)
             also = " and `exclude`" if source.exclude else ""
             fix = f"Check the path{also}; relative paths start at the recipe's folder."
             raise NoInput(
-                f"{_line_of(pattern, source, recipe)}: {shown(pattern)} matches no file, so there is nothing to read. "
+                f"{line_of(pattern, source, recipe)}: {shown(pattern)} matches no file, so there is nothing to read. "
                 + (f"Did you mean {near}?" if near else f"{fix}{_skipped_entries(expanded.skipped)}"),
                 is_slip=near is not None,
             )
@@ -176,7 +180,9 @@ def list_files(source: Source, reader: Reader[Any], recipe: Recipe, folders: Fol
                 f"{where}: snapshot {source.snapshot!r} does not match {shown(uri)}, so its snapshot is unknown. "
                 "Change the pattern, or exclude the file."
             )
-        file = _describe(uri, name, None if snapshot is None else shown(snapshot), place, about)
+        file = describe(uri, name, None if snapshot is None else shown(snapshot), place, about)
+        if (globs := opened.get(uri)) is not None and globs.wanted:
+            file = replace(file, opens=globs)
         if files.setdefault(name, file).uri != uri:
             raise UserError(
                 f"{where}: {shown(files[name].uri)} and {shown(uri)} are both called {shown(name)} below their "
@@ -195,7 +201,7 @@ def list_files(source: Source, reader: Reader[Any], recipe: Recipe, folders: Fol
     )
 
 
-def _why_unwanted(name: str, source: Source, reader: Reader[Any]) -> str:
+def why_unwanted(name: str, source: Source, reader: Reader[Any]) -> str:
     folder = reader.skipped_folder(name, source.config) if reader.skipped_folder else None
     if folder is not None:
         return f"in {shown(folder)}"
@@ -208,7 +214,7 @@ def _count_of(names: Mapping[str, str]) -> str:
     return first if len(names) == 1 else f"{counted(len(names), 'file')} ({first}, ...)"
 
 
-def _other_format(source: Source, names: Mapping[str, str]) -> str:
+def other_format(source: Source, names: Mapping[str, str]) -> str:
     """The fix if a reader takes no file with these names."""
     fits = format_by_name(next(iter(names.values())))
     if fits is not None and READERS[fits] != source.module:
@@ -225,7 +231,7 @@ def _meant(pattern: str) -> str | None:
     return shown(near) if near else None
 
 
-def _line_of(pattern: str, source: Source, recipe: Recipe) -> str:
+def line_of(pattern: str, source: Source, recipe: Recipe) -> str:
     """The line of one of a source's paths in the recipe, or else of the source."""
     return f"{recipe.path}:{source.path_lines.get(pattern, source.line)}: sources.{source.name}"
 
@@ -259,10 +265,22 @@ def _skipped_entries(skipped: Skipped) -> str:
     return fact + (" Set `links: follow` under `read` to follow links." if OUTSIDE in skipped else "")
 
 
-def _expand(pattern: str, source: Source, recipe: Recipe, folders: Folders) -> _Expansion:
-    """The files that a path, folder or glob matches."""
-    path = local_path(pattern)
-    return _elsewhere(pattern, recipe) if path is None else _on_disk(path, source, recipe, folders)
+def expand_pattern(
+    pattern: str, source: Source, recipe: Recipe, folders: Folders
+) -> tuple[_Expansion, tuple[str, ...] | None]:
+    """The files that a path, folder or glob matches. If it names archives, also the glob of their members."""
+
+    def expand(pattern: str) -> _Expansion:
+        path = local_path(pattern)
+        return _elsewhere(pattern, recipe) if path is None else _on_disk(path, source, recipe, folders)
+
+    named = split_at_archive(pattern)
+    if named is None:
+        return expand(pattern), None
+    outer, inner = named
+    found = expand(outer)
+    is_folder = os.path.isdir(local_path(outer) or "") or (inner != ANYTHING and not found.files)
+    return (expand(pattern), None) if is_folder else (found, inner)
 
 
 def _on_disk(path: str, source: Source, recipe: Recipe, folders: Folders) -> _Expansion:
@@ -276,7 +294,7 @@ def _on_disk(path: str, source: Source, recipe: Recipe, folders: Folders) -> _Ex
     if named is not None and not stat.S_ISDIR(named.st_mode):
         if not stat.S_ISREG(named.st_mode):
             raise UserError(
-                f"{_line_of(path, source, recipe)}: {shown(literal)} is {kind_of(named.st_mode)} and "
+                f"{line_of(path, source, recipe)}: {shown(literal)} is {kind_of(named.st_mode)} and "
                 "not a file, so it cannot be read. Name a file or a folder."
             )
         return _Expansion(os.path.dirname(literal), {literal: (FileLocation(literal), FileEntry(named, linked=False))})
@@ -333,60 +351,9 @@ def _fixed_part(path: str) -> tuple[str, tuple[str, ...]]:
     return "/".join(parts) or "/", tuple(segments[len(parts) :])
 
 
-def _describe(uri: str, name: str, snapshot: str | None, place: FileLocation, about: Any) -> InputFile:
+def describe(uri: str, name: str, snapshot: str | None, place: FileLocation, about: Any) -> InputFile:
     if not isinstance(about, FileEntry):
         return InputFile(uri, name, int(about["size"]), snapshot, stamp_of(about), place)
     if not os.access(place.path, os.R_OK):
         raise UserError(f"{shown(uri)} cannot be read: Permission denied. Give read permission, or exclude it.")
     return InputFile(uri, name, about.stat.st_size, snapshot, stamp_of_path(about.stat), place)
-
-
-def group_files(files: Sequence[InputFile], part_bytes: int, reader: Reader[Any]) -> Iterator[FileGroup]:
-    """Cut and group files for read tasks of about one part each; a group never spans two snapshots."""
-    by_snapshot: dict[str | None, list[InputFile]] = {}
-    for file in files:
-        by_snapshot.setdefault(file.snapshot, []).append(file)
-    for snapshot in sorted(by_snapshot, key=lambda value: (value is not None, value)):
-        group: list[InputFile] = []
-        filled = 0
-        for file in by_snapshot[snapshot]:
-            if group and _ends_before(file, filled, part_bytes):
-                yield _group_of(group)
-                group, filled = [], 0
-            if file.payload_guess > part_bytes:
-                yield from _ranges(file, part_bytes, reader)
-            else:
-                group.append(file)
-                filled += file.payload_guess
-        if group:
-            yield _group_of(group)
-
-
-def _ends_before(file: InputFile, filled: int, part_bytes: int) -> bool:
-    if filled + file.payload_guess > part_bytes:
-        return True
-    if filled < part_bytes // 4:
-        return False
-    name = file.name.encode("utf-8", "surrogateescape")
-    chance = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "big") / 2**64
-    return chance < 2 * max(file.payload_guess, 1) / part_bytes
-
-
-def _group_of(files: Sequence[InputFile]) -> FileGroup:
-    label = shown(files[0].name) + (f" and {len(files) - 1} more" if len(files) > 1 else "")
-    pieces = tuple(Piece(file.uri, file.name, place=file.place) for file in files)
-    return FileGroup(files[0].snapshot, pieces, label, sum(file.size for file in files))
-
-
-def _ranges(file: InputFile, part_bytes: int, reader: Reader[Any]) -> Iterator[FileGroup]:
-    if not reader.splittable(file.name):
-        yield _group_of([file])
-        return
-    step = max(1, part_bytes * file.size // file.payload_guess, -(-file.size // MOST_RANGES))
-    count = max(1, round(file.size / step))
-    for index in range(count):
-        start = index * step
-        stop = None if index == count - 1 else start + step
-        label = shown(file.name) + (f" {index + 1}/{count}" if count > 1 else "")
-        piece = Piece(file.uri, file.name, start, stop, file.place)
-        yield FileGroup(file.snapshot, (piece,), label, file.size // count)

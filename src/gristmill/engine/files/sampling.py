@@ -10,7 +10,8 @@ import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from gristmill.engine.files.listing import FileGroup, InputFile, group_files
+from gristmill.engine.files.grouping import FileGroup, group_files
+from gristmill.engine.files.listing import InputFile
 from gristmill.places import exact
 from gristmill.schema import Record
 from gristmill.stages.contract import Piece, Reader

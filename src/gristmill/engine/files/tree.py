@@ -89,10 +89,10 @@ def list_tree(
     root: str, glob: Sequence[str], follow: bool, folders: Folders, closed: frozenset[Inode] = frozenset()
 ) -> FolderTree:
     """Files below `root` whose path matches `glob`, segment by segment; `closed` folders are not entered."""
-    return _Walk(root, _Glob(glob), follow, folders, closed).go()
+    return _Walk(root, Glob(glob), follow, folders, closed).go()
 
 
-class _Glob:
+class Glob:
     """A glob as a state machine: states are the segments that may come next; `**` matches any number of folders."""
 
     def __init__(self, segments: Sequence[str]) -> None:
@@ -132,9 +132,18 @@ class _Glob:
                 found.add(state + 1)
         return self._closure(found)
 
+    def matches(self, path: str) -> bool:
+        """Whether a path, or a folder above it, matches the whole glob."""
+        states = self.start
+        for part in path.split("/"):
+            if self.takes(states, part):
+                return True
+            states = self.below(states, part)
+        return False
+
 
 class _Walk:
-    def __init__(self, root: str, glob: _Glob, follow: bool, folders: Folders, closed: frozenset[Inode]) -> None:
+    def __init__(self, root: str, glob: Glob, follow: bool, folders: Folders, closed: frozenset[Inode]) -> None:
         self._root = root.rstrip("/") or "/"
         self._real = os.path.realpath(root).rstrip("/") + "/"
         self._glob = glob

@@ -1,6 +1,7 @@
 """The inputs of a source: its files, their content hashes, their groups, and the companion files of its reader."""
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,13 +10,16 @@ from typing import Any
 from gristmill.checked import Content
 from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor
-from gristmill.engine.executors.insist import insist
+from gristmill.engine.files.cdx import list_indexed
 from gristmill.engine.files.content import ContentHashes
-from gristmill.engine.files.listing import FileGroup, InputFile, Unread, group_files, list_files
+from gristmill.engine.files.grouping import FileGroup, group_files
+from gristmill.engine.files.indexing import VERSION as INDEX_VERSION
+from gristmill.engine.files.listing import InputFile, Unread, list_files
 from gristmill.engine.files.sampling import sampled
 from gristmill.engine.files.tree import BROKEN, OUTSIDE, SECOND, SPECIAL, Folders, Skipped
+from gristmill.engine.plan.indexes import Indexer, hash_new, open_archives
 from gristmill.engine.work.rows import CRASHED
-from gristmill.engine.work.task import Hash, Read, Task
+from gristmill.engine.work.task import Read
 from gristmill.hints import hint
 from gristmill.log import Note
 from gristmill.places import exact, place_of, shown
@@ -29,10 +33,9 @@ from gristmill.stages.ingest.sniff import format_by_name
 from gristmill.stages.own_code import is_own
 from gristmill.stages.reading.json_repair import REPAIRED
 from gristmill.stages.reading.markup import markup_warnings
+from gristmill.stages.reading.views import Faults, Unpacked, View
 from gristmill.store.store import Part, Store
 
-HASH_TASK_BYTES = 256 << 20
-HASH_TASK_FILES = 1000
 MIN_UNREAD_SHARE = 0.1
 """A plan and a run warn if at least this share of the records of a source could not be read."""
 MOST_SUFFIXES = 5
@@ -56,7 +59,8 @@ _SKIPPED: dict[str, tuple[str, str, str]] = {
     SPECIAL: ("pipe, socket or device", "pipes, sockets or devices", "skipped, because they are not files"),
 }
 
-
+NOTHING = hashlib.sha256().hexdigest()
+"""The hash of a file that an index names and that does not exist."""
 RECORD_BYTES = 1 << 16
 """Assumed bytes per record, for a limit on records: those of a page with its markup."""
 
@@ -86,6 +90,8 @@ class SourceInputs:
     """Whether texts may hold markup: code does, and `extract` or the user's own step may remove it later."""
     is_generated: bool = False
     """Whether the files are answers of servers, of which the step that requested them warns."""
+    in_one_piece: Sequence[str] = ()
+    """Names of large compressed files that can only be unpacked from the start, although they were indexed."""
 
     def pieces(self, group: FileGroup) -> tuple[Piece, ...]:
         """What a group's reader opens: only content that was hashed."""
@@ -137,6 +143,12 @@ class SourceInputs:
             for why, paths in sorted(self.skipped.items())
             for one, many, what in (_SKIPPED[why],)
         ]
+        if self.in_one_piece:
+            messages.append(
+                f"{counted(len(self.in_one_piece), 'large file is', 'large files are')} a single Zstandard frame, "
+                f"which can only be unpacked from its start (the first: {shown(self.in_one_piece[0])}), so one task "
+                "reads all of it. To share it among workers, write many frames: `zstd -dc OLD.zst | pzstd -o NEW.zst`"
+            )
         if self.others:
             messages.append(_other_suffixes(self.others, len(self.files), "suffixes" in type(self.config).model_fields))
         lost = {reason: rows for reason, rows in metrics.get("dropped", {}).items() if _loses_a_file(reason)}
@@ -252,7 +264,10 @@ def work_of(source: Source, inputs: SourceInputs, group: FileGroup, limit: int |
     }
     # Only if they are set, so that work without them keeps its key.
     about |= {name: value for name, value in (("limit", limit), ("share", inputs.share)) if value is not None}
-    pieces = [[exact(piece.name), inputs.content[piece.uri].sha256, piece.start, piece.stop] for piece in group.pieces]
+    pieces = [
+        [exact(piece.name), inputs.content[piece.uri].sha256, piece.start, piece.stop, *_view_key(piece)]
+        for piece in group.pieces
+    ]
     work = Read(
         module=source.module,
         config=source.config,
@@ -261,6 +276,15 @@ def work_of(source: Source, inputs: SourceInputs, group: FileGroup, limit: int |
         **about,
     )
     return work, {"pieces": pieces, "companions": inputs.companion_hashes(group), **about}
+
+
+def _view_key(piece: Piece) -> list[Any]:
+    """What is read of a file, for a task key, unless it is the whole file. Hash and name determine the rest."""
+    if isinstance(piece.view, Faults):
+        return [list(piece.view.rows)]
+    if piece.place is not None and piece.place.ranges is not None:
+        return [hashlib.sha256(piece.place.ranges).hexdigest()]
+    return [] if piece.view is None else [type(piece.view).__name__, INDEX_VERSION]
 
 
 async def find_inputs(
@@ -280,35 +304,58 @@ async def find_inputs(
     reader = stage_of(source.module, Reader)
     try:
         # In a thread: a signal must reach a run that lists millions of files.
-        found = await asyncio.to_thread(list_files, source, reader, recipe, folders)
+        if source.index is not None:
+            found = await asyncio.to_thread(list_indexed, source, recipe, folders, contents)
+        else:
+            found = await asyncio.to_thread(list_files, source, reader, recipe, folders)
     except asyncio.CancelledError:
         folders.stopped.set()
         raise
-    files = found.files
-    pieces = {file.name: Piece(file.uri, file.name, place=file.place) for file in files}
+    on_disk = {file.uri: file for file in found.files}
+    indexer = Indexer(contents, executor, note)
+    content = {file.uri: Content(NOTHING, 0) for file in found.files if file.place is None}
+    files = await open_archives(found, source, reader, recipe, indexer, content)
+    if source.limit is None:
+        files = indexer.cut_known(files, source.part_bytes, reader)
+    pieces = {file.name: file.piece() for file in files}
     needed = reader.companions(list(pieces)) if reader.companions else {}
     companions = {name: tuple(pieces[other] for other in others) for name, others in needed.items()}
-    groups, share = tuple(group_files(files, source.part_bytes, reader)), None
-    if recipe.sample is not None:
-        groups, share = sampled(files, source.part_bytes, reader, recipe.sample)
     inputs = SourceInputs(
         name,
-        {file.uri: file for file in files},
-        {},
-        groups,
+        on_disk,
+        content,
+        (),
         companions,
         found.skipped,
         found.others,
         found.unread,
         source.config,
-        share,
+        None,
         source.format == "code"
         or any(extracts(step) or (is_own(step.module) and "text" in columns_of(step)) for step in recipe.routes[name]),
     )
+    inputs = _grouped(inputs, files, source, reader, recipe.sample)
     await listed(inputs)
     if source.limit is None:
-        await hash_files(inputs, groups, contents, executor, note)
+        await hash_files(inputs, inputs.groups, contents, executor, note)
+        files = await indexer.cut(files, inputs.content, source.part_bytes, reader)
+        inputs = _grouped(inputs, files, source, reader, recipe.sample)
     return inputs
+
+
+def _grouped(
+    inputs: SourceInputs, files: Sequence[InputFile], source: Source, reader: Reader[Any], share: float | None
+) -> SourceInputs:
+    """The inputs with the tasks of these files."""
+    groups, taken = tuple(group_files(files, source.part_bytes, reader)), None
+    if share is not None:
+        groups, taken = sampled(files, source.part_bytes, reader, share)
+    whole = [file.name for file in files if _is_one_frame(file.view) and file.payload_guess > source.part_bytes]
+    return replace(inputs, groups=groups, share=taken, in_one_piece=whole)
+
+
+def _is_one_frame(view: View | None) -> bool:
+    return isinstance(view, Unpacked) and view.kind == "zstd" and len(view.points) == 1
 
 
 def layer_inputs(name: str, recipe: Recipe, parts: Sequence[tuple[str, Part]], store: Store) -> SourceInputs:
@@ -338,23 +385,4 @@ async def hash_files(
     inputs: SourceInputs, groups: Sequence[FileGroup], contents: ContentHashes, executor: Executor, note: Note
 ) -> None:
     """Hash the files of some groups, unless their content is known."""
-    content = inputs.content
-    new = use_known_content(inputs, groups, contents)
-
-    async def hash_some(batch: Sequence[InputFile]) -> None:
-        places = tuple(file.place or place_of(file.uri) for file in batch)
-        task = Task("", "inputs", f"hashing {counted(len(places), 'file')}", Hash(places), (-1,))
-        result = await insist(task, executor, note)
-        for file, value in zip(batch, result.values, strict=True):
-            content[file.uri] = value
-            contents.remember(file.uri, file.stamp, value)
-
-    batches: list[list[InputFile]] = []
-    size = HASH_TASK_BYTES
-    for file in new:
-        if size >= HASH_TASK_BYTES or len(batches[-1]) >= HASH_TASK_FILES:
-            batches.append([])
-            size = 0
-        batches[-1].append(file)
-        size += file.size
-    await asyncio.gather(*(hash_some(batch) for batch in batches))
+    inputs.content.update(await hash_new(use_known_content(inputs, groups, contents), contents, executor, note))

@@ -15,7 +15,7 @@ from typing import Any
 from gristmill.checked import InputChanged
 from gristmill.engine.executors.executor import Executor
 from gristmill.engine.files.content import ContentHashes
-from gristmill.engine.files.listing import FileGroup
+from gristmill.engine.files.grouping import FileGroup
 from gristmill.engine.files.tree import Folders
 from gristmill.engine.plan.graph import Graph, Node, asks, asks_one_by_one
 from gristmill.engine.plan.inputs import SourceInputs, hash_files, layer_inputs, work_of

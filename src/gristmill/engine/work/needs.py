@@ -13,6 +13,7 @@ from gristmill.engine.work.task import (
     Collect,
     FitWork,
     Hash,
+    IndexInput,
     MapWork,
     Merge,
     Preview,
@@ -43,7 +44,9 @@ STEP_BYTES = 256 << 20
 """Clusters have a queue for each size of memory, so sizes are rounded up to multiples of this."""
 
 
-_WITHOUT_CODE = Hash | Merge | Preview | Collect
+INDEXING = 512 << 20
+"""Bytes for an index: the most points of gzip, or the names of some million members."""
+_WITHOUT_CODE = Hash | IndexInput | Merge | Preview | Collect
 """Work that runs no stage code."""
 
 
@@ -77,6 +80,8 @@ def _data_bytes(work: Work) -> int:
     match work:
         case Preview():
             return 0
+        case IndexInput():
+            return INDEXING
         case Read():
             return 2 * work.part_bytes
         case MapWork() | Scatter():
@@ -125,6 +130,8 @@ def pieces_read(work: Work) -> int:
 def _piece_bytes(piece: Piece) -> int:
     if piece.stop is not None:
         return piece.stop - piece.start
+    if piece.view is not None:
+        return max(0, piece.view.size - piece.start)
     return max(0, piece.content.size - piece.start) if piece.content is not None else 0
 
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from gristmill.checked import content_of
 from gristmill.engine.files.config_files import in_users_words, local_copies, with_copies
+from gristmill.engine.files.indexing import index_of
 from gristmill.engine.work.borders import check_answers, check_counts, check_files
 from gristmill.engine.work.exchange import perform_collect, perform_emit, perform_reduce
 from gristmill.engine.work.memory import forget_peak, peak_bytes
@@ -39,6 +40,7 @@ from gristmill.engine.work.task import (
     FitWork,
     Gather,
     Hash,
+    IndexInput,
     Make,
     MapWork,
     Merge,
@@ -76,7 +78,7 @@ def perform(task: Task, store: Store) -> Result:
     requests_before = requests.counted()
     forget_peak()
     work, copies = task.work, local_copies(task.files, store)
-    if copies and not isinstance(work, Hash | Merge):
+    if copies and not isinstance(work, Hash | IndexInput | Merge):
         work = replace(work, config=with_copies(work.config, copies))
     try:
         result = _result(work, store, task.probe)
@@ -117,6 +119,9 @@ def _result(work: Work, store: Store, probe: bool) -> Result:
     match work:
         case Hash():
             return _hash(work)
+        case IndexInput():
+            with work.piece.open() as file:
+                return Result(values=[index_of(file).to_bytes()])
         case Preview():
             return perform_preview(work)
         case Read():
@@ -149,10 +154,13 @@ def _hash(work: Hash) -> Result:
         try:
             with place.open() as file:
                 values.append(content_of(file, work.blocks))
-        except OSError as error:
+        except Exception as error:
+            if not isinstance(error, OSError) and (place.system is None or isinstance(error, UserError | MemoryError)):
+                raise  # file systems of fsspec raise all kinds of errors
+            fact = getattr(error, "strerror", None) or error
             raise UserError(
-                f"{shown(place.path)} cannot be read: {error.strerror or error}. Finished work is kept. Repair it, or "
-                "exclude it, and run again."
+                f"{shown(place.path)} cannot be read: {fact}. Finished work is kept. Repair it, or exclude it, and "
+                "run again."
             ) from None
     return Result(values=values)
 

@@ -27,8 +27,11 @@ class HeadPiece(Piece):
     budget: Budget = field(default_factory=Budget)
 
     def open(self) -> IO[bytes]:
-        head: Any = Head((self.place or place_of(self.uri)).open(MOST_BYTES), self.budget)
+        head: Any = Head(self.open_file() if self.view is None else self.view.open(self.open_file), self.budget)
         return head  # type: ignore[no-any-return]
+
+    def open_file(self) -> IO[bytes]:
+        return (self.place or place_of(self.uri)).open(MOST_BYTES)
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ def perform_preview(work: Preview) -> Result:
     for piece in work.pieces:
         if budget.spent:
             break
-        head = HeadPiece(piece.uri, piece.name, piece.start, piece.stop, piece.place, budget=budget)
+        head = HeadPiece(piece.uri, piece.name, piece.start, piece.stop, piece.place, view=piece.view, budget=budget)
         records = list(_records(replace(work, pieces=(head,)), budget))
         batch = rows_of(work, records)
         examples: dict[str, tuple[str, str]] = {}

@@ -28,9 +28,11 @@ from gristmill.schema import DOCUMENTS, MEASURED, Record, documents_schema
 from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.own_code import is_own
+from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import count_fields
 from gristmill.stages.reading.json_repair import REPAIRED
 from gristmill.stages.reading.markup import count_markup
+from gristmill.stages.reading.views import Faults
 from gristmill.store.parquet import PartWriter, text_bytes
 from gristmill.store.store import Store
 
@@ -252,10 +254,24 @@ def records_of(work: Read) -> Iterator[Named]:
 def _read_piece(reader: Reader[Any], piece: Piece, work: Read) -> Iterator[Record]:
     companions = work.companions.get(piece.name)
     more = {"companions": companions} if companions is not None else {}
+    if isinstance(piece.view, Faults):
+        rows = enumerate(piece.view.rows)
+        yield from (Record(position, drop=reason, detail=detail) for position, (reason, detail) in rows)
+        return
+    after = piece.start
     try:
         records = reader.read(piece, work.config, **more)
         # Gristmill's readers are not checked: the check would cost more than some of them take for a record.
-        yield from check_records(records, work.module, piece) if is_own(work.module) else records
+        if is_own(work.module):
+            records = check_records(records, work.module, piece)
+        if piece.view is None:
+            yield from records
+            return
+        for record in records:
+            after = record.position + 1
+            yield record
+    except ReadFault as fault:  # of a view; readers handle the faults of their formats
+        yield Record(after, drop=fault.reason, detail=fault.detail)
     except FileNotFoundError:
         raise UserError(
             f"{shown(piece.uri)} existed when the run began and is gone now. Finished work is kept. "

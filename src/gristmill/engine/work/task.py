@@ -32,6 +32,13 @@ class Hash:
 
 
 @dataclass(frozen=True)
+class IndexInput:
+    """Find where a file can be opened (engine/files/indexing.py)."""
+
+    piece: Piece
+
+
+@dataclass(frozen=True)
 class Read:
     """Turn pieces of input files into document parts."""
 
@@ -201,7 +208,7 @@ class Gather:
     """Rows hashes of the document parts in order, if records carry their rows."""
 
 
-Work = Hash | Read | MapWork | Emit | Merge | Reduce | Collect | FitWork | Make | Scatter | Build | Gather
+Work = Hash | IndexInput | Read | MapWork | Emit | Merge | Reduce | Collect | FitWork | Make | Scatter | Build | Gather
 
 
 @dataclass(frozen=True)
@@ -224,7 +231,7 @@ class Task:
     @property
     def module(self) -> str:
         """The module of its stage; empty for work that runs no stage."""
-        return "" if isinstance(self.work, Hash | Merge) else self.work.module
+        return "" if isinstance(self.work, Hash | IndexInput | Merge) else self.work.module
 
     @property
     def kind(self) -> tuple[str, type, str]:

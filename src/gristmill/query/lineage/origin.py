@@ -117,7 +117,7 @@ def origin_of(
     """
     doc_id, locator = row["doc_id"], row["locator"]
     files = _files(view, document.source)
-    for name in sorted((one for one in files if locator.startswith(f"{shown(one)}#")), key=len, reverse=True):
+    for name, digest in _named_in(locator, files):
         start = position_of(document.source, name, doc_id, locator)
         stop = None
         if start is not None and after is not None and after["locator"].startswith(f"{shown(name)}#"):
@@ -127,8 +127,21 @@ def origin_of(
             if again is None:
                 continue
             start, stop = again.record.position, again.stop
-        return RecordOrigin(shown(name), start, stop, unit_of(view, document.source), files[name])
+        return RecordOrigin(shown(name), start, stop, unit_of(view, document.source), digest)
     return RecordOrigin(locator.rpartition("#")[0], None, None, unit_of(view, document.source), None)
+
+
+def _named_in(locator: str, files: Mapping[str, str | None]) -> list[tuple[str, str | None]]:
+    """The files, or members of archives among them, that a locator may begin with, the longest name first; with the
+    hash of the file or archive.
+    """
+    found: dict[str, str | None] = {}
+    for name, digest in files.items():
+        if locator.startswith(f"{shown(name)}/"):  # the name of a member; it, or a key after it, may contain `#`
+            ends = [at.start() for at in re.finditer("#", locator) if at.start() > len(shown(name))]
+            found |= {locator[:end]: digest for end in ends}
+    found |= {name: digest for name, digest in files.items() if locator.startswith(f"{shown(name)}#")}
+    return sorted(found.items(), key=lambda item: len(item[0]), reverse=True)
 
 
 def unit_of(view: CorpusView, source: str) -> str:

@@ -48,7 +48,7 @@ GETS_PER_LAYER = 2
 """Range requests for the columns of a layer, in addition to one for its verdicts: neighbours are fetched together."""
 
 FILLED = 0.64
-"""The average share of part_bytes that a part of many small files reaches (`listing.group_files`)."""
+"""The average share of part_bytes that a part of many small files reaches (`grouping.group_files`)."""
 
 _PER_PART = ("map", "emit", "collect")
 """Kinds with one task per document part."""

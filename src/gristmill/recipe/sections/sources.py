@@ -13,7 +13,7 @@ from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import COLUMN, ReadFields, SourceFields, check_name, is_column
 from gristmill.recipe.model import Source, Step
 from gristmill.recipe.stage_module import StageModule, check_config, import_stage, known_formats
-from gristmill.stages import GENERATE
+from gristmill.stages import GENERATE, READERS
 from gristmill.stages.contract import DocumentStage, Reader, StageConfig
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.generate import generate, generated
@@ -49,6 +49,20 @@ def load_source(draft: Draft, name: str, raw: Any) -> Source | None:
     paths = _patterns(draft, read.paths if read else (), (*read_at, "paths"))
     path_lines = {path: draft.tree.line_of_value((*read_at, "paths", at)) for at, path in enumerate(paths)}
     exclude = _patterns(draft, read.exclude if read else (), (*read_at, "exclude"))
+    index = read.index if read else None
+    if read is not None and index is not None:
+        files = _patterns(draft, index.files, (*read_at, "index", "files"))
+        index = index.model_copy(update={"files": files})
+        if stage is not None and stage.module != READERS["warc"]:
+            draft.add(
+                (*read_at, "index"), f"{dotted(read_at)}.index names records of web archives. Use `format: warc`."
+            )
+        if len(paths) > 1 or exclude or any(mark in path for path in read.paths for mark in "*?"):
+            draft.add(
+                (*read_at, "paths"),
+                f"{dotted(read_at)}.paths must be one folder, without `exclude`: the folder in which the file names of "
+                "the index begin.",
+            )
     if fields is None or read is None or stage is None or config is None or len(draft.mistakes) > before:
         return None
     return replace(
@@ -60,6 +74,7 @@ def load_source(draft: Draft, name: str, raw: Any) -> Source | None:
         snapshot=read.snapshot,
         part_bytes=read.part_bytes,
         limit=read.limit,
+        index=index,
         path_lines=path_lines,
         code=stage.code,
     )

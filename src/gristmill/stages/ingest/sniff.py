@@ -45,8 +45,11 @@ def format_by_name(name: str) -> str | None:
 
 def format_of(piece: Piece) -> str | None:
     """The recipe `format` of a file, by its first bytes after decompression. None if they do not show it."""
-    with piece.open() as file:
-        head = peek(decompressed(file)[1], HEAD_BYTES)[0]
+    try:
+        with piece.open() as file:
+            head = peek(decompressed(file)[1], HEAD_BYTES)[0]
+    except ReadFault:  # of a member of an archive
+        return None
     return signature(head) or _looks_like(head.removeprefix(_BOM).lstrip())
 
 
@@ -63,7 +66,9 @@ def refuse_packed(head: bytes, plain: bool, reason: str) -> None:
     """Raises `ReadFault` for a file that must be unpacked first. `head` is decompressed, unless the file was plain."""
     is_tar = head[257:262] == b"ustar" and b"\0" in head[:257]
     if is_tar or head.startswith(_ZIP):
-        raise ReadFault(reason, f"the file is a {'tar' if is_tar else 'zip'} archive, so {UNREADABLE}")
+        kind = "tar" if is_tar else "zip"
+        fix = f"if `paths` names it (such as `*.{kind}`), its members are read"
+        raise ReadFault(reason, f"the file is a {kind} archive, so {UNREADABLE}; {fix}")
     if not plain and head.startswith(_PARQUET):
         raise ReadFault(reason, f"the file is compressed Parquet, so {UNREADABLE} (`gunzip` for gzip)")
 

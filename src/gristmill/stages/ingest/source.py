@@ -19,8 +19,10 @@ HOP_BYTES = 128 << 10
 class ByteSource:
     """The bytes of a file. `read` is cheap for neighbouring offsets, since the last range stays in memory."""
 
-    def __init__(self, piece: Piece | str) -> None:
-        self._file: IO[bytes] = piece.open() if isinstance(piece, Piece) else place_of(piece).open()
+    def __init__(self, opened: Piece | str | IO[bytes]) -> None:
+        if isinstance(opened, str):
+            opened = place_of(opened).open()
+        self._file: IO[bytes] = opened.open() if isinstance(opened, Piece) else opened
         self._window_bytes = HOP_BYTES if isinstance(self._file, Head) else WINDOW_BYTES
         self._file.seek(0, 2)
         self.size: int = self._file.tell()

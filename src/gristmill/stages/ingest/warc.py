@@ -12,7 +12,7 @@ page. Everything else has a `drop`:
     undecodable_charset                                             bad_warc_header
     truncated_gzip     a frame that ends early (also _zstd, _lz4)   corrupt_gzip      a frame with an error in it
     truncated_record   the file ends within the record              unreadable_bytes  bytes without a record
-    empty_file, not_an_archive
+    empty_file, not_an_archive                                      no_record         an index names a record here
 
 and the reasons of the format `pdf`, such as `encrypted`, `needs_ocr` and `garbled`.
 
@@ -28,7 +28,7 @@ the key `offset+n`.
 """
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import IO, Annotated, cast
 
 from pydantic import Field
 
@@ -40,6 +40,7 @@ from gristmill.stages.ingest.resync import after_broken, container, next_frame, 
 from gristmill.stages.ingest.source import ByteSource
 from gristmill.stages.ingest.tape import FrameTape, PlainTape
 from gristmill.stages.ingest.walk import walk
+from gristmill.stages.reading.views import Window
 
 BESIDE = pages.BESIDE
 
@@ -72,6 +73,9 @@ def splittable(name: str) -> bool:
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
+    if piece.ranges is not None:
+        yield from _read_ranges(piece, piece.ranges, config)
+        return
     with ByteSource(piece) as source:
         stop = source.size + 1 if piece.stop is None else piece.stop
         if source.size == 0:
@@ -85,6 +89,34 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
             yield row
         if not found and piece.start <= 0 < stop and not any(_read(source, kind, 0, source.size + 1, config)):
             yield Record(0, drop="empty_file", detail="empty lines and frames, no record")
+
+
+def _read_ranges(piece: Piece, ranges: list[tuple[int, int]], config: Config) -> Iterator[Record]:
+    """The records of some ranges, each read alone. Positions are those of the whole file."""
+    with piece.open() as file:
+        at = 0
+        for start, stop in ranges:
+            size = stop - start
+            if start >= piece.start and (piece.stop is None or start < piece.stop):
+                yield from _read_range(cast(IO[bytes], Window(file, at, size, closes=False)), piece.name, start, config)
+            at += size
+
+
+def _read_range(file: IO[bytes], name: str, start: int, config: Config) -> Iterator[Record]:
+    with ByteSource(file) as source:
+        found = _read(source, container(source, name), 0, source.size + 1, config) if source.size else ()
+        is_empty = True
+        for row in found:
+            if row.drop in ("unreadable_bytes", "not_an_archive") and row.position == 0:
+                row.drop, row.detail = "no_record", f"no record begins at byte {start}, where the index names one"
+            if row.key is not None:
+                frame, _, index = row.key.partition("+")
+                row.key = f"{start + int(frame)}+{index}"
+            row.position += start
+            is_empty = False
+            yield row
+        if is_empty:
+            yield Record(start, drop="no_record", detail=f"the index names a record at byte {start}; there is none")
 
 
 def _read(source: ByteSource, kind: str, start: int, stop: int, config: Config) -> Iterator[Record]:

@@ -57,7 +57,7 @@ def _unzipped(file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, bytes | No
         raise ReadFault("unreadable_zip", str(error)) from None
 
 
-class _Member(tarfile.TarInfo):
+class TarMember(tarfile.TarInfo):
     """A member with a name of limited length, since tarfile holds names in memory."""
 
     def _proc_member(self, archive: tarfile.TarFile) -> Any:
@@ -74,7 +74,7 @@ def _untarred(file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, bytes | No
     limit = min(_limit(file), MOST_HELD_BYTES)  # a sparse member may claim to be larger than the archive
     stream = _ChunkReader(chunks_of(file))
     try:
-        with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r|", bufsize=1 << 16, tarinfo=_Member) as archive:
+        with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r|", bufsize=1 << 16, tarinfo=TarMember) as archive:
             for info in archive:
                 name = info.name.removeprefix("./")
                 member = archive.extractfile(info) if info.isreg() and wanted(name) else None

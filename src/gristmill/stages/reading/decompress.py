@@ -101,9 +101,9 @@ _ZSTD_SKIPPABLE = 0x184D2A50
 _ZSTD_WINDOW_BYTES = 1 << 31
 
 
-def read_zstd(file: IO[bytes]) -> Iterator[bytes]:
+def read_zstd(file: IO[bytes], note: Callable[[int], None] | None = None) -> Iterator[bytes]:
     """All frames, fed block by block (RFC 8878, 3.1.1). A block decodes to at most 128 KiB, which bounds each step, and
-    a fault only costs its own block."""
+    a fault only costs its own block. `note` is called with the offset of each frame before it is decoded."""
     frame = 0
 
     def take(size: int) -> bytes:
@@ -130,6 +130,8 @@ def read_zstd(file: IO[bytes]) -> Iterator[bytes]:
             continue
         if magic != _ZSTD_MAGIC:
             raise ReadFault("corrupt_zstd", f"bytes that are not a frame follow frame {frame - 1}")
+        if note is not None:
+            note(file.tell() - 4)
         decoder = ZstdDecompressor(max_window_size=_ZSTD_WINDOW_BYTES).decompressobj()
         flags = take(1)
         single_segment = flags[0] >> 5 & 1

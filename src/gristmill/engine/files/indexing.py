@@ -1,0 +1,254 @@
+"""Indexes a file once, so that tasks can open it in the middle: the members of an archive, and the points of a
+compressed file from which it can be unpacked.
+
+An index is a function of the file's content and is stored under its hash. A damaged compressed file has no points: one
+task reads it from the start, keeps what comes before the damage, and reports the rest.
+"""
+
+import base64
+import hashlib
+import io
+import re
+import struct
+import tarfile
+import zipfile
+from dataclasses import dataclass
+from typing import IO
+
+import orjson
+import zstandard
+
+from gristmill.places import exact, from_exact, shown
+from gristmill.stages.reading.archive import TarMember
+from gristmill.stages.reading.decompress import ReadFault, read_zstd
+from gristmill.stages.reading.stream import MAGIC_BYTES, compression, decompressed
+from gristmill.stages.reading.views import ArchiveMember, Point, Unpacked, from_gzip_index
+from gristmill.store.store import Store
+
+VERSION = 1
+"""Raise it with every change of what `index_of` returns."""
+SPACING_BYTES = 16 << 20
+"""The unpacked bytes between two points. A task unpacks half of them for nothing, on average."""
+MOST_POINTS = 4096
+"""A point of gzip takes 32 KiB."""
+RATIO = 4
+"""Assumed unpacked bytes per packed byte."""
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+_DAMAGE = (OSError, EOFError, ValueError, OverflowError, LookupError, struct.error)
+
+
+@dataclass(frozen=True)
+class FileIndex:
+    """Where a file can be opened."""
+
+    stream: Unpacked | None = None
+    """Of a compressed file."""
+    members: dict[str, ArchiveMember] | None = None
+    """By name, in the order of the archive; None if the file is not an archive."""
+    faults: tuple[tuple[str, str, str], ...] = ()
+    """Name, reason and detail of what cannot be read: members, or the rest of the archive, which has no name."""
+
+    def to_bytes(self) -> bytes:
+        stream = self.stream
+        points = [] if stream is None else stream.points
+        packed = {
+            "stream": stream and [stream.kind, stream.packed_size, stream.size, stream.spacing],
+            "points": [[*one[:3], base64.b64encode(one.window).decode()] for one in points],
+            "members": self.members
+            and [
+                [exact(name), one.offset, one.size, one.method, one.packed_size, one.crc]
+                for name, one in self.members.items()
+            ],
+            "is_archive": self.members is not None,
+            "faults": [[exact(name), reason, shown(detail)] for name, reason, detail in self.faults],
+        }
+        data = zstandard.ZstdCompressor().compress(orjson.dumps(packed))
+        return hashlib.sha256(data).digest() + data
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "FileIndex | None":
+        """The index that `to_bytes` wrote; None if it is damaged."""
+        if hashlib.sha256(data[32:]).digest() != data[:32]:
+            return None
+        held = orjson.loads(zstandard.ZstdDecompressor().decompress(data[32:]))
+        stream = None
+        if held["stream"]:
+            kind, packed_size, size, spacing = held["stream"]
+            points = (
+                Point(at, unpacked, bits, base64.b64decode(window)) for at, unpacked, bits, window in held["points"]
+            )
+            stream = Unpacked(kind, packed_size, size, tuple(points), spacing)
+        members = {
+            from_exact(name): ArchiveMember(offset, size, method, packed_size, crc, stream)
+            for name, offset, size, method, packed_size, crc in held["members"] or ()
+        }
+        faults = tuple((from_exact(name), reason, detail) for name, reason, detail in held["faults"])
+        return cls(stream, members if held["is_archive"] else None, faults)
+
+
+def known_index(store: Store, sha256: str) -> FileIndex | None:
+    data = store.read_file(_name(sha256))
+    return None if data is None else FileIndex.from_bytes(data)
+
+
+def remember_index(store: Store, sha256: str, data: bytes) -> None:
+    store.write_file(_name(sha256), data)
+
+
+def _name(sha256: str) -> str:
+    return f"inputs/indexes/{sha256}-{VERSION}"
+
+
+def index_of(file: IO[bytes]) -> FileIndex:
+    """Indexes a file; reads all of it, unless it is a zip or a plain tar archive."""
+    size = file.seek(0, io.SEEK_END)
+    file.seek(0)
+    magic = file.read(MAGIC_BYTES)
+    file.seek(0)
+    if magic.startswith((b"PK\3\4", b"PK\5\6")):
+        return _zip_index(file)
+    kind = compression(magic)
+    if kind is None:
+        return _tar_index(file, size, None) if _is_tar(file) else FileIndex()
+    stream, fault = _stream_index(file, kind, size)
+    unpacked = stream.open(lambda: _Unclosed(file))
+    if _is_tar(unpacked):
+        found = _tar_index(unpacked, stream.size, stream)
+        return found if fault is None else FileIndex(stream, found.members, (*found.faults, ("", *fault)))
+    unpacked.seek(0)
+    is_packed_twice = compression(unpacked.read(MAGIC_BYTES)) is not None
+    return FileIndex() if fault is not None or is_packed_twice else FileIndex(stream)
+
+
+class _Unclosed(io.BufferedReader):
+    """A file that stays open, for a view that would close it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__(file)  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        self.detach()
+
+
+def _stream_index(file: IO[bytes], kind: str, packed_size: int) -> tuple[Unpacked, tuple[str, str] | None]:
+    """The points of a compressed file, and the damage in it."""
+    spacing = max(SPACING_BYTES, RATIO * packed_size // MOST_POINTS)
+    points, size = [Point(0, 0)], 0
+
+    def note(offset: int) -> None:
+        if size - points[-1].unpacked >= spacing:
+            points.append(Point(offset, size))
+
+    fault = None
+    try:
+        for chunk in read_zstd(file, note) if kind == "zstd" else decompressed(file)[1]:
+            size += len(chunk)
+    except ReadFault as met:
+        fault = met.reason, met.detail
+    if kind == "gzip" and fault is None and size > spacing:
+        from indexed_gzip import IndexedGzipFile
+
+        file.seek(0)
+        exported = io.BytesIO()
+        indexed = IndexedGzipFile(fileobj=file, spacing=spacing, readbuf_size=1 << 20, skip_crc_check=True)
+        indexed.build_full_index()
+        indexed.export_index(fileobj=exported)
+        return from_gzip_index(exported.getvalue()), None
+    return Unpacked(kind, packed_size, size, tuple(points)), fault
+
+
+def _is_tar(file: IO[bytes]) -> bool:
+    file.seek(0)
+    try:
+        head = file.read(tarfile.BLOCKSIZE)
+        return len(head) == tarfile.BLOCKSIZE and bool(tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape"))
+    except (tarfile.HeaderError, ReadFault, ValueError):
+        return False
+
+
+def _tar_index(file: IO[bytes], size: int, stream: Unpacked | None) -> FileIndex:
+    file.seek(0)
+    found = _Members()
+    try:
+        with tarfile.open(fileobj=file, mode="r:", tarinfo=TarMember, errors="surrogateescape") as archive:
+            for info in archive:
+                archive.members = []  # type: ignore[attr-defined]  # it would keep all of them
+                if info.isdir():
+                    continue
+                if not info.isreg():
+                    kind = "a link" if info.islnk() or info.issym() else "a device or pipe"
+                    found.refuse(info.name, "not_a_file", f"{kind} in the archive")
+                elif info.sparse is not None:
+                    found.refuse(info.name, "sparse_member", "a sparse file, which is not read")
+                elif info.offset_data + info.size > size:
+                    found.refuse(info.name, "truncated_archive", "the archive ends within this member")
+                else:
+                    found.add(info.name, ArchiveMember(info.offset_data, info.size, inside=stream))
+            end = archive.offset
+        # tarfile ends silently at a header that it cannot read. The end is a block of zeros.
+        file.seek(end)
+        block = file.read(tarfile.BLOCKSIZE)
+        if block.strip(b"\0"):
+            found.refuse("", "corrupt_tar", f"no member begins at byte {end} of the archive; the rest is not read")
+        elif not block and not found.is_cut:
+            found.refuse("", "truncated_archive", "the file ends before the archive does")
+    except (tarfile.TarError, ReadFault, *_DAMAGE) as error:
+        if not found.is_cut:
+            found.refuse("", "corrupt_tar", str(error) or type(error).__name__)
+    return FileIndex(stream, found.members, tuple(found.faults))
+
+
+def _zip_index(file: IO[bytes]) -> FileIndex:
+    found = _Members()
+    try:
+        with zipfile.ZipFile(file) as archive:
+            infos = sorted(archive.infolist(), key=lambda info: info.header_offset)
+    except (zipfile.BadZipFile, NotImplementedError, *_DAMAGE) as error:
+        return FileIndex(None, {}, (("", "corrupt_zip", str(error) or type(error).__name__),))
+    for info, after in zip(infos, [*infos[1:], None], strict=True):
+        name = info.filename
+        if info.is_dir():
+            continue
+        if info.flag_bits & 0x1:
+            found.refuse(name, "encrypted", "an encrypted member of the archive")
+        elif info.compress_type not in _METHODS:
+            found.refuse(name, "unknown_compression", f"compression method {info.compress_type} of zip")
+        elif after is not None and info.header_offset + info.compress_size >= after.header_offset:
+            found.refuse(name, "overlapping_member", f"its bytes overlap those of {after.filename!r}")
+        elif info.external_attr >> 28 == 0xA:
+            found.refuse(name, "not_a_file", "a link in the archive")
+        else:
+            sizes = info.file_size, info.compress_type, info.compress_size, info.CRC
+            found.add(name, ArchiveMember(info.header_offset, *sizes))
+    return FileIndex(None, found.members, tuple(found.faults))
+
+
+class _Members:
+    """The members of an archive by their names."""
+
+    def __init__(self) -> None:
+        self.members: dict[str, ArchiveMember] = {}
+        self.faults: list[tuple[str, str, str]] = []
+
+    @property
+    def is_cut(self) -> bool:
+        return any(reason == "truncated_archive" for _, reason, _ in self.faults)
+
+    def add(self, name: str, member: ArchiveMember) -> None:
+        named = safe_name(name)
+        if named is None:
+            self.refuse(name, "unsafe_name", "a name that leads out of the archive")
+            return
+        if self.members.pop(named, None) is not None:
+            self.refuse(named, "duplicate_member", "a later member of the archive has the same name")
+        self.members[named] = member
+
+    def refuse(self, name: str, reason: str, detail: str) -> None:
+        self.faults.append((name, reason, detail))
+
+
+def safe_name(name: str) -> str | None:
+    """A member's path below the archive; None if it is absolute or leads out."""
+    parts = [part for part in name.split("/") if part not in ("", ".")]
+    leads_out = name.startswith("/") or ".." in re.split(r"[/\\]", name) or "\0" in name
+    return None if leads_out or not parts else "/".join(parts)
