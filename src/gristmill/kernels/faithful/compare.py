@@ -107,7 +107,7 @@ def _add_parent(
 ) -> None:
     """Adds the words of a parent."""
     table, tokens = said_views(table_arrays), token_views(scratch.parent.tokens)
-    size, paired, _, symbols = counts.tokens
+    size, paired, _, _, symbols = counts.tokens
     add_words(table, view(text), tokens, size, view(scratch.parent.grams), view(row))
     pairs(table, tokens, paired, True, view(row), view(scratch.new))
     if symbols & OPENS:
@@ -134,10 +134,10 @@ def _check_text(
     table, own, lexicon = said_views(table_arrays), said_views(own_arrays), lexicon_views(lexicon_arrays)
     tokens, parent = token_views(scratch.text.tokens), token_views(scratch.parent.tokens)
     row, votes, new = view(row_array), view(scratch.votes), view(scratch.new)
-    count, paired, _, symbols = counts.tokens
+    count, paired, _, voting, symbols = counts.tokens
     parent_count = parent_counts.tokens.tokens
-    was_in = language_of(parent, parent_count, lexicon, votes)
-    language = language_of(tokens, count, lexicon, votes)
+    was_in = language_of(parent, parent_counts.tokens.voting, lexicon, votes)
+    language = language_of(tokens, voting, lexicon, votes)
     if was_in != language and was_in != UNKNOWN and language != UNKNOWN:
         row[LANGUAGE] = 2 * votes_of(votes, was_in) < votes_of(votes, language)
 
