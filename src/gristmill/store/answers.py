@@ -20,6 +20,7 @@ import mmap
 import os
 import struct
 import time
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any, NamedTuple
@@ -362,8 +363,14 @@ def _frames(data: Any, at: int = _HEAD.size) -> Iterator[tuple[int, _Frame]]:
 
 
 def _index_of(data: Any, start: int = 0) -> Any:
-    found = [(*struct.unpack(">QQ", frame.key), at) for at, frame in _frames(data, max(start, _HEAD.size))]
-    return np.sort(np.array(found, _ENTRY), order=("first", "last", "at"))
+    keys, places = bytearray(), array("Q")
+    for at, frame in _frames(data, max(start, _HEAD.size)):
+        keys += frame.key
+        places.append(at)
+    found = np.empty(len(places), _ENTRY)
+    halves = np.frombuffer(keys, ">u8")
+    found["first"], found["last"], found["at"] = halves[::2], halves[1::2], places
+    return np.sort(found, order=("first", "last", "at"))
 
 
 def _pack_keys(index: Any) -> bytes:
