@@ -7,6 +7,7 @@ where they run; Ray needs a running cluster (`ray start --head`). An answer that
 never be requested again. A request that is in progress at that moment may be.
 """
 
+import ctypes
 import hashlib
 import json
 import os
@@ -89,7 +90,7 @@ def overhead() -> Iterator[dict]:
             prompts=[ready_path("rephrase")], model="tiny", servers=[address], concurrency=CONCURRENCY
         )
         with scratch() as folder:
-            store, first = Store(str(folder)), 0
+            store, first, first_in_use = Store(str(folder)), 0, 0
             cpu, wall = time.process_time(), time.perf_counter()
             for begun in range(0, REQUESTS, PER_BATCH):
                 if begun % PER_TASK == 0:
@@ -99,12 +100,16 @@ def overhead() -> Iterator[dict]:
                 if (begun + PER_BATCH) % PER_TASK == 0 or begun + PER_BATCH >= REQUESTS:
                     log.close()
                 first = first or (peak_bytes() if begun >= REQUESTS // 10 else 0)
+                first_in_use = first_in_use or heap_bytes()
             cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
             stored = sum(size for _, size in store.list_files("answers"))
         yield measurement("generate.requests", REQUESTS, "requests")
         yield measurement("generate.cpu", 1e3 * cpu / REQUESTS, "ms of CPU a request")
         yield measurement("generate.rate", REQUESTS / wall, "requests/s")
         yield measurement("generate.memory_growth", (peak_bytes() - first) / 1e6, "MB after the first tenth")
+        yield measurement(
+            "generate.heap_growth", (heap_bytes() - first_in_use) / 1e6, "MB in use after the first batch"
+        )
         yield measurement("generate.stored", stored / REQUESTS, "bytes a request")
     finally:
         server.kill()
@@ -125,6 +130,20 @@ def batch(first: int, rows: int) -> pa.RecordBatch:
 
 def peak_bytes() -> int:
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+class _Heap(ctypes.Structure):
+    """The `struct mallinfo2` of glibc."""
+
+    _fields_ = tuple((name, ctypes.c_size_t) for name in ("arena", *"abc", "mapped", *"de", "in_use", *"fg"))
+
+
+def heap_bytes() -> int:
+    """Bytes that malloc's main heap has in use: without the free space, which stays resident after a peak."""
+    library = ctypes.CDLL(None)
+    library.mallinfo2.restype = _Heap
+    heap = library.mallinfo2()
+    return int(heap.in_use + heap.mapped)
 
 
 # Kills
