@@ -7,6 +7,7 @@ where they run; Ray needs a running cluster (`ray start --head`). An answer that
 never be requested again. A request that is in progress at that moment may be.
 """
 
+import ctypes
 import hashlib
 import json
 import os
@@ -36,6 +37,8 @@ KILLS = int(os.environ.get("KILLS", "3"))
 EXECUTORS = os.environ.get("EXECUTORS", "local").split(",")
 DOCUMENTS = 600
 CONCURRENCY = 8
+CLIENTS_GONE_S = 300
+"""Seconds in which the workers of a run that was killed must be gone."""
 
 SERVER = r"""
 import asyncio, sys
@@ -87,7 +90,7 @@ def overhead() -> Iterator[dict]:
             prompts=[ready_path("rephrase")], model="tiny", servers=[address], concurrency=CONCURRENCY
         )
         with scratch() as folder:
-            store, first = Store(str(folder)), 0
+            store, first, first_in_use = Store(str(folder)), 0, 0
             cpu, wall = time.process_time(), time.perf_counter()
             for begun in range(0, REQUESTS, PER_BATCH):
                 if begun % PER_TASK == 0:
@@ -97,12 +100,16 @@ def overhead() -> Iterator[dict]:
                 if (begun + PER_BATCH) % PER_TASK == 0 or begun + PER_BATCH >= REQUESTS:
                     log.close()
                 first = first or (peak_bytes() if begun >= REQUESTS // 10 else 0)
+                first_in_use = first_in_use or heap_bytes()
             cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
             stored = sum(size for _, size in store.list_files("answers"))
         yield measurement("generate.requests", REQUESTS, "requests")
         yield measurement("generate.cpu", 1e3 * cpu / REQUESTS, "ms of CPU a request")
         yield measurement("generate.rate", REQUESTS / wall, "requests/s")
         yield measurement("generate.memory_growth", (peak_bytes() - first) / 1e6, "MB after the first tenth")
+        yield measurement(
+            "generate.heap_growth", (heap_bytes() - first_in_use) / 1e6, "MB in use after the first batch"
+        )
         yield measurement("generate.stored", stored / REQUESTS, "bytes a request")
     finally:
         server.kill()
@@ -125,11 +132,28 @@ def peak_bytes() -> int:
     return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
+class _Heap(ctypes.Structure):
+    """The `struct mallinfo2` of glibc."""
+
+    _fields_ = tuple((name, ctypes.c_size_t) for name in ("arena", *"abc", "mapped", *"de", "in_use", *"fg"))
+
+
+def heap_bytes() -> int:
+    """Bytes that malloc's main heap has in use: without the free space, which stays resident after a peak."""
+    library = ctypes.CDLL(None)
+    library.mallinfo2.restype = _Heap
+    heap = library.mallinfo2()
+    return int(heap.in_use + heap.mapped)
+
+
 # Kills
 
 
 class Counting(ThreadingHTTPServer):
-    """Answers deterministically, and remembers every request."""
+    """Answers deterministically, and remembers every request.
+
+    After `limit` answers it leaves requests open, so no run can end before it is killed.
+    """
 
     daemon_threads = True
     request_queue_size = 128
@@ -137,7 +161,25 @@ class Counting(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.bodies: list[bytes] = []
+        self.limit: int | None = None
+        self.answers = 0
+        self.connections = 0
+        self.is_full = threading.Event()
         self.lock = threading.Lock()
+
+    def answer_at_most(self, limit: int | None) -> None:
+        with self.lock:
+            self.limit, self.answers = limit, 0
+            self.is_full.clear()
+
+    def may_answer(self, body: bytes) -> bool:
+        with self.lock:
+            self.bodies.append(body)
+            if self.limit is not None and self.answers >= self.limit:
+                self.is_full.set()
+                return False
+            self.answers += 1
+            return True
 
     def handle_error(self, *_: object) -> None:
         """A run that is killed leaves connections behind."""
@@ -147,10 +189,21 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: Counting
 
+    def handle(self) -> None:
+        with self.server.lock:
+            self.server.connections += 1
+        try:
+            super().handle()
+        finally:
+            with self.server.lock:
+                self.server.connections -= 1
+
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        with self.server.lock:
-            self.server.bodies.append(body)
+        if not self.server.may_answer(body):
+            self.rfile.read(1)  # until the client is gone
+            self.close_connection = True
+            return
         text = f"Answer {hashlib.sha256(body).hexdigest()}"
         choice = {"message": {"content": text}, "finish_reason": "stop"}
         data = json.dumps({"choices": [choice], "usage": {"prompt_tokens": 9, "completion_tokens": 9}}).encode()
@@ -195,16 +248,15 @@ def killed(executor: str) -> Iterator[dict]:
         paid: set[bytes] = set()
         for _ in range(KILLS):
             begun = len(server.bodies)
+            server.answer_at_most(2 * DOCUMENTS // (KILLS + 1))
             process = start(recipe, folder / "store", executor)
-            wanted = begun + max(1, 2 * DOCUMENTS // (KILLS + 1))
-            while process.poll() is None and len(server.bodies) < wanted:
-                time.sleep(0.005)
-            if process.poll() is None:
-                kills += 1
-                os.killpg(process.pid, signal.SIGKILL)
+            while not server.is_full.wait(0.01) and process.poll() is None:
+                pass
+            assert process.poll() is None, f"a run ended before it was killed: {errors_of(folder / 'store')}"
+            kills += 1
+            os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-            if executor == "ray":
-                wait_for_silence(server)
+            wait_for_clients(server)
             sent = [key_of(body, config) for body in server.bodies[begun:]]
             again += sum(key in paid for key in sent)
             log = AnswerLog(Store(str(folder / "store")), generate.scope_of(config))
@@ -213,6 +265,7 @@ def killed(executor: str) -> Iterator[dict]:
             in_progress += len(set(sent) - paid)
             log.close()
         begun = len(server.bodies)
+        server.answer_at_most(None)
         same = parts_after(recipe, folder / "store", executor) == whole
         again += sum(key_of(body, config) in paid for body in server.bodies[begun:])
         yield measurement(f"generate.kills_{executor}", kills, "runs killed")
@@ -225,25 +278,34 @@ def key_of(body: bytes, config: generate.Config) -> bytes:
     return generate.make_ask(body, 0, config).key
 
 
-def wait_for_silence(server: Counting) -> None:
-    """Workers of a cluster may outlive the run that was killed."""
-    while True:
-        before = len(server.bodies)
-        time.sleep(1.0)
-        if len(server.bodies) == before:
-            return
+def wait_for_clients(server: Counting) -> None:
+    """Wait until the workers have closed their connections: those of a cluster outlive the run for a moment."""
+    ends = time.monotonic() + CLIENTS_GONE_S
+    while server.connections:
+        assert time.monotonic() < ends, "workers of a run that was killed still have connections"
+        time.sleep(0.01)
 
 
 def start(recipe: Path, store: Path, executor: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "gristmill", "run", str(recipe), "--store", str(store), "--workers", "2"]
     command += [] if executor == "local" else ["--executor", executor]
-    return subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with _errors(store).open("wb") as errors:
+        return subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=errors)
+
+
+def _errors(store: Path) -> Path:
+    return store.with_suffix(".errors")
+
+
+def errors_of(store: Path) -> str:
+    """The last words of the run that was started last."""
+    return _errors(store).read_text(errors="replace")[-2000:]
 
 
 def parts_after(recipe: Path, store: Path, executor: str) -> list[str]:
     """The hashes of all documents of the generated source after a run to its end."""
     process = start(recipe, store, executor)
-    assert process.wait() == 0
+    assert process.wait() == 0, errors_of(store)
     found = Store(str(store))
     records = [found.read_json(name) for name, _ in found.list_files("datasets")]
     made = [one for one in records if one and one["produced_by"]["node"] in ("born/ingest", "born/generate")]

@@ -20,6 +20,7 @@ import mmap
 import os
 import struct
 import time
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import Any, NamedTuple
@@ -63,6 +64,16 @@ class StoredAnswer(NamedTuple):
     """A JSON value."""
 
 
+class _Frame(NamedTuple):
+    """An answer in a log."""
+
+    key: bytes
+    digest: bytes
+    body: bytes
+    prompt_tokens: int
+    completion_tokens: int
+
+
 class _Log:
     """The frames of one log, by key."""
 
@@ -76,13 +87,13 @@ class _Log:
             # The keys were written by a process to which the writer seemed dead: their clocks may differ.
             self.index = np.unique(np.concatenate([self.index, more]))
 
-    def find(self, key: bytes, at: int) -> Iterator[tuple[bytes, bytes]]:
-        """The checksum and the answer of every valid frame of a key; `at` is its position among the sorted keys."""
+    def find(self, key: bytes, at: int) -> Iterator[_Frame]:
+        """Every valid frame of a key; `at` is its position among the sorted keys."""
         index, first = self.index, int.from_bytes(key[:8], "big")
         while index is not None and at < len(index) and index["first"][at] == first:
             frame = _frame_at(self.data, int(index["at"][at]))
-            if frame is not None and frame[0] == key:
-                yield frame[1], frame[2]
+            if frame is not None and frame.key == key:
+                yield frame
             at += 1
 
 
@@ -111,7 +122,16 @@ class AnswerLog:
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, StoredAnswer]:
         """The stored answers for some requests."""
-        found: dict[bytes, tuple[bytes, bytes]] = {}
+        found = self._find_frames(keys)
+        return {key: StoredAnswer(frame.digest, orjson.loads(frame.body)) for key, frame in found.items()}
+
+    def find_costs(self, keys: Sequence[bytes]) -> dict[bytes, Usage]:
+        """What the stored answers for some requests cost."""
+        return {key: Usage(*frame[3:], 1) for key, frame in self._find_frames(keys).items()}
+
+    def _find_frames(self, keys: Sequence[bytes]) -> dict[bytes, _Frame]:
+        """The frame with the smallest checksum for each request that has one."""
+        found: dict[bytes, _Frame] = {}
         firsts = np.frombuffer(b"".join(keys), ">u8")[::2].astype(np.uint64)
         for log in self._logs():
             index = log.index
@@ -124,8 +144,8 @@ class AnswerLog:
                     found[keys[number]] = min(one, found.get(keys[number], one))
         for key in keys:
             if key in self._own and (own := self._own_frame(key)) is not None:
-                found[key] = min(own[1:], found.get(key, own[1:]))
-        return {key: StoredAnswer(digest, orjson.loads(body)) for key, (digest, body) in found.items()}
+                found[key] = min(own, found.get(key, own))
+        return found
 
     def _logs(self) -> Iterator[_Log]:
         """The logs of the scope, except this worker's own; one at a time, so that memory does not grow with them."""
@@ -146,7 +166,7 @@ class AnswerLog:
             return not alive
         return (self._store.age_seconds(name) or 0) > LEFT_S
 
-    def _own_frame(self, key: bytes) -> tuple[bytes, bytes, bytes] | None:
+    def _own_frame(self, key: bytes) -> _Frame | None:
         kept = self._own[key]
         if isinstance(kept, int):
             assert self._file is not None
@@ -266,7 +286,7 @@ def check_answers(store: Store) -> Iterator[tuple[str, str]]:
             valid, end, is_whole = 0, _HEAD.size, True
             for at, frame in _frames(data):
                 is_whole &= at == end
-                valid, end = valid + 1, at + _FRAME.size + len(frame[2])
+                valid, end = valid + 1, at + _FRAME.size + len(frame.body)
             if stated is None:
                 yield name, "has a damaged head"
             elif valid < stated.answers:
@@ -280,7 +300,7 @@ def drop_damaged(store: Store, name: str) -> None:
     keys = f"{name.rpartition('.')[0]}.keys"
     if name.endswith(".log"):
         data = _open_log(store, name)
-        frames = [bytes(data[at : at + _FRAME.size + len(frame[2])]) for at, frame in _frames(data)]
+        frames = [bytes(data[at : at + _FRAME.size + len(frame.body)]) for at, frame in _frames(data)]
         store.write_file(name, _HEAD.pack(_LOG, *_usage_of(frames)) + b"".join(frames))
     if store.read_file(keys) is not None:
         store.remove(keys)
@@ -320,31 +340,37 @@ def _usage_of(frames: Iterable[bytes]) -> Usage:
     return Usage(sum(cost[0] for cost in costs), sum(cost[1] for cost in costs), len(costs))
 
 
-def _frame_at(data: Any, at: int) -> tuple[bytes, bytes, bytes] | None:
-    """Key, checksum and answer of the frame at an offset; None if there is no valid frame."""
+def _frame_at(data: Any, at: int) -> _Frame | None:
+    """The frame at an offset; None if there is no valid frame."""
     if at < 0 or at + _FRAME.size > len(data):
         return None
-    mark, size, _, _, key, digest = _FRAME.unpack_from(data, at)
+    mark, size, prompt_tokens, completion_tokens, key, digest = _FRAME.unpack_from(data, at)
     if mark != _MARK or at + _FRAME.size + size > len(data):
         return None
     body = bytes(data[at + _FRAME.size : at + _FRAME.size + size])
-    return (key, digest, body) if _digest(key, body) == digest else None
+    return _Frame(key, digest, body, prompt_tokens, completion_tokens) if _digest(key, body) == digest else None
 
 
-def _frames(data: Any, at: int = _HEAD.size) -> Iterator[tuple[int, tuple[bytes, bytes, bytes]]]:
+def _frames(data: Any, at: int = _HEAD.size) -> Iterator[tuple[int, _Frame]]:
     """The valid frames of a log, from an offset on. After damaged bytes, the next mark is searched for."""
     while at + _FRAME.size <= len(data):
         frame = _frame_at(data, at)
         if frame is not None:
             yield at, frame
-            at += _FRAME.size + len(frame[2])
+            at += _FRAME.size + len(frame.body)
         elif (at := data.find(_MARK, at + 1)) < 0:
             return
 
 
 def _index_of(data: Any, start: int = 0) -> Any:
-    found = [(*struct.unpack(">QQ", key), at) for at, (key, _, _) in _frames(data, max(start, _HEAD.size))]
-    return np.sort(np.array(found, _ENTRY), order=("first", "last", "at"))
+    keys, places = bytearray(), array("Q")
+    for at, frame in _frames(data, max(start, _HEAD.size)):
+        keys += frame.key
+        places.append(at)
+    found = np.empty(len(places), _ENTRY)
+    halves = np.frombuffer(keys, ">u8")
+    found["first"], found["last"], found["at"] = halves[::2], halves[1::2], places
+    return np.sort(found, order=("first", "last", "at"))
 
 
 def _pack_keys(index: Any) -> bytes:

@@ -168,12 +168,22 @@ def compared(pairs):
 @example("It cost 3 thousand dollars on 4 May 2021.", "On 05/04/2021 it cost $3,000.")
 @example("“one two three four” `a(b, c)` $x+y$ " * 9, '"one two [x] three four" a(b,c) x - y')
 def test_compare_is_the_plain_one(text, parent):
-    """Counts and spans are those of the plain comparison, for any two texts and for a text with itself."""
-    pairs = [(text, parent), (parent, text), (text, text), (text + " " + parent, parent)]
+    """Counts and spans are those of the plain comparison, for any two texts and for a text with itself, also if several
+    texts in a row have the same parent, which is read once.
+    """
+    pairs = [(text, parent), (parent, text), (text, text), (text + " " + parent, parent), (parent, parent)]
     for (one, other), found in zip(pairs, compared(pairs), strict=True):
         counts, spans = oracle.compare(one, other)
         assert dict(zip(COLUMNS, found[0], strict=True)) == dict(zip(COLUMNS, counts, strict=True)), (one, other)
         assert found[1] == spans
+
+
+def test_a_row_without_a_text_ends_the_rows_of_a_parent():
+    said = "The mill of Anna Richter grinds 40 tons."
+    rows = compared([(said, said), (None, said), ("The mill of Bob grinds 50 tons.", said), ("It grinds.", said)])
+    alone = [compared([("The mill of Bob grinds 50 tons.", said)])[0], compared([("It grinds.", said)])[0]]
+    assert rows[1] == ([0] * len(COLUMNS), [])
+    assert rows[2:] == alone
 
 
 @given(st.text(max_size=50), st.text(max_size=50))

@@ -282,6 +282,16 @@ def test_a_budget_stops_the_run_and_a_larger_one_continues_it(tmp_path):
         assert len(server.requests) == 12
 
 
+def test_the_message_about_a_budget_counts_answers_that_were_in_progress(tmp_path):
+    """Requests that were sent are waited for, and their answers are stored."""
+    with serving() as server:
+        with pytest.raises(UserError, match="is spent") as error:
+            ask(tmp_path, config_of(server, concurrency=6, budget={"tokens": 150}), [f"text {n}" for n in range(40)])
+        sent = len(server.requests)
+    assert 10 <= sent < 16
+    assert f"with {40 - sent} requests of this part left. {sent} answers ({15 * sent} tokens)" in str(error.value)
+
+
 @pytest.mark.parametrize("stated", [{}, {"total_tokens": 15}, 0, -5, 10.0, True, "10", 10**9, 10**30, None])
 def test_tokens_that_a_server_does_not_state_properly_are_estimated(stated):
     """One for every four bytes of request and answer, so a budget always counts."""

@@ -111,6 +111,12 @@ def test_a_phrase_that_the_parent_has_is_no_leak():
     assert verdicts([(said, said)]) == [None]
 
 
+def test_a_phrase_begins_with_a_whole_word():
+    """`has an AI` is not `as an AI`."""
+    assert verdicts([(f"The phone has an AI chip. {LONG}", f"The phone has an AI chip, they say. {LONG}")]) == [None]
+    assert verdicts([(f"The phone has an AI chip. {LONG}", f"An AI chip! {LONG} The phone has it.")]) == [None]
+
+
 def test_no_phrase_has_a_control_character():
     r"""`\b` in a quoted string of TOML is a backspace, which matches nothing."""
     assert [phrase for phrase in LEAKS if not phrase.isprintable()] == []

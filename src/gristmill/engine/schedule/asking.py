@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 SAMPLED_PARTS, SAMPLED_ROWS = 8, 2000
 TOKEN_BYTES = 4
-"""Assumed bytes of a token."""
+"""Assumed bytes of a token, until a server has counted some."""
 REPORT_S = 15.0
 """Seconds between lines about progress."""
 
@@ -41,6 +41,10 @@ class AskingEstimate:
     money: float
     documents: int
     """Documents in the sample."""
+    token_bytes: float
+    """Bytes of a token: those of the requests in the sample that are answered, or TOKEN_BYTES."""
+    is_counted: bool
+    """Whether servers counted these tokens."""
 
     def __str__(self) -> str:
         if not self.missing:
@@ -50,7 +54,8 @@ class AskingEstimate:
         return (
             f"about {counted(self.requests, 'request')}, {self.missing:,} not answered before: "
             f"{counted(self.prompt_tokens, 'token')} to send and {most} {self.completion_tokens:,} to receive{cost} "
-            f"(from a sample of {counted(self.documents, 'document')}, at {TOKEN_BYTES} bytes per token)"
+            f"(from a sample of {counted(self.documents, 'document')}, at {self.token_bytes:.3g} bytes per token"
+            f"{', as in stored answers' if self.is_counted else ''})"
         )
 
 
@@ -78,16 +83,18 @@ def estimate_asking(run: "RunContext", node: Node) -> AskingEstimate | None:
     ]
     step = max(1, -(-len(ready) // SAMPLED_PARTS))
     log = AnswerLog(run.store, scope, is_read_only=True)
-    rows = requests = stored = size = 0
+    rows = requests = stored = size = stored_size = tokens = 0
     for document in ready[::step]:
         view = node.views[document.source]
         work = MapWork(node.module, config, run.view(document, node), view.columns, view.gates, {})
         for batch in read_batches(work, run.store)[1]:
             asks = requests_in(batch.columns.slice(0, SAMPLED_ROWS), config)
-            known = log.find([ask.key for ask in asks])
+            known = log.find_costs([ask.key for ask in asks])
             rows += min(batch.rows, SAMPLED_ROWS)
-            requests, stored = requests + len(asks), stored + sum(ask.key in known for ask in asks)
+            requests, stored = requests + len(asks), stored + len(known)
             size += sum(map(message_bytes, asks))
+            stored_size += sum(message_bytes(ask) for ask in asks if ask.key in known)
+            tokens += sum(cost.prompt_tokens for cost in known.values())
             if batch.rows > SAMPLED_ROWS or rows > SAMPLED_PARTS * SAMPLED_ROWS:
                 break
     if not rows:
@@ -96,9 +103,13 @@ def estimate_asking(run: "RunContext", node: Node) -> AskingEstimate | None:
     usage = usage_in(run.store, f"{FOLDER}/{scope}")
     each = usage.completion_tokens / usage.answers if usage.answers else config.sampling.max_tokens
     missing = round(scale * (requests - stored))
-    prompt, completion = round(missing * size / max(requests, 1) / TOKEN_BYTES), round(missing * each)
+    token_bytes = stored_size / tokens if tokens else TOKEN_BYTES
+    prompt, completion = round(scale * (size - stored_size) / token_bytes), round(missing * each)
     money = cost_of(prompt, completion, config)
-    return AskingEstimate(round(scale * requests), missing, prompt, completion, not usage.answers, money, rows)
+    is_bound = not usage.answers
+    return AskingEstimate(
+        round(scale * requests), missing, prompt, completion, is_bound, money, rows, token_bytes, tokens > 0
+    )
 
 
 async def report_asking(run: "RunContext", node: Node) -> None:

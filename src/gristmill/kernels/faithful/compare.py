@@ -12,12 +12,12 @@ import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.faithful.facts import Facts, fact_views, new_facts, read_facts
-from gristmill.kernels.faithful.findings import LANGUAGE, MOST_SPANS, N_COLUMNS
+from gristmill.kernels.faithful.findings import LANGUAGE, MOST_SPANS, N_COLUMNS, PARENT_CONTENT, PARENT_WORDS
 from gristmill.kernels.faithful.lexicon import Lexicon, lexicon_views
 from gristmill.kernels.faithful.names import check_names
 from gristmill.kernels.faithful.new_facts import FACT_ENTRIES, add_facts, add_units, check_facts
 from gristmill.kernels.faithful.quoted import check_code, check_quotations
-from gristmill.kernels.faithful.said import SaidTable, emptied, new_table, said_views, with_room
+from gristmill.kernels.faithful.said import SaidTable, copied, emptied, new_table, said_views, with_room
 from gristmill.kernels.faithful.tokens import (
     MARKS_CODE,
     OPENS,
@@ -39,7 +39,7 @@ from gristmill.kernels.faithful.words import (
     pairs,
     votes_of,
 )
-from gristmill.kernels.memory import view
+from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.text.unicode_classes import UnicodeTables, unicode_views
 
 WORD_ENTRIES = 4
@@ -107,7 +107,7 @@ def _add_parent(
 ) -> None:
     """Adds the words of a parent."""
     table, tokens = said_views(table_arrays), token_views(scratch.parent.tokens)
-    size, paired, _, symbols = counts.tokens
+    size, paired, _, _, symbols = counts.tokens
     add_words(table, view(text), tokens, size, view(scratch.parent.grams), view(row))
     pairs(table, tokens, paired, True, view(row), view(scratch.new))
     if symbols & OPENS:
@@ -134,10 +134,10 @@ def _check_text(
     table, own, lexicon = said_views(table_arrays), said_views(own_arrays), lexicon_views(lexicon_arrays)
     tokens, parent = token_views(scratch.text.tokens), token_views(scratch.parent.tokens)
     row, votes, new = view(row_array), view(scratch.votes), view(scratch.new)
-    count, paired, _, symbols = counts.tokens
+    count, paired, _, voting, symbols = counts.tokens
     parent_count = parent_counts.tokens.tokens
-    was_in = language_of(parent, parent_count, lexicon, votes)
-    language = language_of(tokens, count, lexicon, votes)
+    was_in = language_of(parent, parent_counts.tokens.voting, lexicon, votes)
+    language = language_of(tokens, voting, lexicon, votes)
     if was_in != language and was_in != UNKNOWN and language != UNKNOWN:
         row[LANGUAGE] = 2 * votes_of(votes, was_in) < votes_of(votes, language)
 
@@ -155,6 +155,19 @@ def _check_text(
 @njit(nogil=True, cache=True)
 def _check_loops(own: SaidTable, scratch: CompareScratch, row: npt.NDArray[np.int64]) -> None:
     check_loops(said_views(own), view(scratch.text.grams), view(scratch.parent.grams), view(row))
+
+
+@njit(nogil=True, cache=True)
+def _is_same(data: Bytes, offsets: npt.NDArray[np.int32], document: int) -> bool:
+    """Whether the next document has the same parent's text."""
+    begin, end = offsets[document], offsets[document + 1]
+    size = end - begin
+    if offsets[document + 2] - end != size:
+        return False
+    at = 0
+    while at < size and data[begin + at] == data[end + at]:
+        at += 1
+    return at == size
 
 
 @njit(nogil=True, cache=True)
@@ -185,25 +198,39 @@ def compare(
         np.zeros(VOTE_BITS, np.uint64),
         np.zeros(1 + 3 * MOST_SPANS, np.int64),
     )
-    table, own = new_table(), new_table()
+    table, own, saved = new_table(), new_table(), new_table()
     spans = np.empty((64, 4), np.int64)
     total = 0
+    parent = ComparedCounts(TokenCounts(0, 0, 0, 0, 0), 0)
+    is_read = False
     for document in range(documents):
         if not valid[document]:
+            is_read = False
             continue
         begin, end = np.int64(offsets[document]), np.int64(offsets[document + 1])
         one = _read(text, begin, end, tables, lexicon, scratch.text, scratch.buffer)
-        begin, end = np.int64(parent_offsets[document]), np.int64(parent_offsets[document + 1])
-        parent = _read(parent_text, begin, end, tables, lexicon, scratch.parent, scratch.buffer)
-        row, parent_count = counts[document], parent.tokens.tokens
+        row = counts[document]
         scratch.new[0] = 0
         own_entries = 2 * one.tokens.tokens + one.facts  # words, 3-grams and numbers
-        table = emptied(table, WORD_ENTRIES * parent_count + own_entries)
-        _add_parent(table, parent_text, lexicon, scratch, parent, row)
-        for first in range(0, parent.facts, FACTS_AT_ONCE):
-            last = min(first + FACTS_AT_ONCE, parent.facts)
-            table = with_room(table, (last - first) * FACT_ENTRIES + own_entries)
-            _add_some_facts(table, scratch.parent, parent_count, first, last)
+        if is_read:
+            table = with_room(copied(saved, table), own_entries)
+            row[PARENT_WORDS] = counts[document - 1, PARENT_WORDS]
+            row[PARENT_CONTENT] = counts[document - 1, PARENT_CONTENT]
+        else:
+            begin, end = np.int64(parent_offsets[document]), np.int64(parent_offsets[document + 1])
+            parent = _read(parent_text, begin, end, tables, lexicon, scratch.parent, scratch.buffer)
+            table = emptied(table, WORD_ENTRIES * parent.tokens.tokens + own_entries)
+            _add_parent(table, parent_text, lexicon, scratch, parent, row)
+            for first in range(0, parent.facts, FACTS_AT_ONCE):
+                last = min(first + FACTS_AT_ONCE, parent.facts)
+                table = with_room(table, (last - first) * FACT_ENTRIES + own_entries)
+                _add_some_facts(table, scratch.parent, parent.tokens.tokens, first, last)
+        # The children of a parent come one after another: it is read once.
+        is_next = document + 1 < documents and _is_same(view(parent_text), parent_offsets, document)
+        if is_next and not is_read:
+            saved = copied(table, saved)
+        is_read = is_next
+        parent_count = parent.tokens.tokens
         if one.tokens.symbols & MARKS_CODE:
             own = emptied(own, parent_count)
         if _check_text(table, own, text, lexicon, scratch, one, parent, row):

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import Ints, Uint64s, view
+from gristmill.kernels.memory import Bytes, Ints, Uint64s, view
 
 WORD_BITS = 16
 STOP, COMMON, NEGATION, AND, OF, ORDINAL_END, ABBREVIATION = (1 << bit for bit in range(WORD_BITS, WORD_BITS + 7))
@@ -42,14 +42,18 @@ WEEKDAY = 20
 SYMBOLS = 0x2100
 """Symbols with a unit are below this code point."""
 LANGUAGES = 64
+FILTER_BITS = 18
 
 
 class Lexicon(NamedTuple):
     """The words with their traits, and the units of symbols."""
 
     entries: npt.NDArray[np.uint64]
-    """Pairs of a word's key and its traits, with open addressing; free pairs are 0, 0, and their number is a power of
-    two."""
+    """Pairs of a word's key and its traits, with open addressing; free pairs are 0, 0. Their number is a power of two;
+    one more free pair is the last."""
+    filter: npt.NDArray[np.uint8]
+    """A bit for each value of a key's highest FILTER_BITS bits: whether a word may be in the lexicon. It fits into the
+    fastest cache, which the pairs do not."""
     languages: npt.NDArray[np.uint64]
     """A bit for each language in which the word is frequent, by the number of its pair."""
     symbol_units: npt.NDArray[np.int32]
@@ -60,6 +64,7 @@ class LexiconViews(NamedTuple):
     """Views of the arrays of `Lexicon`."""
 
     entries: Uint64s
+    filter: Bytes
     languages: Uint64s
     symbol_units: Ints
     mask: Any
@@ -70,13 +75,18 @@ class LexiconViews(NamedTuple):
 def lexicon_views(lexicon: Any) -> LexiconViews:
     """Views of a `Lexicon`, which the caller's caller keeps alive."""
     mask = np.uint64(len(lexicon.languages) - 1)
-    return LexiconViews(view(lexicon.entries), view(lexicon.languages), view(lexicon.symbol_units), mask)
+    return LexiconViews(
+        view(lexicon.entries), view(lexicon.filter), view(lexicon.languages), view(lexicon.symbol_units), mask
+    )
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def traits_of(lexicon: LexiconViews, key: np.uint64) -> int:
     """Returns the traits of a word; 0 if it is not in the lexicon."""
-    slot = key & lexicon.mask
+    place = key >> np.uint64(64 - FILTER_BITS)
+    may_be_there = lexicon.filter[place >> np.uint64(3)] >> np.int64(place & np.uint64(7)) & 1
+    # A word that is not there has the last pair, so that no branch depends on whether it is.
+    slot = key & lexicon.mask if may_be_there else lexicon.mask + np.uint64(1)
     held = lexicon.entries[slot + slot]
     while (held != key) & (held != np.uint64(0)):
         slot = (slot + np.uint64(1)) & lexicon.mask

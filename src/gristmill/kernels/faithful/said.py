@@ -81,6 +81,16 @@ def emptied(table: SaidTable, entries: int) -> SaidTable:
 
 
 @njit(nogil=True, cache=True)
+def copied(table: SaidTable, old: SaidTable) -> SaidTable:
+    """Returns a copy of the table, in the memory of `old` if that is enough."""
+    size = 1 << table.state[0]
+    slots = old.slots if len(old.slots) >= size else np.empty(size, np.uint64)
+    slots[:size] = table.slots[:size]
+    old.state[:] = table.state
+    return SaidTable(slots, old.state)
+
+
+@njit(nogil=True, cache=True)
 def with_room(table: SaidTable, entries: int) -> SaidTable:
     """Returns the table with room for so many more entries."""
     bits, old_size = _bits_for(table.state[1] + entries), 1 << table.state[0]

@@ -19,22 +19,22 @@ from gristmill.kernels.faithful.lexicon import (
     HAS_OPPOSITE,
     NEGATION,
     STOP,
+    VOTES,
     LexiconViews,
     traits_of,
 )
 from gristmill.kernels.faithful.numbers import decimal_of, digits_end, dotted_date, read_digits, value_of
 from gristmill.kernels.faithful.word_keys import (
-    AS_WRITTEN,
     BLOCK,
+    WideWord,
     ascii_keys,
     ascii_run,
     character_key,
     hash_word,
-    keys_of,
-    word_end,
+    read_word,
 )
 from gristmill.kernels.memory import Bytes, Ints, Uint64s, eight_bytes_at, view
-from gristmill.kernels.text.ascii import COLON, DOT, LF, LOWER_A, LOWER_Z, NINE, SLASH, SP, ZERO
+from gristmill.kernels.text.ascii import COLON, DOT, LF, LOWER_A, NINE, SLASH, SP, ZERO
 from gristmill.kernels.text.unicode_classes import SPACE, TERMINAL, UNIT, UPPER, WORD, UnicodeViews
 from gristmill.kernels.text.words import class_at
 
@@ -59,6 +59,8 @@ _PAIRED = CONTENT | NEGATION | HAS_OPPOSITE | BREAKS | BLANK
 _FACTUAL = IS_NUMBER | IS_ADDRESS | HAS_DIGIT | HAS_NUMBER | HAS_DATE
 """Tokens that may begin a fact."""
 
+VOTING_WORDS = 500
+"""Words that decide which language a text is in."""
 LEAST_LETTERS = 3
 """Letters of a content word."""
 LITERAL = 9999
@@ -74,19 +76,30 @@ LEFT_CORNER, LEFT_WHITE_CORNER = 0x300C, 0x300E
 
 def _table(symbols: bytes, value: int = 1) -> npt.NDArray[np.int64]:
     """A value for some ASCII characters; 0 for the others."""
-    found = np.zeros(128, np.int64)
+    found = np.zeros(256, np.int64)
     found[list(symbols)] = value
     return found
 
 
+_LETTERS = bytes(byte for byte in range(128) if chr(byte).isalpha())
+_SYMBOLS = bytes(byte for byte in range(0x21, 0x7F) if not chr(byte).isalnum())
+_LETTER, _SYMBOL, _SPACE = 1, 2, 3
+_KINDS = _table(_LETTERS, _LETTER) + _table(_SYMBOLS, _SYMBOL) + _table(b" ", _SPACE)
+"""Kinds of bytes; 0: all others."""
+_SPACES = np.uint64(0x2020202020202020)
 _ADDRESS_ENDS = _table(b"<>\"'`()[]{}|\\" + bytes(range(32)))
 _ADDRESS_TAIL = _table(b".,;:!?*_/")
-_KEEPS_SENTENCE = _table(b",-/&'%$")
-"""Symbols after which a sentence goes on."""
-_WORD_ENDS = _table(bytes(byte for byte in range(128) if not chr(byte).isalnum() and byte not in b"':."))
-"""Characters that end a word whatever follows them."""
+_FRESH = _table(_SYMBOLS, FIRST) - _table(b",-/&'%$", FIRST)
+"""FIRST for symbols after which a word is the first of a sentence."""
+_WORD_ENDS = _table(bytes(byte for byte in range(128) if not chr(byte).isalnum() and byte not in b"':"))
+"""Characters that end a word whatever follows them; a dot also continues `www`."""
 _SYMBOL_TRAITS = (
-    _table(b'"', QUOTES) + _table(b"`$\\", MARKS_CODE) + _table(b"([", OPENS) + _table(b":;", BREAKS) + IS_SYMBOL
+    _table(_SYMBOLS, IS_SYMBOL)
+    + _table(b'"', QUOTES)
+    + _table(b"`$\\", MARKS_CODE)
+    + _table(b"([", OPENS)
+    + _table(b":;.!?", BREAKS)
+    + _table(b".!?", ENDS_SENTENCE)
 )
 
 
@@ -111,6 +124,8 @@ class Tokens(NamedTuple):
     """The tokens that matter for pairs of words."""
     factual: npt.NDArray[np.int32]
     """The tokens that may begin a fact."""
+    voting: npt.NDArray[np.int32]
+    """The words that are frequent in a language, among the first VOTING_WORDS."""
 
 
 class TokenViews(NamedTuple):
@@ -126,6 +141,7 @@ class TokenViews(NamedTuple):
     digits: Ints
     paired: Ints
     factual: Ints
+    voting: Ints
 
 
 class TokenCounts(NamedTuple):
@@ -134,6 +150,7 @@ class TokenCounts(NamedTuple):
     tokens: int
     paired: int
     factual: int
+    voting: int
     symbols: int
     """The traits of all symbols together: what need not be searched for."""
 
@@ -152,6 +169,7 @@ def token_views(tokens: Any) -> TokenViews:
         view(tokens.digits),
         view(tokens.paired),
         view(tokens.factual),
+        view(tokens.voting),
     )
 
 
@@ -170,6 +188,7 @@ def new_tokens(size: int) -> Tokens:
         np.empty(room, np.int32),
         np.empty(room, np.int32),
         np.empty(room, np.int32),
+        np.empty(VOTING_WORDS + 1, np.int32),
     )
 
 
@@ -223,7 +242,7 @@ def _put_number(data: Bytes, at: int, stop: int, tokens: TokenViews, count: int)
         value = value_of(data, at, number.end) if digits <= _VALUE_DIGITS else -1
     mantissa, power = decimal_of(data, at, number)
     if number.is_literal:
-        mantissa, power = hash_word(data, at, number.end, AS_WRITTEN), LITERAL
+        mantissa, power = hash_word(data, at, number.end), LITERAL
         value = dotted_date(data, at, number.end)
         traits |= DATED if value >= 0 else 0
     tokens.keys[count], tokens.powers[count] = mantissa, power
@@ -243,24 +262,20 @@ def _put_word(
     out: Bytes,
 ) -> tuple[int, int]:
     """Writes the word or address at `at`, whatever its characters; returns its end and traits."""
-    bits, point, after = class_at(data, at, stop, unicode)
-    if bits & UNIT and at + BLOCK <= stop and data[after] != COLON:
-        key = character_key(data, at, after - at)
-        tokens.keys[count] = tokens.stems[count] = key
-        return after, _with_size(traits_of(lexicon, key) | IS_WORD, 1)
-    end, last, has_digit, is_ascii = after, after, False, False
-    if not bits & UNIT:
-        end, last, has_digit, is_ascii = word_end(data, after, stop, unicode)
-        is_ascii &= point < 0x80
+    bits, _, after = class_at(data, at, stop, unicode)
+    if bits & UNIT:
+        key = character_key(data, at, after - at) if at + BLOCK <= stop else hash_word(data, at, after)
+        word = WideWord(after, False, key, key, 1)
+    else:
+        word = read_word(data, at, stop, unicode, out)
     traits = CAPITAL if bits & UPPER else 0
-    over, host = _address(data, at, end, stop, unicode)
+    over, host = _address(data, at, word.end, stop, unicode)
     if over:
-        tokens.keys[count] = hash_word(data, host, over, AS_WRITTEN)
+        tokens.keys[count] = hash_word(data, host, over)
         return over, traits | IS_ADDRESS
-    keys = keys_of(data, at, last, is_ascii, unicode, out)
-    tokens.keys[count], tokens.stems[count] = keys.key, keys.stem
-    traits |= IS_WORD | (HAS_DIGIT if has_digit else 0) | traits_of(lexicon, keys.key)
-    return end, _with_size(traits, keys.characters)
+    tokens.keys[count], tokens.stems[count] = word.key, word.stem
+    traits |= IS_WORD | (HAS_DIGIT if word.has_digit else 0) | traits_of(lexicon, word.key)
+    return word.end, _with_size(traits, word.characters)
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -278,12 +293,10 @@ def letters_of(traits: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _symbol_traits(point: int, bits: int) -> Any:
-    traits = (BREAKS | ENDS_SENTENCE) if bits & TERMINAL else 0
-    if point < 0x80:
-        return traits | _SYMBOL_TRAITS[point]
+    """Returns the traits of a symbol that is not a printable ASCII character."""
     quotes = point == LEFT_DOUBLE_QUOTE or point == LOW_DOUBLE_QUOTE or point == LEFT_GUILLEMET
     quotes |= point == LEFT_CORNER or point == LEFT_WHITE_CORNER
-    return traits | IS_SYMBOL | (QUOTES if quotes else 0)
+    return IS_SYMBOL | (QUOTES if quotes else 0) | ((BREAKS | ENDS_SENTENCE) if bits & TERMINAL else 0)
 
 
 @njit(nogil=True, cache=True)
@@ -297,34 +310,42 @@ def scan(
     out: Bytes,
 ) -> TokenCounts:
     """Writes the tokens of data[begin:stop]. `out` has room for the lower case of a word."""
-    count = paired = factual = symbols = 0
+    count = paired = factual = voting = words = symbols = 0
     at = begin
     flags = SPACED | LINE | BLANK
     fresh = FIRST
     while at < stop:
         byte = data[at]
-        if byte == SP:
+        kind = _KINDS[byte]
+        if kind == _SPACE:
             flags |= SPACED
             at += 1
+            while at + BLOCK <= stop and eight_bytes_at(data, at) == _SPACES:
+                at += BLOCK
             continue
-        # Most tokens are words of fewer than 16 ASCII letters.
+        # Most tokens are words of fewer than 16 ASCII letters, and ASCII symbols.
         run = after = 0
-        if at + 2 * BLOCK < stop and LOWER_A <= byte | 32 <= LOWER_Z:
-            block = eight_bytes_at(data, at)
+        if kind == _LETTER and at + 2 * BLOCK < stop:
+            block, more = eight_bytes_at(data, at), eight_bytes_at(data, at + BLOCK)
             run, has_digit = ascii_run(block)
             if run == BLOCK:
-                more, has_more = ascii_run(eight_bytes_at(data, at + BLOCK))
-                run, has_digit = run + more, has_digit | has_more
+                rest, has_more = ascii_run(more)
+                run, has_digit = run + rest, has_digit | has_more
             after = data[at + run]
-        if 0 < run < 2 * BLOCK and after < 0x80 and (_WORD_ENDS[after] or (after == DOT and run != _WWW)):
-            key, stem = ascii_keys(data, at, run, block)
+        if 0 < run < 2 * BLOCK and _WORD_ENDS[after] and (after != DOT or run != _WWW):
+            key, stem = ascii_keys(run, block, more)
             tokens.keys[count], tokens.stems[count] = key, stem
             traits = traits_of(lexicon, key) | IS_WORD | has_digit * HAS_DIGIT | (byte < LOWER_A) * CAPITAL
             traits = _with_size(traits, run) | fresh
-            end, fresh, space = at + run, 0, after == SP
+            end, fresh = at + run, 0
+        elif kind == _SYMBOL:
+            traits, end = _SYMBOL_TRAITS[byte], at + 1
+            tokens.keys[count] = byte
+            symbols |= traits
+            fresh |= _FRESH[byte]
+            after = data[end] if end < stop else 0
         else:
             bits, point, end = class_at(data, at, stop, unicode)
-            space = False
             if bits & SPACE:
                 if point == LF:
                     flags |= BLANK if flags & LINE else LINE
@@ -343,8 +364,8 @@ def scan(
                 traits = _symbol_traits(point, bits)
                 symbols |= traits
                 tokens.keys[count] = point
-                if not (point < 0x80 and _KEEPS_SENTENCE[point]):
-                    fresh = FIRST
+                fresh = FIRST
+            after = data[end] if end < stop else 0
         traits |= flags
         tokens.traits[count] = traits
         tokens.begins[count], tokens.ends[count] = at, end
@@ -352,7 +373,11 @@ def scan(
         paired += traits & _PAIRED != 0
         tokens.factual[factual] = count
         factual += traits & _FACTUAL != 0
+        tokens.voting[voting] = count
+        words += traits & IS_WORD
+        voting += (traits & (VOTES | IS_WORD) == VOTES | IS_WORD) & (words <= VOTING_WORDS)
         count += 1
+        space = after == SP
         flags = space * SPACED
         at = end + space
-    return TokenCounts(count, paired, factual, symbols)
+    return TokenCounts(count, paired, factual, voting, symbols)

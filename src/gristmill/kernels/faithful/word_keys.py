@@ -11,17 +11,8 @@ import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, eight_bytes_at, trailing_zeros, view
-from gristmill.kernels.text.ascii import APOSTROPHE, NINE, UPPER_A, UPPER_Z
-from gristmill.kernels.text.unicode_classes import (
-    LETTER,
-    UNIT,
-    WORD,
-    UnicodeTables,
-    UnicodeViews,
-    lower_change,
-    unicode_tables,
-    unicode_views,
-)
+from gristmill.kernels.text.ascii import APOSTROPHE, NINE
+from gristmill.kernels.text.unicode_classes import LETTER, UNIT, WORD, UnicodeViews, class_of, lower_change
 from gristmill.kernels.text.utf8 import put_utf8
 from gristmill.kernels.text.words import class_at, decode
 
@@ -33,11 +24,12 @@ BLOCK = 8
 """Bytes of one load."""
 CASE = np.uint64(0x2020202020202020)
 """The bit that tells lower from upper case; ASCII digits and apostrophes have it, too."""
-AS_WRITTEN = np.uint64(0)
 _LETTER_S = ord("s")
 _MUL = np.uint64(0x9E3779B97F4A7C15)
 _MIX = np.uint64(0xD6E8FEB86659FD93)
-_HALF, _BYTE, _ONE = np.uint64(32), np.uint64(8), np.uint64(1)
+_HALF, _BYTE, _NONE, _ONE = np.uint64(32), np.uint64(8), np.uint64(0), np.uint64(1)
+_ALL = ~_NONE
+_STEM = np.uint64((1 << 8 * STEM_CHARACTERS) - 1)
 _LOW_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
 _HIGH_BITS = np.uint64(0x8080808080808080)
 _TO_A = np.uint64((0x80 - ord("a")) * 0x0101010101010101)
@@ -46,23 +38,15 @@ _TO_0 = np.uint64((0x80 - ord("0")) * 0x0101010101010101)
 _PAST_9 = np.uint64((0x7F - ord("9")) * 0x0101010101010101)
 
 
-class WordKeys(NamedTuple):
-    """A word, without regard to case."""
+class WideWord(NamedTuple):
+    """A word of any characters, without regard to case."""
 
+    end: int
+    has_digit: bool
     key: np.uint64
     stem: np.uint64
     """Its first STEM_CHARACTERS characters, as bytes; of eight bytes or more, their hash."""
     characters: int
-
-
-class WordEnd(NamedTuple):
-    """Where a word ends."""
-
-    end: int
-    last: int
-    """Its end without a final `'s`."""
-    has_digit: bool
-    is_ascii: bool
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -83,134 +67,121 @@ def _first_bytes(block: np.uint64, size: int) -> np.uint64:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _finish(state: np.uint64, rest: np.uint64) -> np.uint64:
-    state = (state ^ rest) * _MUL
-    state ^= state >> _HALF
-    state *= _MIX
+def _short_key(size: int, first: np.uint64, rest: np.uint64) -> np.uint64:
+    """Returns the hash of fewer than 16 bytes: the first eight, and the others; bytes after the end are 0."""
+    state = (np.uint64(size) * _MUL ^ first) * _MUL
+    state = (state ^ (state >> _HALF) ^ rest) * _MIX
     return max(state ^ (state >> _HALF), _ONE)
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def ascii_keys(data: Bytes, at: int, size: int, block: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """Returns key and stem of a word of fewer than 16 ASCII letters and digits; `block` is its first eight bytes."""
-    state, block = np.uint64(size) * _MUL, block | CASE
-    stem = _first_bytes(block, min(size, STEM_CHARACTERS))
-    if size < BLOCK:
-        return _finish(state, _first_bytes(block, size)), stem
-    if size > BLOCK:
-        state = (state ^ block) * _MUL
-        state ^= state >> _HALF
-    return _finish(state, eight_bytes_at(data, at + size - BLOCK) | CASE), stem
+def ascii_keys(size: int, block: np.uint64, more: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """Returns key and stem of a word of 1 to 15 ASCII letters and digits, which begins the bytes of `block` and `more`.
+
+    There is no branch: the length of the next word cannot be predicted.
+    """
+    first = (block | CASE) & (_ALL >> (np.uint64(BLOCK - min(size, BLOCK)) * _BYTE))
+    rest = _first_bytes(more | CASE, max(size - BLOCK, 0))
+    return _short_key(size, first, rest), first & _STEM
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def character_key(data: Bytes, at: int, size: int) -> np.uint64:
     """Returns the key, which is also the stem, of a word of one character without case, if eight bytes are there."""
-    return _finish(np.uint64(size) * _MUL, _first_bytes(eight_bytes_at(data, at), size))
+    return _short_key(size, _first_bytes(eight_bytes_at(data, at), size), _NONE)
 
 
 @njit(nogil=True, cache=True)
-def hash_word(data: Bytes, begin: int, end: int, case: np.uint64) -> np.uint64:
-    """Returns a 64-bit hash of the bytes, of eight or more each with the bits of `case`; never 0."""
+def hash_word(data: Bytes, begin: int, end: int) -> np.uint64:
+    """Returns a 64-bit hash of the bytes; never 0."""
     size = end - begin
-    state = np.uint64(size) * _MUL
     if size < BLOCK:
-        rest = np.uint64(0)
+        first = _NONE
         for at in range(size):
-            rest |= np.uint64(data[begin + at]) << (np.uint64(at) * _BYTE)
-        return _finish(state, rest)
-    at = begin
-    while at < end - BLOCK:
-        state = (state ^ (eight_bytes_at(data, at) | case)) * _MUL
+            first |= np.uint64(data[begin + at]) << (np.uint64(at) * _BYTE)
+        return _short_key(size, first, _NONE)
+    last = eight_bytes_at(data, end - BLOCK)
+    if size < 2 * BLOCK:
+        rest = last >> (np.uint64(2 * BLOCK - size) * _BYTE) if size > BLOCK else _NONE
+        return _short_key(size, eight_bytes_at(data, begin), rest)
+    state = np.uint64(size) * _MUL
+    for at in range(begin, end - BLOCK, BLOCK):
+        state = (state ^ eight_bytes_at(data, at)) * _MUL
         state ^= state >> _HALF
-        at += BLOCK
-    return _finish(state, eight_bytes_at(data, end - BLOCK) | case)
+    return _short_key(size, state, last)
 
 
 @njit(nogil=True, cache=True)
-def keys_of(data: Bytes, begin: int, end: int, is_ascii: bool, unicode: UnicodeViews, out: Bytes) -> WordKeys:
-    """Returns the keys of any word. `out` has room for a word in lower case."""
-    size = end - begin
-    if size > MAX_WORD_BYTES:
-        key = hash_word(data, begin, end, AS_WRITTEN)
-        return WordKeys(key, key, size)
-    if is_ascii and size >= BLOCK:
-        stem = _first_bytes(eight_bytes_at(data, begin) | CASE, STEM_CHARACTERS)
-        return WordKeys(hash_word(data, begin, end, CASE), stem, size)
-    # Writes the word in lower case to `out`.
-    size, at, characters, end_of_stem = 0, begin, 0, 0
-    while at < end:
-        byte = data[at]
-        if byte < 0x80:
-            out[size] = byte + 32 if UPPER_A <= byte <= UPPER_Z else byte
-            size += 1
-            at += 1
-        else:
-            point, at = decode(data, at, end)
-            size = put_utf8(out, size, APOSTROPHE if point == RIGHT_QUOTE else point + lower_change(unicode, point))
-        characters += 1
-        if characters <= STEM_CHARACTERS:
-            end_of_stem = size
-    block = eight_bytes_at(out, 0)
-    if size < BLOCK:
-        key = _finish(np.uint64(size) * _MUL, _first_bytes(block, size))
-    else:
-        key = hash_word(out, 0, size, AS_WRITTEN)
-    if end_of_stem < BLOCK:
-        return WordKeys(key, _first_bytes(block, end_of_stem), characters)
-    return WordKeys(key, hash_word(out, 0, end_of_stem, AS_WRITTEN), characters)
+def _goes_on(data: Bytes, at: int, stop: int, unicode: UnicodeViews) -> tuple[bool, int]:
+    """Returns whether a word goes on with the letter at `at`, after an apostrophe; and where a final `s` ends, or 0."""
+    if at >= stop:
+        return False, 0
+    bits, _, over = class_at(data, at, stop, unicode)
+    if not bits & LETTER or bits & UNIT:
+        return False, 0
+    is_final = data[at] | 32 == _LETTER_S and (over >= stop or not class_at(data, over, stop, unicode)[0] & WORD)
+    return not is_final, over if is_final else 0
 
 
 @njit(nogil=True, cache=True)
-def word_end(data: Bytes, at: int, stop: int, unicode: UnicodeViews) -> WordEnd:
-    """Returns the end of the word whose first character ends at `at`."""
-    has_digit, is_ascii = False, True
+def read_word(data: Bytes, begin: int, stop: int, unicode: UnicodeViews, out: Bytes) -> WideWord:
+    """Reads the word at `begin`, whose first character belongs to a word and is not one alone. `out` has room for it in
+    lower case.
+    """
+    at, end, size, characters, end_of_stem = begin, 0, 0, 0, 0
+    has_digit = False
     while at < stop:
-        if at + BLOCK <= stop:
-            run, has_more = ascii_run(eight_bytes_at(data, at))
-            has_digit |= has_more
-            at += run
-            if run == BLOCK:
-                continue
-        byte = data[at]
-        if byte < 0x80:
-            bits = unicode.classes[byte]
-            if bits & WORD:
-                has_digit |= byte <= NINE
-                at += 1
-                continue
-            if byte != APOSTROPHE:
-                break
-            after = at + 1
+        point, after = data[at], at + 1
+        if point < 0x80:
+            is_word = unicode.classes[point] & WORD != 0
+            has_digit |= is_word & (point <= NINE)
+            point |= is_word << 5  # to lower case; digits have this bit
         else:
-            bits, point, after = class_at(data, at, stop, unicode)
-            if bits & WORD:
-                if bits & UNIT:
-                    break
-                is_ascii = False
-                at = after
-                continue
-            if point != RIGHT_QUOTE:
+            if 0xC0 <= point < 0xE0 and after < stop:  # Latin with accents, Greek, Cyrillic
+                point, after = (point & 0x1F) << 6 | data[after] & 0x3F, at + 2
+            else:
+                point, after = decode(data, at, stop)
+            bits = class_of(unicode, point)
+            if bits & UNIT:
                 break
-        # An apostrophe: the word goes on if a letter follows, and ends before a final s.
-        if after >= stop:
-            break
-        bits, _, over = class_at(data, after, stop, unicode)
-        if not bits & LETTER or bits & UNIT:
-            break
-        if data[after] | 32 == _LETTER_S and (over >= stop or not class_at(data, over, stop, unicode)[0] & WORD):
-            return WordEnd(over, at, has_digit, is_ascii)
-        is_ascii &= byte == APOSTROPHE and data[after] < 0x80
-        at = over
-    return WordEnd(at, at, has_digit, is_ascii)
+            is_word = bits & WORD != 0
+            point = APOSTROPHE if point == RIGHT_QUOTE else point + lower_change(unicode, point)
+        if not is_word:
+            if point != APOSTROPHE:
+                break
+            is_inside, end = _goes_on(data, after, stop, unicode)
+            if not is_inside:
+                break
+        if at < begin + MAX_WORD_BYTES:
+            if point < 0x80:
+                out[size] = point
+                size += 1
+            elif point < 0x800:
+                out[size], out[size + 1] = 0xC0 | point >> 6, 0x80 | point & 0x3F
+                size += 2
+            else:
+                size = put_utf8(out, size, point)
+            characters += 1
+            if characters <= STEM_CHARACTERS:
+                end_of_stem = size
+        at = after
+    end = max(end, at)
+    if at - begin > MAX_WORD_BYTES:
+        key = hash_word(data, begin, at)
+        return WideWord(end, has_digit, key, key, characters)
+    return WideWord(end, has_digit, hash_word(out, 0, size), _stem_of(out, end_of_stem), characters)
 
 
 @njit(nogil=True, cache=True)
-def _key_of(text: npt.NDArray[np.uint8], tables: UnicodeTables, buffer: npt.NDArray[np.uint8]) -> np.uint64:
-    return keys_of(view(text), 0, len(text), False, unicode_views(tables), view(buffer)).key
+def _stem_of(out: Bytes, size: int) -> np.uint64:
+    return hash_word(out, 0, size) if size >= BLOCK else _first_bytes(eight_bytes_at(out, 0), size)
+
+
+@njit(nogil=True, cache=True)
+def _key_of(text: npt.NDArray[np.uint8]) -> np.uint64:
+    return hash_word(view(text), 0, len(text))
 
 
 def word_key(word: str) -> int:
-    """Returns the key of a word, for a lexicon."""
-    text = np.frombuffer(word.encode(), np.uint8)
-    return int(_key_of(text, unicode_tables(), np.zeros(4 * MAX_WORD_BYTES, np.uint8)))
+    """Returns the key of a word in lower case, for a lexicon."""
+    return int(_key_of(np.frombuffer(word.encode(), np.uint8)))

@@ -24,7 +24,7 @@ from gristmill.kernels.faithful.findings import (
     WORDS,
     note,
 )
-from gristmill.kernels.faithful.lexicon import NEGATION, STOP, VOTES, LexiconViews, languages_of, opposite_of
+from gristmill.kernels.faithful.lexicon import NEGATION, STOP, LexiconViews, languages_of, opposite_of
 from gristmill.kernels.faithful.said import (
     BY_PARENT,
     BY_TEXT,
@@ -49,13 +49,12 @@ from gristmill.kernels.faithful.tokens import (
     FIRST,
     IS_NUMBER,
     IS_WORD,
+    VOTING_WORDS,
     TokenViews,
 )
 from gristmill.kernels.memory import Bytes, Ints, Uint64s, trailing_zeros
 
 UNKNOWN = -1
-VOTING_WORDS = 500
-"""Words that decide which language a text is in."""
 LEAST_VOTES = 5
 LOOP_WORDS = 8
 """Words of a passage whose repetition is a loop."""
@@ -74,25 +73,21 @@ def gram_key(tokens: TokenViews, at: int, traits: int) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def language_of(tokens: TokenViews, count: int, lexicon: LexiconViews, planes: Uint64s) -> int:
+def language_of(tokens: TokenViews, voting: int, lexicon: LexiconViews, planes: Uint64s) -> int:
     """Returns the language with the most frequent words among the first words, or UNKNOWN, and writes the votes.
 
     All languages are counted at once: plane b has the bits of weight 2^b of 64 counters.
     """
     for bit in range(VOTE_BITS):
         planes[bit] = _NONE
-    words = 0
-    for at in range(count):
-        traits = tokens.traits[at]
-        words += traits & IS_WORD
-        if words > VOTING_WORDS:
-            break
-        if traits & VOTES and traits & IS_WORD:
-            carry = languages_of(lexicon, tokens.keys[at])
-            for bit in range(VOTE_BITS):
-                plane = planes[bit]
-                planes[bit] = plane ^ carry
-                carry &= plane
+    for place in range(voting):
+        carry = languages_of(lexicon, tokens.keys[tokens.voting[place]])
+        bit = 0
+        while carry:
+            plane = planes[bit]
+            planes[bit] = plane ^ carry
+            carry &= plane
+            bit += 1
     # Of the languages that are left, those with the next lower bit are left if there are any.
     left = ~_NONE
     for bit in range(VOTE_BITS - 1, -1, -1):

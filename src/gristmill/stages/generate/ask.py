@@ -65,6 +65,10 @@ class Server:
     control: threading.Lock = field(default_factory=threading.Lock)
 
 
+class _BudgetSpent(Exception):
+    """The budget is spent: no more requests are sent."""
+
+
 class Asker:
     """Sends requests to the servers of one step."""
 
@@ -107,6 +111,8 @@ class Asker:
                 raise
             if self._stop is None:
                 self._try_alone()
+        if isinstance(self._stop, _BudgetSpent):
+            raise self._over_budget(str(self._stop))  # with the answers that were in progress
         if self._stop is not None:
             raise self._stop
         return self._found
@@ -139,8 +145,8 @@ class Asker:
             while self._stop is None and not server.is_down and (self._pending or self._busy):
                 wait_s = server.resumes_at - time.monotonic()
                 if self._pending and wait_s <= 0:
-                    self._stop = self._over_budget(len(self._pending))
-                    if self._stop is not None:
+                    if (spent := self._spent_budget()) is not None:
+                        self._stop = _BudgetSpent(spent)
                         break
                     self._busy += 1
                     return self._pending.popleft()
@@ -265,21 +271,21 @@ class Asker:
         are = "is" if answers == 1 else "are"
         return f"{counted(answers, 'answer')} ({counted(sent + said, 'token')}) {are} stored."
 
-    def _over_budget(self, left: int) -> UserError | None:
+    def _spent_budget(self) -> str | None:
+        """The budget, if it is spent."""
         budget = self._config.budget
         if budget is None:
             return None
         sent, said, _ = self._answers.usage()
-        tokens, money = sent + said, cost_of(sent, said, self._config)
-        if (budget.tokens is None or tokens < budget.tokens) and (budget.money is None or money < budget.money):
-            return None
-        limit = (
-            counted(budget.tokens or 0, "token")
-            if budget.money is None or money < budget.money
-            else f"{budget.money:g}"
-        )
+        if budget.tokens is not None and sent + said >= budget.tokens:
+            return counted(budget.tokens, "token")
+        is_spent = budget.money is not None and cost_of(sent, said, self._config) >= budget.money
+        return f"{budget.money:g}" if is_spent else None
+
+    def _over_budget(self, spent: str) -> UserError:
+        left = counted(len(self._pending) + len(self._suspects), "request")
         return UserError(
-            f"The budget of {limit} is spent, so the run stops with {left:,} requests of this part left. "
+            f"The budget of {spent} is spent, so the run stops with {left} of this part left. "
             f"{self._stored()} Raise budget and run again: only missing answers are requested."
         )
 

@@ -200,7 +200,7 @@ def missing_parents(found: Mapping[str, Any], step: str) -> list[str]:
 
 
 STAGE = Map(
-    version=2,
+    version=3,
     config=Config,
     libraries=libraries,
     check=check,

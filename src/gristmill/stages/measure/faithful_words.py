@@ -13,6 +13,7 @@ from gristmill.kernels.faithful.lexicon import (
     COMMON,
     CURRENCY,
     DATES_AT,
+    FILTER_BITS,
     HUNDRED,
     MERIDIEM,
     MERIDIEM_HEAD,
@@ -37,8 +38,8 @@ from gristmill.kernels.signals.terms import hash_set
 from gristmill.stages.measure.stop_words import STOP_WORDS
 
 _TABLES = read_table(__file__, "faithful.toml")
-LEAKS: Sequence[str] = _TABLES["leaks"]["phrases"]
-"""What a model says about its task, as regular expressions."""
+LEAKS: Sequence[str] = [one if one[0] in "[<#作" else rf"\b(?:{one})" for one in _TABLES["leaks"]["phrases"]]
+"""What a model says about its task, as regular expressions; those that begin with a letter match whole words."""
 LANGUAGES = ("en", "de", *sorted(set(STOP_WORDS) - {"en", "de"}))[:64]
 """The languages that can be recognised; the kernel knows the first two by their places."""
 _NONE = "-"
@@ -119,7 +120,9 @@ def lexicon() -> Lexicon:
             traits[word] = traits.get(word, 0) | VOTES
     by_key = {word_key(word): word for word in traits}
     keys = hash_set(set(by_key))
-    pairs, masks = np.zeros((len(keys), 2), np.uint64), np.zeros(len(keys), np.uint64)
+    pairs, masks = np.zeros((len(keys) + 1, 2), np.uint64), np.zeros(len(keys), np.uint64)
+    bits = np.zeros(1 << FILTER_BITS, np.bool_)
+    bits[[key >> 64 - FILTER_BITS for key in by_key]] = True
     for place, key in enumerate(keys.tolist()):
         if key:
             pairs[place], masks[place] = (key, traits[by_key[key]]), languages.get(by_key[key], 0)
@@ -127,7 +130,7 @@ def lexicon() -> Lexicon:
     for word, unit in units.items():
         if len(word) == 1 and not word.isalnum():
             symbols[ord(word)] = unit
-    found = Lexicon(pairs.reshape(-1), masks, symbols)
+    found = Lexicon(pairs.reshape(-1), np.packbits(bits, bitorder="little"), masks, symbols)
     for array in found:
         array.setflags(write=False)
     return found
