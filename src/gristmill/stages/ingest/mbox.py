@@ -27,7 +27,7 @@ from gristmill.stages.reading.timestamps import microseconds
 _HEAD_BYTES = 1 << 12
 _BEGIN = rb"From [^\n]{0,300}\d:\d\d[^\n]{0,60}\n"
 _FIRST = re.compile(rb"\s{0,64}" + _BEGIN)
-_NEXT = re.compile(rb"(?:(?<=\n\n)|(?<=\n\r\n))" + _BEGIN)
+_NEXT = re.compile(rb"\n" + _BEGIN)  # it begins with fixed characters, which `re` finds fast
 _LONGEST_LINE = 400
 _ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)
 _ID = re.compile(r"<([^<>\s]{1,250})>")
@@ -90,10 +90,13 @@ def _mails(
         for chunk in chunks:
             data, at = tail + chunk, 0
             for found in _NEXT.finditer(data):
-                if begun is not None and position + found.start() > begun:
-                    parts.append(data[at : found.start()])
-                    yield begun, _whole(parts, size + found.start() - at, limit_bytes)
-                begun, at, parts, size = position + found.start(), found.start(), [], 0
+                start = found.start() + 1
+                if not data.endswith((b"\n\n", b"\n\r\n"), max(start - 3, 0), start):
+                    continue
+                if begun is not None and position + start > begun:
+                    parts.append(data[at:start])
+                    yield begun, _whole(parts, size + start - at, limit_bytes)
+                begun, at, parts, size = position + start, start, [], 0
             kept = max(at, len(data) - _LONGEST_LINE)
             size += kept - at
             if begun is None or size > limit_bytes:
