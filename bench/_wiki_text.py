@@ -64,8 +64,7 @@ def main(path: str) -> None:
     pages = [
         one for _, _, one in mediawiki._pages(iter([(0, Path(path).read_bytes())]), 1 << 30) if isinstance(one, bytes)
     ]
-    texts = {str(mediawiki._field(page, "title")): mediawiki._TEXT.search(page) for page in pages}
-    sources = {title: mediawiki._unescaped(found[1] or b"") for title, found in texts.items() if found}
+    sources = {str(mediawiki._field(page, "title")): mediawiki._unescaped(mediawiki._text(page)) for page in pages}
     start = time.process_time()
     rows = list(mediawiki.read(Piece(path, path), mediawiki.Config()))
     seconds = time.process_time() - start

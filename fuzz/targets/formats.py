@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (sources are clearer on one line)
-"""Wikis, books, articles, office files, papers, notebooks and subtitles."""
+"""Wikis, books, articles, office files, papers, notebooks, subtitles, posts and mails."""
 
 import bz2
 import io
@@ -11,7 +11,17 @@ from types import ModuleType
 from fuzz.target import Target, words
 from fuzz.targets.packing import size
 from fuzz.targets.reading import check_reader
-from gristmill.stages.ingest import epub, jats, latex, mediawiki, notebook, office, subtitles
+from gristmill.stages.ingest import (
+    epub,
+    jats,
+    latex,
+    mbox,
+    mediawiki,
+    notebook,
+    office,
+    stack_exchange,
+    subtitles,
+)
 
 
 def _check(module: ModuleType, name: str) -> Callable[[bytes, Path], None]:
@@ -90,5 +100,23 @@ TARGETS = [
         lambda: [b"1\n00:00:01,000 --> 00:00:02,000\n<v A>b\n\n"],
         _check(subtitles, "a.srt"),
         words(b"00:00:01,000 --> 00:00:02,000\n|\n|<v |>|WEBVTT\n|{\\an8}"),
+    ),
+    Target(
+        "stack_exchange",
+        lambda: [
+            b'<posts>\n<row Id="1" PostTypeId="1" Title="a" Body="b &amp; c" Tags="&lt;d&gt;" CreationDate="2020-01-01"/>\n</posts>'
+        ],
+        _check(stack_exchange, "Posts.xml"),
+        words(b'<row |/>|\n|Id="2"|PostTypeId="2"|ParentId="1"|<comments>|&#xA;|&a;'),
+    ),
+    Target(
+        "mbox",
+        lambda: [
+            b"From a 1:11\nMessage-ID: <a@b>\nSubject: =?utf-8?q?c?=\nContent-Type: multipart/mixed; boundary=d\n\n--d\n\ne\n> f\n-- \ng\n"
+        ],
+        _check(mbox, "a.mbox"),
+        words(
+            b"\n\nFrom a 1:11\n|Content-Type: text/html; charset=utf-16\n|Content-Transfer-Encoding: base64\n|--d\n|--d--\n|> |-- \n|=?b?q?c?=|\xff"
+        ),
     ),
 ]

@@ -30,6 +30,8 @@ NAMES = (
     "latex",
     "notebook",
     "subtitles",
+    "stack_exchange",
+    "mbox",
     "pdf",
     "page",
     "recipe",

@@ -177,6 +177,8 @@ READERS = {
     "wikitext": _wikitext,
     "subtitles": _rows("subtitles", "x.srt"),
     "notebook": _rows("notebook", "x.ipynb"),
+    "stack_exchange": _rows("stack_exchange", "Posts.xml"),
+    "mbox": _rows("mbox", "x.mbox"),
     "robots": _robots,
     "lists": _lists,
     "recipe": _recipe,

@@ -81,6 +81,7 @@ def table_of(rows: list[tuple[str, str]]) -> pa.Table:
             "language_hint": pa.array(["python"] * count),
             "license": pa.array(["MIT OR ISC"] * count),
             "parent_text": pa.array(texts),
+            "meta": pa.array([json.dumps({"thread": max(n - 1, 0), "post": n}) for n in range(count)]),
             "ingest.text": pa.array(texts),
             "ingest.drop": pa.nulls(count, pa.string()),
             "corpus.drop": pa.nulls(count, pa.string()),

@@ -4,10 +4,12 @@ import gzip
 import io
 import json
 import re
+import zipfile
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from demo import evals
@@ -15,6 +17,7 @@ from demo.sales import write_judged
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Mill, Silent, find_warnings
 from gristmill.errors import UserError
+from gristmill.query.documents.columns import ColumnReader
 from gristmill.query.removal.funnel import funnels
 from gristmill.recipe.load import load
 from pdf_files import pdf, text
@@ -90,7 +93,7 @@ def reasons(path: Path, monkeypatch: pytest.MonkeyPatch, **env: str) -> tuple[di
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.yaml")), ids=lambda path: path.name)
 def test_every_recipe_loads(path: Path, tmp_path: Path) -> None:
     """A recipe that ships has no mistake once its variables have any values."""
-    folders = dict.fromkeys(("CRAWL", "REFERENCE", "REPOSITORIES", "PAPERS"), str(tmp_path))
+    folders = dict.fromkeys(("CRAWL", "REFERENCE", "REPOSITORIES", "PAPERS", "LIBRARY"), str(tmp_path))
     env = {**folders, "STORE": str(tmp_path / "store")}
     if "../demo/inputs/evals" in (text := path.read_text()):  # made by `make demo`
         evals.write(tmp_path / "evals", evals.suite(Random(1)))
@@ -100,7 +103,7 @@ def test_every_recipe_loads(path: Path, tmp_path: Path) -> None:
     assert load(path, env=env).routes
 
 
-@pytest.mark.parametrize("name", ["web", "pretrain", "code"])
+@pytest.mark.parametrize("name", ["web", "pretrain", "code", "reference"])
 def test_decontamination_is_a_comment_away(name: str, tmp_path: Path) -> None:
     """With a suite at the path in the comment, removing its # protects the suite, before texts are scrubbed."""
     path = tmp_path / f"{name}.yaml"
@@ -108,7 +111,7 @@ def test_decontamination_is_a_comment_away(name: str, tmp_path: Path) -> None:
     assert taken_off == 1
     path.write_text(text)
     evals.write(tmp_path / "evals", {"mill": [evals.Item("1", "Who built the mill by the river, and when?", "nobody")]})
-    folders = dict.fromkeys(("CRAWL", "REFERENCE", "REPOSITORIES", "PAPERS", "STORE"), str(tmp_path))
+    folders = dict.fromkeys(("CRAWL", "REFERENCE", "REPOSITORIES", "PAPERS", "LIBRARY", "STORE"), str(tmp_path))
     for route in load(path, env=folders).routes.values():
         names = [step.name for step in route]
         assert names.index("decontaminate") == names.index("scrub") - 1
@@ -148,6 +151,76 @@ def test_science_takes_each_file_for_its_own_reason(tmp_path: Path, monkeypatch:
     (papers / "d.pdf").write_bytes(b"%PDF-1.4 damaged")
     found, _ = reasons(RECIPES / "science.yaml", monkeypatch, PAPERS=str(papers), STORE=str(tmp_path / "store"))
     assert found == {"corrupt_pdf": 1, "too_few_words": 1, "duplicate_text": 1, "kept": 1}
+
+
+def zipped(**members: str) -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as file:
+        for name, content in members.items():
+            file.writestr(name.replace("__", "/").replace("_", "."), content)
+    return packed.getvalue()
+
+
+def library(folder: Path) -> None:
+    """A document of each kind, each with its own words; and a thread of three posts, one of them with a low score."""
+
+    def story(name: str) -> str:
+        return re.sub(r"\bmill\b", name, STORY) + " " + " ".join(f"The {name} has {n} {name} stones." for n in range(9))
+
+    container = '<container><rootfile full-path="a.opf"/></container>'
+    package = '<package><item id="a" href="a.xhtml" media-type="text/html"/><itemref idref="a"/></package>'
+    book = {"META-INF__container_xml": container, "a_opf": package, "a_xhtml": f"<p>{story('book')}</p>"}
+    begin = "From a@b Mon Nov  9 21:54:11 1999\nMessage-ID: <{}>\nReferences: <1>\nSubject: Re: Wheel\n\n"
+    cells = [{"cell_type": "code", "source": "x = 1"}, {"cell_type": "markdown", "source": story("notebook")}]
+    row = '<row Id="{}" PostTypeId="{}" ParentId="1" Score="{}" CreationDate="2020-01-0{}" Title="Why?" Body="{}"/>\n'
+    posts = [(1, 1, 0, 1, story("question")), (2, 2, 5, 2, story("answer")), (3, 2, -1, 3, "Use something else.")]
+    comment = '<comments>\n<row Id="1" PostId="2" Text="Good answer." CreationDate="2020-01-04"/>\n</comments>'
+    files = {
+        "wiki/a.xml": f"<mediawiki><page><title>Mill</title><text>{story('wiki')}</text></page></mediawiki>",
+        "journals/a.xml": f"<article><body><p>{story('journal')}</p></body></article>",
+        "papers/a.tex": f"\\documentclass{{a}}\\begin{{document}}{story('paper')}\\end{{document}}",
+        "books/a.epub": zipped(**book),
+        "office/a.docx": zipped(word__document_xml=f"<d><p><r><t>{story('office')}</t></r></p></d>"),
+        "notebooks/a.ipynb": json.dumps({"cells": cells}),
+        "answers/mill.example/Posts.xml": f"<posts>\n{''.join(row.format(*one) for one in posts)}</posts>",
+        "answers/mill.example/Comments.xml": comment,
+        "answers/mill.example/Users.xml": "<users/>",
+        "lists/a.mbox": "".join(
+            f"{begin.format(n)}{text}\n\n" for n, text in ((1, story("list")), (2, "> a\nAgreed."))
+        ),
+        "subtitles/a.srt": f"1\n00:00:01,000 --> 00:00:02,000\n{story('subtitle')}\n",
+    }
+    for name, content in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+
+
+@pytest.mark.slow
+def test_reference_keeps_a_document_of_each_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every format is read; posts and mails are joined; a takedown of one post takes its thread and nothing else."""
+    library(tmp_path / "library")
+    monkeypatch.setenv("LIBRARY", str(tmp_path / "library"))
+    monkeypatch.setenv("STORE", str(tmp_path / "store"))
+    recipe, requests = tmp_path / "reference.yaml", tmp_path / "requests.txt"
+    requests.write_text("# none yet\n")
+    recipe.write_text(f"{(RECIPES / 'reference.yaml').read_text()}\ntakedowns: requests.txt\n")
+
+    def texts() -> dict[str, list[str]]:
+        mill = Mill(load(recipe))
+        mill.executor = lambda *_: InlineExecutor(mill.store)  # type: ignore[method-assign]
+        reader = ColumnReader(mill.run(None, Silent()), ["source", "text", "license"])
+        found: dict[str, list[str]] = {}
+        for one in pa.Table.from_batches(reader.batches(), reader.schema).to_pylist():
+            found.setdefault(one["source"], []).append(one["text"])
+        return found
+
+    before = texts()
+    assert {source: len(found) for source, found in before.items()} == dict.fromkeys(load(recipe).sources, 1)
+    (thread,) = before["answers"]
+    assert re.fullmatch(r"Why\?\n\n.*question.*\n---\n.*answer.*\n---\n\nGood answer\.", thread, re.DOTALL), thread
+    assert before["lists"][0].endswith("\n\n---\n\nAgreed.")
+    requests.write_text("https://mill.example/a/2\n")
+    assert texts() == {source: found for source, found in before.items() if source != "answers"}
 
 
 @pytest.mark.parametrize(

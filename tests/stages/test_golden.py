@@ -96,6 +96,15 @@ def input_bytes(format_name):
     if format_name == "notebook":
         cells = [{"cell_type": "code", "source": TEXTS[3], "outputs": [{"text": TEXTS[1]}]}]
         return "in.ipynb", json.dumps({"cells": [{"cell_type": "markdown", "source": TEXTS[0]}, *cells]}).encode()
+    if format_name == "stack_exchange":
+        posts = "".join(
+            f'<row Id="{n}" PostTypeId="{1 + n % 2}" ParentId="{n - 1}" CreationDate="2018-05-0{n + 1}" Body="x" />\n'
+            for n in range(len(TEXTS))
+        )
+        return "Posts.xml", f"<posts>\n{posts}</posts>".encode()
+    if format_name == "mbox":
+        begin = "From a@b Mon Nov  9 21:54:11 1999\nMessage-ID: <"
+        return "in.mbox", "".join(f"{begin}{n}>\n\n{text}\n> q\n\n" for n, text in enumerate(TEXTS)).encode()
     if format_name == "code":
         return "in.py", b"# SPDX-License-Identifier: MIT\n" + TEXTS[3].encode()
     return "in.warc", b"".join(warc_records())
@@ -200,6 +209,9 @@ def dedup_output(module, config):
             "snapshot": pa.array([None, *["2026"] * (rows - 1)]),
             "timestamp": pa.array([0] * rows, pa.timestamp("us", tz="UTC")),
             "url": pa.array([f"https://www.Example.org/{n % 4}/?utm_source=x#top" for n in range(rows)]),
+            "meta": pa.array([None, *(json.dumps({"thread": n // 3, "post": n}) for n in range(1, rows))]),
+            "title": pa.array(["Mill"] * rows),
+            "license": pa.array(["MIT", None, "ISC"] * (rows // 3)),
         }
     )
     layers, counts = run_step(module, config, [table.slice(0, 4).combine_chunks(), table.slice(4).combine_chunks()])
@@ -232,7 +244,7 @@ def quality_output(module, config):
 def step_output(module, config):
     if module.__name__.endswith("keep_quality"):
         return quality_output(module, config)
-    if ".dedup." in module.__name__:
+    if ".dedup." in module.__name__ or ".join." in module.__name__:
         return dedup_output(module, config)
     batch = fixed_batch(module, config)
     if hasattr(module, "apply"):
@@ -463,7 +475,7 @@ def takedown_outputs(folder):
     read = pa.RecordBatch.from_arrays([doc_ids, named["request"], *named.columns[2:]], names=[*takedown_sets.READS])
     texts = takedown_sets.Config(**given, texts=(str(folder / "one.txt"),))
     takedown_sets.fit(iter([read]), texts, folder / "sets.parquet")
-    columns = [pa.array(COPIES), named["request"], named["named_by"]]
+    columns = [pa.array(COPIES), named["request"], named["named_by"], doc_ids]
     judged = pa.RecordBatch.from_arrays(columns, names=[*takedown.READS])
     answers = takedown.apply(judged, takedown.Config(), {"takedown_sets": folder / "sets.parquet"})
     unsent = takedown_unsent.Config(**given, texts=(str(folder / "one.txt"),))

@@ -29,6 +29,7 @@ NO_DOCUMENT = frozenset(
 NO_FAULT = NO_DOCUMENT | {
     *("http_status", "not_text", "empty_body", "empty_text", "empty_file", "not_code"),
     *("redirect", "other_namespace", "disambiguation_page", "not_wikitext", "part_of_paper"),
+    "other_post_type",
 }
 """Drop reasons of records that were read correctly but hold nothing for a corpus. A reader's other reasons are faults.
 """
@@ -51,11 +52,14 @@ READERS = {
     "mediawiki": "gristmill.stages.ingest.mediawiki",
     "subtitles": "gristmill.stages.ingest.subtitles",
     "notebook": "gristmill.stages.ingest.notebook",
+    "stack_exchange": "gristmill.stages.ingest.stack_exchange",
+    "mbox": "gristmill.stages.ingest.mbox",
 }
 
 STEPS = {
     "extract": "gristmill.stages.extract.extract",
     "ocr": "gristmill.stages.ocr.ocr",
+    "threads": "gristmill.stages.join.threads",
     "gate": "gristmill.stages.select.gate",
     "robots": "gristmill.stages.select.robots",
     "lines": "gristmill.stages.select.lines",

@@ -17,7 +17,7 @@ import pytest
 from tests.stages.ingest.archives import http, packed, page, reasons, record, rows
 
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import jsonl, parquet
+from gristmill.stages.ingest import jats, jsonl, latex, mbox, mediawiki, notebook, parquet, stack_exchange, subtitles
 from gristmill.stages.ingest.http import LEAST_LIMIT_BYTES, MOST_RATIO
 from gristmill.stages.ingest.parquet_footer import dictionary_bytes
 from gristmill.stages.ingest.row_sizes import row_bytes
@@ -228,3 +228,25 @@ def test_members_that_hold_very_much_are_each_read_once(size: int) -> None:
     members = gzip.compress(text, mtime=0) * 3
     chunks = itertools.islice(read_gzip(io.BytesIO(members)), 3 * size // CHUNK_BYTES + 10)
     assert b"".join(chunks) == text * 3
+
+
+@pytest.mark.parametrize(
+    ("module", "head"),
+    [
+        (notebook, b'{"cells": [{"cell_type": "code", "source": "'),
+        (jats, b"<article><body><p>"),
+        (latex, b"\\documentclass{a}"),
+        (subtitles, b"00:00:01,000 --> 00:00:02,000\n"),
+        (mediawiki, b"<mediawiki><page><text>"),
+        (stack_exchange, b'<posts>\n<row Body="'),
+        (mbox, b"From a 1:11\n\n"),
+    ],
+    ids=lambda value: value.__name__.rpartition(".")[2] if hasattr(value, "__name__") else "",
+)
+def test_a_cell_or_text_without_end_is_never_held(path: Path, module, head: bytes) -> None:
+    """32 MiB in a file of 150 KB, for a reader that takes 1 MiB: one row, in memory for a few chunks."""
+    path.write_bytes(gzip.compress(head + b"x" * (32 << 20), 1))
+    found = []
+    config = module.Config(max_record_bytes=1 << 20)
+    assert peak_of(lambda: found.extend(module.read(Piece(str(path), "a.gz"), config))) < 12 << 20
+    assert [row.drop for row in found] in (["record_too_large"], ["truncated_page"])

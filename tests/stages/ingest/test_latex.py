@@ -116,3 +116,10 @@ def test_a_file_that_includes_itself_ends(tmp_path):
     loop = "\\documentclass{a}\\begin{document}x \\input{a}"
     assert row(tmp_path, loop).drop == "inputs_without_end"
     assert row(tmp_path, loop + "%" + "x" * 99).drop == "inputs_without_end"
+
+
+def test_statements_have_their_names(tmp_path):
+    """A reader of the paper sees them; references to numbers leave no gap before a bracket."""
+    source = "\\begin{lemma}[Zorn]\n\\label{l}\nLet (see \\ref{x}).\n\\end{lemma}\\begin{proof}Easy.\\end{proof}"
+    found = row(tmp_path, f"\\documentclass{{a}}\\begin{{document}}{source}".encode())
+    assert found.text == "Lemma (Zorn). Let (see).\n\nProof. Easy."

@@ -99,6 +99,15 @@ def test_an_article_is_title_abstract_and_body(tmp_path):
     assert (found.url, found.timestamp_us) == ("https://doi.org/10.1/a", 1_577_923_200_000_000)
 
 
+def test_what_is_left_out_leaves_no_gap(tmp_path):
+    """Citations in brackets before a sign, and the brackets of notes."""
+    cite = '<xref ref-type="bibr">[{}]</xref>'
+    body = f"seen {cite.format(1)}, {cite.format(2)}–{cite.format(4)}. As {cite.format(5)} says {cite.format(6)}it"
+    assert row(tmp_path, jats, f"<article><body><p>{body}</p></body></article>").text == "seen. As says it"
+    note = '<p>a</p><aside><span><span class="fn-bracket">[</span><a role="doc-backlink">1</a><span class="fn-bracket">]</span></span><p>n</p></aside>'
+    assert row(tmp_path, epub, BOOK | {"OEBPS/1.xhtml": f"<body>{note}</body>"}).text.startswith("a\n\nn\n")
+
+
 @pytest.mark.parametrize(
     ("members", "text", "facts"),
     [

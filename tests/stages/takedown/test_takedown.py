@@ -145,7 +145,7 @@ def run_steps(tmp_path, requests, rows, first=None, kept=None, **config):
     matched = pa.record_batch([batch["doc_id"], match["request"], *match.columns[2:]], names=list(takedown_sets.READS))
     takedown_sets.fit(iter([matched]), takedown_sets.Config(requests=(str(path),), names=("",)), tmp_path / "model")
     names = ["*.text.0", "*.text.1", *takedown.READS[1:]]
-    judged = pa.record_batch([*batch.columns[2:], match["request"], match["named_by"]], names=names)
+    judged = pa.record_batch([*batch.columns[2:], match["request"], match["named_by"], batch["doc_id"]], names=names)
     judged = judged.take(pa.array(range(len(rows)) if kept is None else kept))
     answers = takedown.apply(judged, takedown.Config(**config), {"takedown_sets": tmp_path / "model"})
     takedown.open_sets.cache_clear()
@@ -284,8 +284,9 @@ def test_the_children_of_a_named_document_go(tmp_path):
             pa.array(["r1"]),
             pa.array([[7]], pa.list_(pa.uint64())),
             pa.nulls(1, pa.list_(pa.uint64())),
+            pa.array([b"t" * 16], pa.binary(16)),
         ],
-        names=list(takedown_sets.READS),
+        names=[*takedown_sets.READS, "thread_places.head"],
     )
     (tmp_path / "requests.yaml").write_text("- id: r1\n  doc_ids: ['000102030405060708090a0b0c0d0e0f']\n")
     requests = (str(tmp_path / "requests.yaml"),)
@@ -293,13 +294,15 @@ def test_the_children_of_a_named_document_go(tmp_path):
     takedown_sets.fit(iter([named]), config, tmp_path / "sets")
     batch = pa.RecordBatch.from_pydict(
         {
-            "*.text.0": pa.array(["a child", "another child", "no child"]),
-            "takedown_match.request": pa.nulls(3, pa.string()),
-            "takedown_match.named_by": pa.nulls(3, pa.string()),
-            "parent": pa.array([parent, bytes(16), None], pa.binary(16)),
-            "parent_text": pa.array(["x", "y", None]),
+            "*.text.0": pa.array(["a child", "another child", "no child", "its thread", "a child of the thread"]),
+            "takedown_match.request": pa.nulls(5, pa.string()),
+            "takedown_match.named_by": pa.nulls(5, pa.string()),
+            "doc_id": pa.array([b"a" * 16, b"b" * 16, b"c" * 16, b"t" * 16, b"d" * 16], pa.binary(16)),
+            "parent": pa.array([parent, bytes(16), None, None, b"t" * 16], pa.binary(16)),
+            "parent_text": pa.array(["x", "y", None, None, "z"]),
         }
     )
     found = takedown.apply(batch, takedown.Config(copies="keep"), {"takedown_sets": tmp_path / "sets"})
-    assert found["drop"].to_pylist() == ["taken_down", None, None]
+    assert found["drop"].to_pylist() == ["taken_down", None, None, "taken_down", "taken_down"]
     assert found["detail"].to_pylist()[0] == f"r1: generated from {parent.hex()}"
+    assert found["detail"].to_pylist()[3] == "r1: names a post of this thread"

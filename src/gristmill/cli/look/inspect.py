@@ -228,7 +228,7 @@ def _show(out: Screen, row: Row, chars: int, grep: re.Pattern[str] | None, suite
     for name in ("title", "url", "meta"):
         if fields[name] is not None:
             out.print(words((name, "dim"), f" {fields[name][:chars]}"))
-    facts = {name: fields[name] for name in FACTS} | row.columns
+    facts = {name: fields[name] for name in FACTS} | {n: v for n, v in row.columns.items() if v is not None}
     if row.flags:
         facts.pop(COLUMN, None)
     if row.parents:

@@ -23,7 +23,7 @@ from gristmill.engine.work.values import check_values, document_of
 from gristmill.schema import layer_schema
 from gristmill.stages.contract import Exchange
 from gristmill.stages.declarations import stage_of
-from gristmill.store.parquet import PartReader, PartWriter
+from gristmill.store.parquet import PartReader, PartWriter, text_bytes
 from gristmill.store.segments import write_segments
 from gristmill.store.store import Store
 
@@ -116,6 +116,8 @@ def perform_collect(work: Collect, store: Store) -> Result:
                 columns[item.name] = answers.column(item.name).combine_chunks().take(places)
             else:
                 columns[item.name] = pa.nulls(group, item.type)
+        if "text" in schema.names:
+            columns["text_bytes"] = text_bytes(columns["text"])
         mark_crashed(columns, work.poisoned, first - group, group)
         writer.write(pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema))
         add_counts(metrics, {"dropped": count_reasons(columns["drop"])})

@@ -27,7 +27,7 @@ COLUMNS = (
     *("title", "language_hint", "content_type", "charset", "meta"),
 )
 """Columns of the reader."""
-REWRITTEN = ("title", "language_hint")
+REWRITTEN = ("title", "language_hint", "license")
 """Columns that a later step may overwrite."""
 USUAL = (
     *("doc_id", "text", "source", "locator", "url", "title", "language", "language_hint", "license", "timestamp"),

@@ -22,6 +22,7 @@ from gristmill.query.versions.published import Published
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.sections.mix import MIX
 from gristmill.stages import NO_DOCUMENT
+from gristmill.stages.join.threads import POSTS
 
 Note = Callable[[str], None]
 MOST_SHOWN = 10
@@ -73,7 +74,7 @@ def lives_of(
     if len(found) > MOST_SHOWN:
         note(f"{counted(len(found), 'document')} match; the first {MOST_SHOWN} are shown.")
     found = found[:MOST_SHOWN]
-    found = _with_parents(view, found)
+    found = _with_parents(view, found, note)
     shown = [place for place, life in found if life.withheld is None]
     prover = Prover(view, shown) if prove and isinstance(view, Run) else None
     quoted = _question(what, text).get("text") if at is None else _quoted(at)
@@ -92,16 +93,23 @@ def _quoted(at: Mapping[str, Any]) -> str:
     return str(before.rpartition("\n")[2] + at["text"] + after.partition("\n")[0]).strip()
 
 
-def _with_parents(view: CorpusView, found: Sequence[tuple[RowMatch, Life]]) -> list[tuple[RowMatch, Life]]:
-    """Each generated document, then the document that it was generated from, once."""
-    parents = [life.generated["parent"] for _, life in found if life.generated]
-    places = {one.doc_id.hex(): one for one in find(view, doc_id=parents)} if parents else {}
+def _with_parents(view: CorpusView, found: Sequence[tuple[RowMatch, Life]], note: Note) -> list[tuple[RowMatch, Life]]:
+    """The documents, then those that they were generated from or joined from, each once."""
+    origins = [one for _, life in found for one in _origins(life, note)]
+    places = {one.doc_id.hex(): one for one in find(view, doc_id=origins)} if origins else {}
     whole = {life.doc_id: (place, life) for place, life in found}
-    for _, life in found:
-        parent = life.generated.get("parent", "")
-        if parent in places and parent not in whole:
-            whole[parent] = (places[parent], life_of(view, places[parent]))
+    for origin in origins:
+        if origin in places and origin not in whole:
+            whole[origin] = (places[origin], life_of(view, places[origin]))
     return list(whole.values())
+
+
+def _origins(life: Life, note: Note) -> list[str]:
+    """The ids of the parent of a generated document, or of the posts of a thread."""
+    posts = [one.hex() for step in life.steps for one in step.scores.get(POSTS) or () if isinstance(one, bytes)]
+    if len(posts) > MOST_SHOWN:
+        note(f"{life.doc_id} has {counted(len(posts), 'post')}; the first {MOST_SHOWN} are shown.")
+    return [*([life.generated["parent"]] if life.generated else []), *posts[:MOST_SHOWN]]
 
 
 def check_question(what: str | None, text: str | None, sample: int | None, token: int | None) -> None:

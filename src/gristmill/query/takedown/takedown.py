@@ -13,6 +13,7 @@ from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
 from gristmill.query.documents.generated import generated_sources
+from gristmill.query.documents.layers import DocumentLayers
 from gristmill.query.documents.lookup import RowMatch, find, find_children, find_copies, text_layers
 from gristmill.query.takedown.withheld import list_of
 from gristmill.stages import NO_DOCUMENT, TAKEDOWN, TAKEDOWN_MATCH, TAKEDOWN_SETS
@@ -150,6 +151,10 @@ def find_matches(
             kind, of = ("texts", None) if original is None else ("copy", original.hex())
             answer = TakenDocument(place, _url(view, place), sets.requests[copy], kind, of, place.similarity)
             found[place.doc_id.hex()] = answer
+    for place in _threads(view, list(found.values())):
+        found.setdefault(
+            place.doc_id.hex(), replace(found[place.query], place=place, url=_url(view, place), named_by="post")
+        )
     for place in find_children(view, list(found)):
         parent = found[place.query]
         if place.doc_id.hex() not in found:
@@ -164,6 +169,18 @@ def find_matches(
         if (kind, item) not in hit
     ]
     return TakedownMatches(list(found.values()), idle, table)
+
+
+def _threads(view: CorpusView, named: Sequence[TakenDocument]) -> Iterator[RowMatch]:
+    """The documents into which named posts were joined; the query of a match is the id of the post."""
+    heads: dict[str, str] = {}
+    for answer in named:
+        layers = DocumentLayers(view, answer.place.document)
+        for layer in layers:
+            if layer.rpartition("/")[2] == "thread_places" and (head := layers.value(layer, "head", answer.place.row)):
+                heads.setdefault(head.hex(), answer.place.doc_id.hex())
+    for place in find(view, doc_id=list(heads)) if heads else ():
+        yield replace(place, query=heads[place.doc_id.hex()])
 
 
 def unsent_in(view: CorpusView) -> Iterator[dict[str, str]]:

@@ -44,6 +44,9 @@ class Config(StageConfig):
     """The extractor: our own, or a library. trafilatura takes 50 times as long, resiliparse three times."""
     comments: bool = False
     """Keep readers' comments below an article."""
+    whole: bool = False
+    """Keep all text instead of the main text: for posts, mails and other markup without menus around it (only with
+    tool: gristmill)."""
     markdown: bool = False
     """Write headings, lists, tables, code, links and emphasis as Markdown (not with resiliparse)."""
     formula_delimiters: Delimiters = "dollars"
@@ -85,6 +88,11 @@ def check(config: Config) -> None:
     if config.markdown and config.tool == "resiliparse":
         raise WrongSetting(
             "markdown", "resiliparse does not write Markdown, so it cannot extract pages this way. Set tool: gristmill."
+        )
+    if config.whole and (config.tool != "gristmill" or config.model is not None):
+        raise WrongSetting(
+            "whole",
+            "only gristmill keeps all text, and it needs no model for that. Set tool: gristmill and remove model.",
         )
     if config.model is not None and config.tool != "gristmill":
         raise WrongSetting(
@@ -177,7 +185,7 @@ def _by_gristmill(html: pa.StringArray, config: Config) -> Iterator[WrittenText 
     if html.null_count == len(html):
         yield from [None] * len(html)
         return
-    model = default_model() if config.model is None else cached_model(config.model)
+    model = cached_model(config.model) if config.model is not None else default_model(config.whole)
     extractor = Extractor(
         model, config.comments, config.markdown, config.max_nodes or MAX_BLOCKS, config.formula_delimiters
     )

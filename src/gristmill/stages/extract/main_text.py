@@ -152,9 +152,18 @@ def _names_hash() -> bytes:
 
 
 @cache
-def default_model() -> ExtractorModel:
-    """The model in the package."""
-    return read_model(DEFAULT)
+def default_model(whole: bool = False) -> ExtractorModel:
+    """The model in the package; with `whole`, one for which every block is content."""
+    model = read_model(DEFAULT)
+    return ExtractorModel(*map(_all_content, model)) if whole else model
+
+
+def _all_content(trees: Trees) -> Trees:
+    """One tree whose leaves are 0: the score of every block is the bias."""
+    leaves = np.zeros_like(trees.leaves[:1])
+    return trees._replace(
+        features=trees.features[:1].copy(), thresholds=trees.thresholds[:1].copy(), leaves=leaves, bias=1 << 20
+    )
 
 
 class Extractor:

@@ -38,7 +38,7 @@ ROLES = {
     "tr": "row",
     "br": "break",
 }
-_MARKS = re.compile(r"\b(?:noteref|doc-noteref|headerlink|pagebreak|doc-pagebreak|backlink|doc-backlink)\b")
+_MARKS = re.compile(r"\b(?:noteref|doc-noteref|headerlink|pagebreak|doc-pagebreak|backlink|doc-backlink|fn-bracket)\b")
 
 
 class Config(TreeConfig):
@@ -91,4 +91,4 @@ def _role(element: Element) -> str | None:
     return "skip" if kinds.strip() and _MARKS.search(kinds) else None
 
 
-STAGE = tree_reader(1, Config, read, ("orjson",))
+STAGE = tree_reader(2, Config, read, ("orjson",))

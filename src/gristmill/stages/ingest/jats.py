@@ -97,4 +97,4 @@ def _role(element: Element) -> str | None:
     return None
 
 
-STAGE = tree_reader(1, Config, read, ("orjson",))
+STAGE = tree_reader(2, Config, read, ("orjson",))

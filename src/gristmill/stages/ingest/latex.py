@@ -176,7 +176,7 @@ def _labels(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 STAGE = Reader(
-    version=1,
+    version=2,
     config=Config,
     libraries=("resiliparse", "zstandard"),
     positions=text.POSITIONS,

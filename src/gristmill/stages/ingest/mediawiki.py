@@ -31,7 +31,9 @@ _NAMESPACE = re.compile(rb'<namespace key="(-?\d+)"[^>]*>([^<]*)<')
 _FIELDS = {
     name: re.compile(rb"<%s\b[^>]*>([^<]*)<" % name.encode()) for name in ("title", "ns", "id", "timestamp", "model")
 }
-_TEXT = re.compile(rb"<text\b[^>]*?(?:/>|>([^<]*)<)")
+_TEXT = re.compile(rb"<text\b[^>]*>")
+_ENTITY = re.compile(rb"&(lt|gt|quot|amp);")
+_SIGNS = {b"lt": b"<", b"gt": b">", b"quot": b'"', b"amp": b"&"}
 _REDIRECT = re.compile(rb'<redirect title="([^"]*)"')
 _TEMPLATE = re.compile(r"\{\{\s{0,8}([^{}|\n]{1,60})")
 _NUMBER = re.compile(r"-?\d{1,9}", re.ASCII)
@@ -249,8 +251,7 @@ def _record(position: int, page: bytes | ReadFault, site: _Site, config: Config)
         model = _field(revision, "model")
         if model not in ("", "wikitext"):
             raise ReadFault("not_wikitext", f"the page's model is {model[:40]}")
-        text = _TEXT.search(revision)
-        source = _unescaped(text[1] or b"") if text else ""
+        source = _unescaped(_text(revision).replace(b"\0", b"").replace(b"\r\n", b"\n"))
         if not config.disambiguation and _is_disambiguation(source):
             raise ReadFault("disambiguation_page", "by its template")
         record.text = plain_text(source, title, site.unshown)
@@ -261,6 +262,15 @@ def _record(position: int, page: bytes | ReadFault, site: _Site, config: Config)
     except ReadFault as fault:
         record.text, record.drop, record.detail = None, fault.reason, fault.detail
     return record
+
+
+def _text(revision: bytes) -> bytes:
+    """The content of <text>: it has no other elements."""
+    tag = _TEXT.search(revision)
+    if tag is None or tag[0].endswith(b"/>"):
+        return b""
+    end = revision.find(b"<", tag.end())
+    return revision[tag.end() : end] if end >= 0 else b""
 
 
 def _is_disambiguation(source: str) -> bool:
@@ -275,10 +285,9 @@ def _field(page: bytes, name: str) -> str:
 
 def _unescaped(data: bytes) -> str:
     """The text with the entities that XML defines, and no others: those are wikitext."""
-    if b"&" in data:
-        for name, mark in ((b"lt", b"<"), (b"gt", b">"), (b"quot", b'"'), (b"amp", b"&")):
-            data = data.replace(b"&%s;" % name, mark)
-    return data.decode()
+    parts = _ENTITY.split(data)
+    parts[1::2] = map(_SIGNS.__getitem__, parts[1::2])
+    return b"".join(parts).decode()
 
 
 STAGE = Reader(

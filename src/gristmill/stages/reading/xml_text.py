@@ -24,6 +24,7 @@ _FORMS = {
 }
 """How the parts of a formula in MathML or Office MathML are joined."""
 _EMPTY_BRACKETS = re.compile(r" ?(?:\([\s,;–-]*\)|\[[\s,;–-]*\])")
+_LEFT_OUT_MARKS = re.compile("\\s?\x02(?:[\\s,;–-]*+\x02)*+")
 _TEX_BODY = re.compile(r"\\begin\{document\}(.*)\\end\{document\}", re.DOTALL)
 _DOLLARS = re.compile(r"^(\${1,2}|\\\[|\\\()|(\${1,2}|\\\]|\\\))$")
 _LEFT_OUT = "\x02"
@@ -156,8 +157,14 @@ class Writer:
 def _tidy(line: list[str]) -> str:
     text = "".join(line)
     if _LEFT_OUT in text:
-        text = _EMPTY_BRACKETS.sub("", text.replace(_LEFT_OUT, ""))
+        text = _EMPTY_BRACKETS.sub("", _LEFT_OUT_MARKS.sub(_gap, text))
     return "\n".join(" ".join(one.split()) for one in text.split(_LINE)).strip("\n")
+
+
+def _gap(found: re.Match[str]) -> str:
+    """What is written for citations that are left out: no space before a sign or another space."""
+    after = found.string[found.end() : found.end() + 1]
+    return "" if not after or after.isspace() or after in ".,;:)]" else found[0][: found[0].index(_LEFT_OUT)]
 
 
 def _formula(element: Element, role: str, roles: Roles) -> str:

@@ -3,9 +3,10 @@
 It drops every document that a request names, every near copy of such a document in any source (the Jaccard similarity
 of their shingles is at least `near`), and every document that contains a text of a request (at least the share `near`
 of its shingles). Documents are compared as they were read and as the last step left them, since steps may have cut
-copies differently. A generated document goes if its parent is named, or if the text that was sent is such a copy. The
-step runs after all other steps and the tokenizer: when the keeper of a cluster is removed, its copies stay dropped, no
-other document replaces it, and no other document changes. The comparison is exact and uses no sketch.
+copies differently. A thread goes if one of its posts is named, a generated document if its parent is named, or if the
+text that was sent is such a copy. The step runs after all other steps and the tokenizer: when the keeper of a cluster
+is removed, its copies stay dropped, no other document replaces it, and no other document changes. The comparison is
+exact and uses no sketch.
 
 With `copies: list`, near copies stay and are marked in the columns, so that a person can decide. Copies of a named
 document of only a few words always stay, since unrelated documents also say "Thanks!" or "403 Forbidden".
@@ -31,7 +32,7 @@ from gristmill.stages.matches import first_and_last, shingles_of
 from gristmill.stages.shared.s_curve import Similarity
 from gristmill.stages.takedown.takedown_sets import FEWEST
 
-READS = ("*.text", "takedown_match.request", "takedown_match.named_by")
+READS = ("*.text", "takedown_match.request", "takedown_match.named_by", "doc_id")
 REASON = "taken_down"
 SCHEMA = pa.schema(
     [
@@ -149,6 +150,9 @@ def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> 
     documents = sum(one is not None for one in sets.doc_ids)
     drop = [None if one is None else REASON for one in request]
     detail = [None if one is None else f"{one}: named by {kind}" for one, kind in zip(request, kinds, strict=True)]
+    for row, doc_id in enumerate(batch.column("doc_id").to_pylist()):
+        if request[row] is None and (of := _named(models["takedown_sets"]).get(doc_id)) is not None:
+            request[row], drop[row], detail[row] = of, REASON, f"{of}: names a post of this thread"
     for row, parent, of in _children(batch, models["takedown_sets"]):
         if request[row] is None:
             request[row], drop[row], detail[row] = of, REASON, f"{of}: generated from {parent.hex()}"
@@ -175,7 +179,7 @@ def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> 
 
 @lru_cache(maxsize=2)
 def _named(path: Path) -> dict[bytes, str]:
-    """The ids of named documents, with the first request that names each."""
+    """The ids of named documents and of the threads that they are in, with the first request that names each."""
     sets = open_sets(path)
     pairs = zip(reversed(sets.doc_ids), reversed(sets.requests), strict=True)
     return {doc_id: request for doc_id, request in pairs if doc_id is not None}
@@ -251,7 +255,7 @@ def in_part(documents: int) -> str:
 
 
 STAGE = Map(
-    version=6,
+    version=7,
     config=Config,
     libraries=("unicode",),
     reads=READS,

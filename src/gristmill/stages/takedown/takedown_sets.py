@@ -1,8 +1,8 @@
 """Collects the shingles of the documents and texts that takedown requests name, for `takedown` to compare with.
 
 There is one row for each document, then one for each text: the request, the document (null for a text), and its
-shingles. If a step changed the text of a document, a second row has the shingles of its first text. The texts
-themselves are not stored.
+shingles. If a step changed the text of a document, a second row has the shingles of its first text. If it was joined
+into a thread, a row without shingles names the document of the thread. The texts themselves are not stored.
 """
 
 from collections.abc import Iterator, Sequence
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gristmill.counted import counted
@@ -22,6 +23,7 @@ from gristmill.stages.select.index import NGRAM
 from gristmill.stages.takedown.requests import read_all
 
 READS = ("doc_id", "takedown_match.request", "takedown_match.shingles", "takedown_match.first_shingles")
+_HEAD = "thread_places.head"
 SCHEMA_OF_SETS = pa.schema([("doc_id", pa.binary(16)), ("request", pa.string()), ("shingles", pa.list_(pa.uint64()))])
 WORDS = 4
 """The version of the word rules that the shingles use, for receipts."""
@@ -52,6 +54,8 @@ def fit(batches: Iterator[pa.RecordBatch], config: Config, path: Path) -> dict[s
     found, shingles, documents = [], 0, 0
     for batch in batches:
         named = batch.filter(batch.column(1).is_valid())
+        found.append(_threads(named))
+        named = named.select(range(4))
         if not config.documents:  # only their ids, because of which their children go
             none = pa.array([[]] * named.num_rows, pa.list_(pa.uint64()))
             named = pa.RecordBatch.from_arrays(
@@ -71,6 +75,15 @@ def fit(batches: Iterator[pa.RecordBatch], config: Config, path: Path) -> dict[s
     texts, short = sets_of_texts(config)
     pq.write_table(pa.concat_tables([*found, texts]).combine_chunks(), path, compression="zstd")
     return {"named_documents": documents, "texts": texts.num_rows, "short_texts": short}
+
+
+def _threads(named: pa.RecordBatch) -> pa.Table:
+    """The documents into which named posts were joined, without shingles."""
+    if _HEAD not in named.schema.names:
+        return SCHEMA_OF_SETS.empty_table()
+    named = named.filter(pc.fill_null(pc.not_equal(named.column(_HEAD), named.column("doc_id")), False))
+    none = pa.array([[]] * named.num_rows, pa.list_(pa.uint64()))
+    return pa.Table.from_arrays([named.column(_HEAD), named.column(1), none], schema=SCHEMA_OF_SETS)
 
 
 def sets_of_texts(config: Config) -> tuple[pa.Table, int]:
@@ -109,10 +122,11 @@ def _texts(config: Config) -> Iterator[tuple[str, str]]:
 
 
 STAGE = Fit(
-    version=5,
+    version=6,
     config=Config,
     libraries=("unicode", "pyarrow"),
     reads=READS,
+    may_read=(_HEAD,),
     fit=fit,
     suffix="parquet",
     check=check,

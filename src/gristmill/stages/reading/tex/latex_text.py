@@ -14,6 +14,17 @@ _TOKEN = re.compile(
 )
 _MATH = frozenset(("equation", "align", "gather", "multline", "eqnarray", "displaymath", "math", "flalign", "alignat"))
 _CUT = frozenset(("thebibliography", "comment", "tikzpicture", "pgfpicture", "CCSXML", "filecontents"))
+_STATEMENTS = {
+    name: label
+    for label, names in re.findall(
+        r"(\w+)=(\S+)",
+        "Theorem=theorem,thm Lemma=lemma,lem,lemm Proposition=proposition,prop Corollary=corollary,cor,coro "
+        "Definition=definition,defn,def Remark=remark,rem,rmk Example=example,ex,exam Proof=proof Claim=claim "
+        "Conjecture=conjecture,conj Exercise=exercise Problem=problem Situation=situation Question=question",
+    )
+    for name in names.split(",")
+}
+"""{environment: what a reader sees before its text}"""
 _TABLES = frozenset(("tabular", "tabularx", "longtable", "array", "supertabular"))
 _HEADINGS = frozenset(("part", "chapter", "section", "subsection", "subsubsection", "paragraph", "caption", "title"))
 _CITES = frozenset(("cite", "citet", "citep", "citealt", "citealp", "citeauthor", "citeyear", "textcite", "parencite"))
@@ -57,6 +68,7 @@ _ACCENTED = re.compile(r"\s*(?:\{\s*\\?([A-Za-z])\s*\}|\\?([A-Za-z]))")
 _DASHES = {"--": "–", "---": "—", "``": '"', "''": '"'}
 _OPTION = re.compile(r"\s*\[([^\[\]]{0,400})\]")
 _LABEL = re.compile(r"\\label\s*\{[^{}]{0,200}\}|\\(?:nonumber|notag)\b")
+_STATED = re.compile(r"\s*+\\label\s*+\{[^{}]{0,200}\}[ \t]*+\n?")
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _BLANK = re.compile(r"\n[ \t]*\n\s*")
 _SPACES = re.compile(r"[ \t]{2,}")
@@ -85,8 +97,12 @@ class LatexText:
                     out.append(_formula(formula, True) if name in _MATH else "")
                 else:
                     tables += name in _TABLES
+                    option = _OPTION.match(source, at)
                     at = self._skip(source, at, close, int(name in _TABLES))
                     out.append("\n\n")
+                    if label := _STATEMENTS.get(name):
+                        out.append(f"{label} ({option[1]}). " if option and "\\" not in option[1] else f"{label}. ")
+                        at = found.end() if (found := _STATED.match(source, at)) else at
             elif end:
                 tables -= tables > 0 and end.rstrip("*") in _TABLES
                 out.append("\n\n")
@@ -181,7 +197,7 @@ def _tidy(text: str, kept: list[str]) -> str:
             found += ["\n" if is_row or was_row or line.startswith("- ") else " ", line]
             was_row = is_row
         if joined := "".join(found).strip(" |\n"):
-            paragraphs.append(_SPACES.sub(" ", joined).replace(" ,", ",").replace(" .", "."))
+            paragraphs.append(_SPACES.sub(" ", joined).replace(" ,", ",").replace(" .", ".").replace(" )", ")"))
     text = "".join(
         ("\n" if one.startswith("- ") and before.startswith("- ") else "\n\n") + one
         for before, one in pairwise(["", *paragraphs])

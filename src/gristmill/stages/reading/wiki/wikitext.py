@@ -53,13 +53,15 @@ class _Frame:
 
 
 def plain_text(source: str, title: str = "", unshown: frozenset[str] = frozenset(("file", "image", "category"))) -> str:
-    """The text that a reader of the page sees. `unshown` are the namespaces whose links show a picture or nothing."""
+    """The text that a reader of the page sees. `unshown` are the namespaces whose links show a picture or nothing. The
+    source has no zeros, and lines end with \\n."""
     kept: list[str] = []
-    source = "".join(_without_opaque(source.replace("\0", "").replace("\r\n", "\n"), kept))
+    source = "".join(_without_opaque(source, kept))
     source = "".join(filter(None, _PLAIN_LINK.split(source)))
     text = f"\n{_expanded(source, title, unshown)}\n".replace("'''", "").replace("''", "")
-    if "{|" in text:
-        text = "\n".join(_without_tables(text))
+    if (first := text.find("{|")) >= 0:
+        first = text.rfind("\n", 0, first) + 1
+        text = text[:first] + "\n".join(_without_tables(text[first:]))
     if "&" in text:
         text = html.unescape(text)
     text = _AFTER_BRACKET.sub("(", _EMPTY_BRACKETS.sub("", _SWITCH.sub("", text)).replace("\xa0", " "))
@@ -134,8 +136,9 @@ def _expanded(source: str, title: str, unshown: frozenset[str]) -> str:
             top.out.append(content)
 
     top.out.append(pieces[0])
-    for number in range(1, len(pieces), 2):
-        token, after = pieces[number], pieces[number + 1]
+    rest = iter(pieces)
+    next(rest)
+    for token, after in zip(rest, rest, strict=True):
         kind = token[0]
         if kind == "<":
             _tag(token, stack, opened, close)

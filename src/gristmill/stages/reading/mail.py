@@ -1,0 +1,138 @@
+"""The text of a mail: of its parts, without attachments, quotations and signatures, and its headers as text."""
+
+import re
+from collections.abc import Callable, Iterator
+from email.errors import MessageError
+from email.header import decode_header
+from email.message import Message
+from typing import Any
+
+Decode = Callable[[bytes, str | None, bool], tuple[str, str, int]]
+"""Bytes, their declared charset, and whether they are markup -> the text, its charset, replaced characters."""
+
+MAX_PARTS = 100
+_REPLY = re.compile(r"(?:\s{0,8}(?:re|aw|sv|antw|fwd?|wg)(?:\[\d{1,3}\])?\s{0,8}[::])+\s*", re.I)
+_QUOTED = re.compile(r"\s{0,3}(?:>|\|\s|[A-Za-z]{2,3}>\s)")
+_ATTRIBUTION = re.compile(r"@|\d|wrote|writes|said|schrieb|écrit|escribió|пиш|написал", re.I)
+_ORIGINAL = re.compile(r"-{2,30}\s{0,3}(?:original message|forwarded message|ursprüngliche nachricht)[\s-]*", re.I)
+_FOOTER = re.compile(r"[_=*-]{20,200}\s*")
+_PGP_HEAD = re.compile(r"\A\s{0,8}-----BEGIN PGP SIGNED MESSAGE-----\n(?:[A-Za-z]{1,30}:[^\n]{0,200}\n){0,5}\n")
+_PGP_SIGNATURE = "-----BEGIN PGP SIGNATURE-----"
+_MOST_FOOTER_LINES = 8
+
+
+def header(message: Message, name: str, decode: Decode) -> str:
+    """A header with its encoded words decoded, on one line; "" if the mail has none."""
+    value = next((value for key, value in message.raw_items() if key.lower() == name), "")
+    raw = str(value).encode("ascii", "surrogateescape")
+    text = raw.decode() if raw.isascii() else decode(raw, None, False)[0]
+    parts = []
+    try:
+        for part, charset in decode_header(text) if "=?" in text else [(text, None)]:
+            parts.append(decode(part, charset, False)[0] if isinstance(part, bytes) else part)
+    except (MessageError, ValueError, LookupError):  # not base64
+        parts = [text]
+    return _sound(" ".join("".join(parts).split()))
+
+
+def _sound(text: str) -> str:
+    return text.encode(errors="replace").decode().replace("\0", "")
+
+
+def bare_subject(subject: str) -> str:
+    """The subject without the marks of replies."""
+    return _REPLY.sub("", subject, count=1) if _REPLY.match(subject) else subject
+
+
+def parts_of(message: Message) -> Iterator[Message]:
+    """The parts that a reader of the mail sees; of alternatives, the plain text if there is one."""
+    waiting = [message]
+    while waiting:
+        part = waiting.pop()
+        inner: Any = part.get_payload()
+        kind = part.get_content_type()
+        if kind == "message/rfc822" and part is not message:
+            continue  # another mail
+        if not isinstance(inner, list):
+            if not is_attachment(part):
+                yield part
+        elif kind == "multipart/alternative":
+            plain = [one for one in inner if one.get_content_type() == "text/plain"]
+            waiting += plain[:1] or inner[-1:]
+        else:
+            waiting += inner[::-1]
+
+
+def is_attachment(part: Message) -> bool:
+    return part.get_content_disposition() == "attachment" or part.get_content_type() not in ("text/plain", "text/html")
+
+
+def part_text(part: Message, decode: Decode) -> tuple[str, str]:
+    """The text or markup of a part, and the name of its charset."""
+    body = part.get_payload(decode=True)
+    data = body if isinstance(body, bytes) else b""
+    is_html = part.get_content_type() == "text/html"
+    text, charset, _ = decode(data, part.get_content_charset(), is_html)
+    text = _sound(text.replace("\r\n", "\n").replace("\r", "\n"))
+    flowed = str(part.get_param("format", "")).lower() == "flowed"
+    return (_unwrapped(text) if flowed and not is_html else text), charset
+
+
+def _unwrapped(text: str) -> str:
+    """`format=flowed` (RFC 3676): a line that ends with a space continues on the next one."""
+    parts: list[str] = []
+    is_open = False
+    for line in text.split("\n"):
+        line = line[1:] if line.startswith(" ") else line
+        is_quoted = line.startswith(">")
+        parts.append(line if is_open and not is_quoted else f"\n{line}")
+        is_open = line.endswith(" ") and line != "-- " and not is_quoted
+    return "".join(parts)[1:]
+
+
+def own_words(text: str) -> str:
+    """What the author of a mail wrote: without quotations, with the lines that announce them, and signatures."""
+    text = _PGP_HEAD.sub("", text).partition(_PGP_SIGNATURE)[0]
+    lines = [line.rstrip() if line != "-- " else line for line in text.split("\n")]
+    if "-- " in lines:
+        lines = lines[: lines.index("-- ")]
+    lines = _without_footer(lines)
+    if "--" in lines[-_MOST_FOOTER_LINES:]:  # the space may be lost
+        lines = lines[: len(lines) - 1 - lines[::-1].index("--")]
+    kept: list[str] = []
+    last_quoted = False
+    for line in lines:
+        if _ORIGINAL.fullmatch(line):
+            break
+        if is_quoted := _QUOTED.match(line) is not None:
+            if not last_quoted:
+                _cut_attribution(kept)
+        elif line or not kept or kept[-1]:
+            kept.append(line)
+        last_quoted = is_quoted or (last_quoted and not line)
+    return "\n".join(kept).strip("\n")
+
+
+def _without_footer(lines: list[str]) -> list[str]:
+    """The lines before the ruler that a mailing list writes below each mail."""
+    while lines and not lines[-1].strip():
+        lines.pop()
+    for place in range(max(len(lines) - _MOST_FOOTER_LINES, 0), len(lines) - 1):
+        below = " ".join(lines[place + 1 :])
+        if _FOOTER.fullmatch(lines[place]) and ("list" in below.lower() or "://" in below):
+            return lines[:place]
+    return lines
+
+
+def _cut_attribution(kept: list[str]) -> None:
+    """Remove the lines above a quotation that say who wrote it: up to three, of which the last ends with a colon."""
+    while kept and not kept[-1]:
+        kept.pop()
+    first = len(kept)
+    while first and kept[first - 1] and len(kept) - first < 3:
+        first -= 1
+    is_announced = kept and kept[-1].endswith(":") and (not first or not kept[first - 1])
+    if is_announced and _ATTRIBUTION.search(" ".join(kept[first:])):
+        del kept[first:]
+    if kept:
+        kept.append("")
