@@ -1,7 +1,7 @@
 """Hostile PDF files become rows with reasons, with bounded memory, and the same rows every time."""
 
 import pytest
-from fuzz.targets.pdfs import HOSTILE, TEXT
+from fuzz.targets.pdfs import HOSTILE, SLOW, TEXT
 from fuzz.targets.reading import check_rows
 
 from gristmill.stages.contract import Piece
@@ -14,13 +14,6 @@ READABLE = (
     "an embedded file",
 )
 """Their text is read; what they want to start is not."""
-SLOW = (
-    "10,000 pages",
-    "a stream of 100 MB in 100 kB",
-    "a stream of 100 MB packed twice",
-    "a form that draws itself",
-    "forms that draw forms, a billion times",
-)
 
 
 def rows_of(folder, data):
