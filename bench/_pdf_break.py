@@ -159,16 +159,17 @@ def write(source, first, way, out):
             part.pages.append(page)
         for number, page in enumerate(part.pages):
             if way == "image":
-                bitmap = pypdfium2.PdfDocument(source)[first + number].render(scale=DPI / 72, grayscale=True).to_numpy()
-                break_image(part, page, bitmap[:, :, 0] if bitmap.ndim == 3 else bitmap)
+                with pypdfium2.PdfDocument(source) as document:
+                    bitmap = document[first + number].render(scale=DPI / 72, grayscale=True).to_numpy()
+                    break_image(part, page, bitmap[:, :, 0] if bitmap.ndim == 3 else bitmap)
             elif way != "good":
                 BREAKS[way](part, page)
         part.save(out, compress_streams=True, recompress_flate=False)
         pages = range(len(part.pages))
     if way == "good":
         return list(pages)
-    before, after = pypdfium2.PdfDocument(source), pypdfium2.PdfDocument(out)
-    return [number for number in pages if is_broken(words_of(before, first + number), words_of(after, number))]
+    with pypdfium2.PdfDocument(source) as before, pypdfium2.PdfDocument(out) as after:
+        return [number for number in pages if is_broken(words_of(before, first + number), words_of(after, number))]
 
 
 BREAKS = {"names": break_names, "cipher": break_cipher, "letters": break_letters, "spaces": break_spaces}
@@ -188,7 +189,8 @@ def main():
     places = []
     for path in sorted((*folder.rglob("*.pdf"), *folder.rglob("*.pdf.gz"))):
         try:
-            number = len(pypdfium2.PdfDocument(content_of(path)))
+            with pypdfium2.PdfDocument(content_of(path)) as document:
+                number = len(document)
         except pypdfium2.PdfiumError:
             continue
         starts = range(0, number - DOCUMENT_PAGES + 1, DOCUMENT_PAGES)

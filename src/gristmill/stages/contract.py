@@ -306,12 +306,16 @@ class Map(LayerStage[C]):
     """Returns one row of `schema` for each row of the batch."""
     metrics: Callable[[pa.RecordBatch, pa.RecordBatch, C], Counts] | None = None
     """Counts for a batch and its results, for `warnings` and reports."""
-    answers: Callable[[C], str] | None = None
+    answers: Callable[[C], str | None] | None = None
     """For a step that asks servers outside: the folder of its answers in the store, which `apply` gets as `answers=`.
-    Tasks of such a step are never run twice at once. It needs `requests`, and a config that extends `RequestConfig`
-    (stages/generate/settings.py)."""
+    None: with this config it asks nobody. Tasks of such a step are never run twice at once. It needs `requests`, and a
+    config that extends `RequestConfig` (stages/generate/settings.py)."""
     requests: Callable[[pa.RecordBatch, C], Sequence[ModelRequest]] | None = None
     """The requests for the documents of a batch, each once, stored or not, from which `plan` estimates the cost."""
+
+    def scope_of(self, config: C) -> str | None:
+        """The folder of its answers; None for a step that asks no server."""
+        return None if self.answers is None else self.answers(config)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -129,7 +129,9 @@ def letter_use(text: str) -> LetterUse:
 
 def _mixed(kinds: Array, is_known: Array) -> float:
     before, one, other, after = kinds[:-3], kinds[1:-2], kinds[2:-1], kinds[3:]
-    is_near = (one > _JOINT) & (other > _JOINT) & ((one >= _SMALL) | (other >= _SMALL)) & is_known[1:-2] & is_known[2:-1]
+    is_near = (
+        (one > _JOINT) & (other > _JOINT) & ((one >= _SMALL) | (other >= _SMALL)) & is_known[1:-2] & is_known[2:-1]
+    )
     is_edge = (one == _SIGN) & (before == _SPACE) | (other == _SIGN) & (after == _SPACE)
     is_change = (one != other) & ~((one == _CAPITAL) & (other == _SMALL)) & ~is_edge
     near = int(np.count_nonzero(is_near))
