@@ -90,7 +90,7 @@ def codes_of(font):
             found[int(code, 16)] = bytes.fromhex(chars).decode("utf-16-be", "replace")
     for block in re.findall(r"beginbfrange(.*?)endbfrange", text, re.S):
         for first, last, chars in re.findall(r"<([0-9a-fA-F]+)>\s*<([0-9a-fA-F]+)>\s*<([0-9a-fA-F]{4})>", block):
-            for code in range(int(first, 16), int(last, 16) + 1):
+            for code in range(int(first, 16), min(int(last, 16), 0xFFFF) + 1):
                 found[code] = chr((int(chars, 16) + code - int(first, 16)) & 0xFFFF)
         for first, listed in re.findall(r"<([0-9a-fA-F]+)>\s*<[0-9a-fA-F]+>\s*\[(.*?)\]", block, re.S):
             for number, chars in enumerate(re.findall(r"<([0-9a-fA-F]+)>", listed)):

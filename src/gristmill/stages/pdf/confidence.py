@@ -17,16 +17,22 @@ USUAL_BITS = 3.8
 """The cost of a letter in words of any language (letters.py)."""
 PRIOR_LETTERS = 100
 """Letters of usual cost that are added to those of a page, so that a few rare words do not condemn it."""
+SUSPECT_LETTERS = 20
+"""The same for text whose font does not tell the characters."""
 MOST_MIXED, MIXED_BITS = 0.15, 3.0
 """Code mixes letters and signs as much as this. All neighbours mixed would be as bad as MIXED_BITS more."""
 MOST_ACCENTED, ACCENTED_BITS = 0.4, 3.0
 """Vietnamese has a third of accented letters; Cyrillic that is read as Latin has nothing else."""
+SHORT_LENGTH, SHORT_BITS = 2.5, 1.0
+"""Pages of formulas have words of this mean length; letters among signs have none."""
 GOOD_BITS, BAD_BITS = 4.3, 5.1
 """The costs at which the confidence begins to fall, and at which it is 0."""
 GOOD_LENGTH, BAD_LENGTH = 9.5, 15.0
 """The same for the mean length of the word that a letter is in: 6 in English, 9 in Finnish."""
 LEAST_LETTERS = 100
 """Fewer letters are not judged by the length of their words."""
+UNTOLD = 0.2
+"""What the confidence loses if no font tells the characters, and the text looks right."""
 LEAST_JUDGED_SHARE = 0.15
 """The share of letters in words of text whose font does not tell the characters, if it is right all the same."""
 
@@ -43,6 +49,7 @@ def confidence_of(page: Page) -> Judged:
         return 1.0, "empty"
     wrong = page.bad_glyphs + (0 if _is_plausible(page.unmapped_text) else page.unmapped)
     confidence = max(1.0 - 4 * min(wrong / page.glyphs, 1.0), 0.0)
+    confidence *= 1.0 - UNTOLD * min(page.unmapped / page.glyphs, 1.0)
     prose = "\n".join(line.text for block in page.blocks if block.kind != "code" for line in block.lines)
     code = "\n".join(line.text for block in page.blocks if block.kind == "code" for line in block.lines)
     confidence *= _falling(_bits(letter_use(f"{prose}\n{code}")), GOOD_BITS, BAD_BITS)
@@ -52,11 +59,13 @@ def confidence_of(page: Page) -> Judged:
     return round(confidence, 3), "garbled" if confidence < LEAST_CONFIDENCE else None
 
 
-def _bits(found: LetterUse) -> float:
+def _bits(found: LetterUse, prior_letters: int = PRIOR_LETTERS) -> float:
     """What a letter costs, with a surcharge for letters among signs and for too many accents."""
-    bits = (found.bits + USUAL_BITS * PRIOR_LETTERS) / (found.judged + PRIOR_LETTERS)
+    bits = (found.bits + USUAL_BITS * prior_letters) / (found.judged + prior_letters)
     bits += MIXED_BITS * max(found.mixed - MOST_MIXED, 0.0)
-    return bits + ACCENTED_BITS * max(found.accented - MOST_ACCENTED, 0.0)
+    bits += ACCENTED_BITS * max(found.accented - MOST_ACCENTED, 0.0)
+    is_short = found.letters >= LEAST_LETTERS // 2 and found.mean_length < SHORT_LENGTH
+    return bits + (SHORT_BITS * (SHORT_LENGTH - found.mean_length) if is_short else 0.0)
 
 
 def _falling(value: float, good: float, bad: float) -> float:
@@ -69,7 +78,7 @@ def _is_plausible(text: str) -> bool:
     """
     found = letter_use(text)
     is_wordy = found.judged >= LEAST_JUDGED_SHARE * found.visible
-    return is_wordy and _bits(found) < (GOOD_BITS + BAD_BITS) / 2
+    return is_wordy and _bits(found, SUSPECT_LETTERS) < (GOOD_BITS + BAD_BITS) / 2
 
 
 def verdict_of(pages: Sequence[Page], judged: Sequence[Judged], text: str) -> tuple[str | None, str | None]:

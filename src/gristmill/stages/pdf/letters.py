@@ -22,11 +22,16 @@ SYMBOLS = " " + "".join(alphabet + OTHER for alphabet in ALPHABETS)
 _ACCENTED = 1 + len(ALPHABETS[0])
 COST_BITS = 2
 """Bits in one unit of a cost in the file: half bits."""
-_SCRIPT_STARTS = (0x41, 0x370, 0x400)
-_SCRIPT_STOPS = (0x250, 0x400, 0x530)
-_LAST = 0x700
-"""Scripts before this one put spaces between words. The last ones are Hebrew and Arabic."""
-PRIOR_PAIRS = 100
+_SCRIPTS = (
+    (range(0x41, 0x250), range(0x1E00, 0x1F00)),
+    (range(0x370, 0x400), range(0x1F00, 0x2000)),
+    (range(0x400, 0x530),),
+)
+"""The code points of each alphabet."""
+_SPACED = (range(0x700), range(0x1E00, 0x2000))
+"""Scripts with spaces between words: Latin, Greek, Cyrillic, Armenian, Hebrew, Arabic. Others are not judged at all."""
+_LAST = 0x2000
+PRIOR_PAIRS = 40
 """Neighbours that go together and are added to those of a text, so that a few formulas do not count."""
 LEAST_JUDGED = 4
 """Shorter words are not judged by their pairs: most are abbreviations and names of variables."""
@@ -64,10 +69,10 @@ def char_tables() -> tuple[Array, Array]:
     symbol, kind = np.zeros(_LAST, np.int64), np.zeros(_LAST, np.int64)
     for code in range(_LAST):
         char = chr(code)
-        kind[code] = _kind_of(char)
+        kind[code] = _kind_of(char) if any(code in some for some in _SPACED) else _SIGN
         at = 1
-        for alphabet, start, stop in zip(ALPHABETS, _SCRIPT_STARTS, _SCRIPT_STOPS, strict=True):
-            if char.isalpha() and start <= code < stop:
+        for alphabet, codes in zip(ALPHABETS, _SCRIPTS, strict=True):
+            if char.isalpha() and any(code in some for some in codes):
                 small = char.lower()[0]
                 plain = unicodedata.normalize("NFD", small)[0] if alphabet[0] == "α" else small  # Greek has few letters
                 place = alphabet.find(plain)
@@ -97,7 +102,7 @@ def letter_use(text: str) -> LetterUse:
     """Judges the letters of a text. A capital after a small letter begins a word, since names in programs are so."""
     (symbol, kind), costs = char_tables(), _costs()
     codes = np.frombuffer(f"  {text}  ".encode("utf-32-le", "replace"), "<u4")
-    is_known = codes < _LAST
+    is_known = (codes < _SPACED[0].stop) | (codes >= _SPACED[1].start) & (codes < _SPACED[1].stop)
     codes = np.where(is_known, codes, 32)
     kinds = np.where(is_known, kind[codes], _SIGN)
     is_letter = kinds >= _SMALL
