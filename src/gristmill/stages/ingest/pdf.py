@@ -7,6 +7,7 @@ and how far its text can be trusted; `blocks` says where each paragraph is on it
 """
 
 from collections.abc import Iterator
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Annotated
 
@@ -56,6 +57,9 @@ _IMAGES = pa.schema([("images", pa.list_(pa.binary()))])
 """For each page its image as PNG, or null."""
 
 _child = PdfChild()
+
+RENDERED_PAGE: ContextVar[int | None] = ContextVar("RENDERED_PAGE", default=None)
+"""While a page number (from 0) is set, records have the image of that page, and nothing else: see `query/lineage`."""
 
 
 def libraries(images: bool) -> tuple[str, ...]:
@@ -109,6 +113,11 @@ def fill(
 
     A record that is dropped because of its pages keeps the text that they have.
     """
+    page = RENDERED_PAGE.get()
+    if page is not None:
+        found = _child.render(data, page)
+        record.drop, record.detail, record.more = found.get("drop"), found.get("detail"), (found.get("images"),)
+        return {}
     found = _child.read(data, max_pages, markdown, images)
     record.content_type = MEDIA_TYPE
     record.drop, record.detail = found.get("drop"), found.get("detail")
