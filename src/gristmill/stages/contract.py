@@ -122,7 +122,7 @@ class Stage(Generic[C]):
     libraries: Given[tuple[str, ...], C] = ()
     """Distributions whose version changes the output; they are in the task key. `unicode` is the character database,
     `zlib` the compressor of Python."""
-    resources: Resources | Callable[[C, int], Resources] | None = None
+    resources: Resources | Callable[[C, int], Resources | None] | None = None
     """What one task needs. A function is called with the bytes of text in a part. Executors schedule by it."""
     check: Callable[[C], None] | None = None
     """Called when a recipe is loaded. Raises WrongSetting, which names a field, or another UserError."""

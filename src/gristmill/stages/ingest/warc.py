@@ -165,6 +165,7 @@ STAGE = Reader(
         *pdf.libraries(config.images),
     ),
     columns=lambda config: pdf.columns(config.images),
+    resources=lambda config, part_bytes: pdf.resources(config.images, part_bytes),
     positions="bytes of the file",
     beside=BESIDE,
     used=("robots_txt",),
