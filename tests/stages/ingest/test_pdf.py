@@ -186,8 +186,8 @@ PROSE = {
     "ar": "تدور أحجار المطحنة ليلا ونهارا وتطحن ذرة الوادي كله إلى دقيق. في الخريف يكون النهر مرتفعا وتدور العجلة "
     "بسرعة",
     "ja": "水車の石は昼も夜も回り、谷全体の穀物を粉に挽く。秋には川の水位が高く、車輪は速く回る。",
-    "code": "def grind(corn: list[int], speed=24) -> dict[str, float]:\n    for sack in corn:\n        flour[sack.name] "
-    "= max(sack.weight * 0.97 - waste(sack), 0)\n    return {key: value for key, value in flour.items() if value > 0}",
+    "code": "def grind(corn: list[int], speed=24) -> dict[str, float]:\n    for sack in corn:\n        flour[sack.name]"
+    " = max(sack.weight * 0.97 - waste(sack), 0)\n    return {key: value for key, value in flour.items() if value > 0}",
     "maths": "Let f(x, y) = x2 + 2xy - y2 for x in R. Then df/dx = 2x + 2y, and f has no minimum: f(0, t) = -t2 < 0.",
     "table": "mill | 4 | 310 | 24.5\nbakery | 12 | 75 | 3.1\nsawmill | 7 | 118 | 0.2\nKG | 2019 | 2020 | 2021",
 }
