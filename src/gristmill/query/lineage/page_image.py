@@ -47,9 +47,11 @@ def page_of(view: CorpusView, document: DocumentPart, row: int, number: int) -> 
     if not 1 <= number <= len(pages):
         raise UserError(f"There is no page {number}: the document has {counted(len(pages), 'page')}.")
     page = pages[number - 1]
-    stop = pages[number]["start"] if number < len(pages) else None
-    text = (read.get("text") or "").encode()[page["start"] : stop].decode("utf-8", "replace").strip()
-    blocks = [block for block in read.get("blocks") or () if block["page"] == number - 1]
+    data, every = (read.get("text") or "").encode(), read.get("blocks") or []
+    stops = [block["start"] for block in every[1:]] + [len(data)]
+    found = [(block, stop) for block, stop in zip(every, stops, strict=True) if block["page"] == number - 1]
+    blocks = [block for block, _ in found]
+    text = b"".join(data[block["start"] : stop] for block, stop in found).decode("utf-8", "replace").strip()
     more = (page["confidence"], page["verdict"])
     return DocumentPage(number, len(pages), page["width"], page["height"], *more, text, blocks)
 
