@@ -1,9 +1,10 @@
 """Which pages need OCR: how well the confidence of pages separates good ones from pages that are broken on purpose.
 
-`--data` names the gold folder of `bench pdf`. Half of PAGES pages are broken in one of four ways (_pdf_break.py: fonts
-without ToUnicode, ToUnicode with other characters, pages as images, no spaces), by the Python that BENCH_PDF_PYTHON
-names, which needs pikepdf and pypdfium2. The score is the area under the ROC curve of the confidence: the probability
-that a broken page has less than a good one. Without `--data`, the pages are made up, and broken ones have no spaces.
+`--data` names a folder of PDF files, or the output of an earlier call of _pdf_break.py. Half of PAGES pages are broken
+in one of five ways (_pdf_break.py: fonts without ToUnicode, ToUnicode with other characters or other letters, pages as
+images, no spaces), by the Python that BENCH_PDF_PYTHON names, which needs pikepdf, numpy and pypdfium2. The score is
+the area under the ROC curve of the confidence: the probability that a broken page has less than a good one. Without
+`--data`, the pages are made up, and broken ones have no spaces.
 """
 
 import json
@@ -29,11 +30,16 @@ def run(data: Path | None) -> Iterator[dict[str, Any]]:
     with scratch() as folder:
         if data is None:
             _made_up(folder)
+        elif (data / "pages.json").exists():
+            folder = data
         else:
             _broken(data, folder)
         found: dict[str, list[float]] = {}
-        for path in sorted(folder.glob("*.pdf")):
-            found.setdefault(path.name.partition("-")[0], []).extend(confidences(path))
+        flagged = 0
+        for name, pages in json.loads((folder / "pages.json").read_text()).items():
+            listed = judged(folder / name, pages)
+            found.setdefault(name.partition("-")[0], []).extend(confidence for confidence, _ in listed)
+            flagged += sum(verdict == "garbled" for _, verdict in listed) if name.startswith("good") else 0
     good = found.pop("good")
     for way, broken in sorted(found.items()):
         yield measurement(
@@ -41,13 +47,16 @@ def run(data: Path | None) -> Iterator[dict[str, Any]]:
         )
     every = [value for values in found.values() for value in values]
     yield measurement("pdf_router.auc", auc(good, every), f"AUC, {len(every):,} broken pages, {len(good):,} good ones")
+    yield measurement("pdf_router.flagged", flagged / len(good), "share of good pages that are called garbled")
 
 
-def confidences(path: Path) -> list[float]:
-    """The confidence of each page of a file; 0 where the file has no pages that can be read."""
+def judged(path: Path, numbers: list[int]) -> list[tuple[float, str | None]]:
+    """The confidence and verdict of some pages of a file; 0 where the file cannot be read."""
     (record,) = reader.read(Piece(str(path), path.name), reader.Config())
-    pages = record.more[0] if record.more else None
-    return [page["confidence"] for page in pages] if pages else [0.0]
+    pages: Any = record.more[0] if record.more else None
+    if not pages:
+        return [(0.0, record.drop)] * len(numbers)
+    return [(pages[number]["confidence"], pages[number]["verdict"]) for number in numbers]
 
 
 def auc(good: list[float], broken: list[float]) -> float:
@@ -59,24 +68,23 @@ def auc(good: list[float], broken: list[float]) -> float:
 
 
 def _broken(data: Path, folder: Path) -> None:
-    ranges = []
-    for file in sorted(data.glob("**/*.jsonl")):
-        rows = [json.loads(text) for text in file.read_text().splitlines()]
-        ranges += [f"{row['pdf']}\t{row['pages'][0]}\t{row['pages'][1]}" for row in rows]
     python = os.environ.get("BENCH_PDF_PYTHON", sys.executable)
-    command = [python, str(Path(__file__).with_name("_pdf_break.py")), str(folder), str(PAGES)]
-    done = subprocess.run(command, input="\n".join(ranges), capture_output=True, text=True)
+    command = [python, str(Path(__file__).with_name("_pdf_break.py")), str(data), str(folder), str(PAGES)]
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise UserError(
             f"{python} cannot break pages, so there is nothing to measure: {done.stderr.strip().splitlines()[-1]}. "
-            "Give BENCH_PDF_PYTHON a Python with: pip install pikepdf pypdfium2"
+            "Give BENCH_PDF_PYTHON a Python with: pip install pikepdf numpy pypdfium2"
         )
 
 
 def _made_up(folder: Path) -> None:
+    pages = {}
     for number in range(4):
         words = random_words(number, 300)
         for way, space in (("good", " "), ("spaces", "")):
             rows = [space.join(words[at : at + 8]) for at in range(0, len(words), 8)]
             content = b"".join(line(60, 730 - 14 * row, text) for row, text in enumerate(rows))
             (folder / f"{way}-{number}.pdf").write_bytes(pdf([content]))
+            pages[f"{way}-{number}.pdf"] = [0]
+    (folder / "pages.json").write_text(json.dumps(pages))

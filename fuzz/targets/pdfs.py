@@ -1,6 +1,8 @@
 """PDF files, among them hostile ones: loops, bombs, lies about sizes, scripts, embedded files, encryption."""
 
+import hashlib
 import random
+import struct
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -69,6 +71,34 @@ def _wide_glyphs() -> bytes:
     return _document(_stream(TEXT + b"\n".join(rows)))
 
 
+def _rc4(key: bytes, data: bytes) -> bytes:
+    box, at = list(range(256)), 0
+    for n in range(256):
+        at = (at + box[n] + key[n % len(key)]) % 256
+        box[n], box[at] = box[at], box[n]
+    found, one, other = bytearray(), 0, 0
+    for byte in data:
+        one = (one + 1) % 256
+        other = (other + box[one]) % 256
+        box[one], box[other] = box[other], box[one]
+        found.append(byte ^ box[(box[one] + box[other]) % 256])
+    return bytes(found)
+
+
+def _encrypted(password: bytes) -> bytes:
+    """Encrypted with 40 bits (PDF 1.7, 7.6.3); with an empty password, every viewer opens it."""
+    pad = bytes.fromhex("28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A")
+    rights, name = struct.pack("<i", -4), b"0123456789abcdef"
+    owner = _rc4(hashlib.md5((b"miller" + pad)[:32]).digest()[:5], (password + pad)[:32])
+    key = hashlib.md5((password + pad)[:32] + owner + rights + name).digest()[:5]
+    content = _rc4(hashlib.md5(key + struct.pack("<I", 4)[:3] + b"\0\0").digest()[:10], TEXT)
+    return _document(_stream(content)).replace(
+        b"trailer<<",
+        b"trailer<</Encrypt<</Filter/Standard/V 1/R 2/P -4/O<%s>/U<%s>>>/ID[<%s><%s>]"
+        % (owner.hex().encode(), _rc4(key, pad).hex().encode(), name.hex().encode(), name.hex().encode()),
+    )
+
+
 HOSTILE: dict[str, Callable[[], bytes]] = {
     "a page tree that contains itself": lambda: _document(
         _stream(TEXT), pages=b"<</Type/Pages/Count 9/Kids[3 0 R 2 0 R 2 0 R]>>"
@@ -114,6 +144,8 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
         b"trailer<<",
         b"trailer<</Encrypt<</Filter/Standard/V 1/R 2/P -4/O<%s>/U<%s>>>/ID[<00><00>]" % (b"11" * 32, b"22" * 32),
     ),
+    "encrypted with a real password": lambda: _encrypted(b"secret"),
+    "encrypted, and open to all": lambda: _encrypted(b""),
     "an unknown encryption": lambda: pdf([TEXT]).replace(b"trailer<<", b"trailer<</Encrypt<</Filter/Mill/V 9>>"),
     "dictionaries in dictionaries": lambda: _document(_stream(TEXT), page=b"/A" + b"<</A" * 50_000 + b">>" * 50_000),
     "brackets without end": lambda: _document(_stream(b"[" * 100_000 + b"(" * 100_000 + TEXT)),
@@ -121,18 +153,32 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     "a million glyphs at one place": lambda: _document(
         _stream(b"BT/F 9 Tf 60 700 Td" + b"(a)Tj 0 0 Td " * 100_000 + b"ET")
     ),
+    "more glyphs than a page may have": lambda: _document(
+        _stream(TEXT + b"BT/F 9 Tf 60 500 Td" + b"(%s)Tj " % (b"a" * 1000) * 150 + b"ET")
+    ),
+    "a font of no size": lambda: _document(_stream(b"BT/F 0 Tf 60 700 Td(The mill)Tj 0 0 0 0 9 9 Tm(is open)Tj ET")),
+    "boxes that are no numbers": lambda: _document(
+        _stream(TEXT), page=b"/MediaBox[nan inf -inf 1e999]/CropBox[(a)/b null true]/UserUnit -1"
+    ),
     "only the beginning": lambda: pdf([TEXT])[:60],
     "only the name of the format": lambda: b"%PDF-1.7",
     "a good file": lambda: pdf([TEXT, MORE]),
 }
 """By what is wrong with it: a file."""
 
+SLOW = (
+    "10,000 pages",
+    "a stream of 100 MB in 100 kB",
+    "a stream of 100 MB packed twice",
+    "a form that draws itself",
+    "forms that draw forms, a billion times",
+)
+"""They take the reader seconds, or all of its processor time: no seeds."""
+
 
 def _seeds() -> Iterator[bytes]:
     yield pdf([TEXT, MORE])
-    for name, make in HOSTILE.items():
-        if "100 MB" not in name and name != "10,000 pages":
-            yield make()
+    yield from (make() for name, make in HOSTILE.items() if name not in SLOW)
 
 
 def _check(data: bytes, folder: Path) -> None:

@@ -1,11 +1,14 @@
 """Scanned PDF files in a corpus: their page images reach the engine, and its text reaches the corpus."""
 
+import base64
 import sys
 
 import pytest
+from tests.stages.generate.model_server import completion, serving
 from tests.stages.ingest.archives import http, record
 
 from gristmill.query.documents.documents import rows
+from gristmill.query.sizing.asking import asking_lines
 from pdf_files import pdf, scanned, text
 
 LINES = ("The stones of the mill turn day and night.", "They grind 24 sacks of corn each week.")
@@ -98,6 +101,48 @@ def test_images_and_the_step_that_reads_them_come_together(scans, stand_in, say,
     output = say("plan", scans.recipe)
     assert output.code == 2
     assert message in " ".join(output.err.split())
+
+
+def test_a_vision_model_reads_pages_once_and_is_checked(project, monkeypatch):
+    """It gets the images of pages, and nothing else. Its answers are paid for once, its loops are cut, its key is
+    nowhere in the store, and a refusal is no text.
+    """
+    key = "sk-" + "9f8e7d6c" * 4
+    monkeypatch.setenv("VISION_KEY", key)
+    (project.folder / "files").mkdir()
+    for name, dpi in (("loop", 150), ("refused", 75)):
+        (project.folder / "files" / f"{name}.pdf").write_bytes(scanned(pdf(PAGE), dpi))
+    (project.folder / "files" / "text.pdf").write_bytes(pdf(PAGE))
+
+    def say(body, handler):
+        assert handler.headers["Authorization"] == f"Bearer {key}"
+        ((said, image),) = [message["content"] for message in body["messages"]]
+        png = base64.b64decode(image["image_url"]["url"].removeprefix("data:image/png;base64,"))
+        assert (said["type"], png[:4]) == ("text", b"\x89PNG")
+        looped = "```\nThe wheel turns. " + "On and on. " * 30 + "\n```"
+        return completion(None, refusal=f"no {key}") if len(server.requests) > 1 else looped
+
+    with serving(say) as server:
+        model = f"ocr: {{model: eye, servers: ['{server.address}'], api_key_env: VISION_KEY, concurrency: 1}}"
+        write_recipe(project, "true", model)
+        project.recipe.write_text(project.recipe.read_text().replace("  crawl:", "  # crawl:"))
+        project.run(until="ingest")
+        (line,) = asking_lines(project.dry_run())
+        assert not server.requests
+        run = project.run()
+        for path in project.store.rglob("*"):
+            if path.is_file() and "answers" not in path.parts:
+                path.unlink()
+        assert project.parts(project.run()) == project.parts(run)
+        assert len(server.requests) == 2
+    found = texts_of(run)
+    assert line.startswith("text/ocr: about 2 requests, 2 not answered before: ")
+    assert found["loop.pdf#0"] == ("The wheel turns. On and on.", None)
+    assert found["refused.pdf#0"] == (None, "no_text_on_images")
+    assert found["text.pdf#0"] == (" ".join(LINES), None)
+    assert run.states["text/ocr"].metrics["faults"] == {"refused": 1}
+    for path in project.store.rglob("*"):
+        assert not path.is_file() or key.encode() not in path.read_bytes()
 
 
 @pytest.mark.slow

@@ -1,10 +1,13 @@
 """PDF files in a corpus: from files and from web archives, with page and box in the lineage, and with takedowns."""
 
 import json
+import re
 
 import pytest
+from starlette.testclient import TestClient
 from tests.stages.ingest.archives import http, record
 
+from explored import ORIGIN, TOKEN, explored
 from gristmill.query.documents.documents import rows
 from pdf_files import column, pdf, text
 
@@ -47,3 +50,45 @@ def test_lineage_names_page_and_box_of_words_and_a_takedown_removes_by_url_and_b
     (corpus.folder / "requests.yaml").write_text(request)
     kept = list(rows(corpus.run(), None, False, None))
     assert [row.fields["locator"] for row in kept] == ["one.pdf#0"]
+
+
+def test_a_page_is_shown_beside_its_image_from_the_input_file(corpus, say, monkeypatch):
+    """By `inspect` and in the explorer, from a folder and from a web archive; not for withheld documents."""
+    monkeypatch.chdir(corpus.folder)
+    output = say("inspect", corpus.recipe, "--page", "2", "--json")
+    assert output.code == 0, output.err
+    found = {row["locator"]: row for row in map(json.loads, output.out.splitlines())}
+    assert len(found) == 3
+    for name, row in zip(("upper", "lower", "new"), found.values(), strict=True):
+        assert row["text"] == f"A paper about the {name} mill."
+        image = (corpus.folder / row["columns"]["image"]).read_bytes()
+        assert (image[:4], int.from_bytes(image[16:20])) == (b"\x89PNG", 1250)
+        assert row["columns"]["image"] == f"{row['doc_id']}-page-2.png"
+    one = found["one.pdf#0"]["doc_id"]
+    output = say("inspect", corpus.recipe, "--id", one, "--page", "3")
+    assert (output.code, "There is no page 3: the document has 2 pages." in output.err) == (2, True)
+    request = f"- {{id: notice, date: 2026-11-18, reason: owner, doc_ids: [{found['two.pdf#0']['doc_id']}]}}\n"
+    (corpus.folder / "requests.yaml").write_text(request)
+    corpus.run()
+    with explored(corpus, corpus.folder / "labels.jsonl") as site:
+        client = TestClient(site.app, base_url=ORIGIN)
+        client.get(f"/?token={TOKEN}")
+        numbers = {
+            document.doc_id: document.number for document in site.explorer.index.documents("true", [], "number", 9)
+        }
+        taken, kept = numbers.pop(found["two.pdf#0"]["doc_id"]), numbers[one]
+        page = client.get(f"/document/{kept}?page=2").text
+        assert "Page 2 of 2" in page
+        assert "A paper about the upper mill." in page
+        assert f'hx-get="/document/{kept}/page/2"' in page
+        sheet = client.get(f"/document/{kept}/page/2").text
+        assert "data:image/png;base64,iVBORw0KGgo" in sheet
+        assert re.search(r'viewBox="0 0 600 800".*<rect x="60" y="49\d" width="1\d\d" height="1\d"', sheet, re.DOTALL)
+        assert "Page 1" not in client.get(f"/document/{taken}").text
+        assert client.get(f"/document/{taken}/page/1").status_code == 403
+        (corpus.folder / "files" / "one.pdf").write_bytes(pdf([text(60, 700, "Another paper, with other words.")]))
+        changed = client.get(f"/document/{kept}/page/2").text
+        assert "data:image" not in changed
+        assert "one.pdf" in changed
+        (corpus.folder / "files" / "one.pdf").unlink()
+        assert "existed when the run began and is gone now" in client.get(f"/document/{kept}/page/2").text

@@ -122,7 +122,7 @@ class Stage(Generic[C]):
     libraries: Given[tuple[str, ...], C] = ()
     """Distributions whose version changes the output; they are in the task key. `unicode` is the character database,
     `zlib` the compressor of Python."""
-    resources: Resources | Callable[[C, int], Resources] | None = None
+    resources: Resources | Callable[[C, int], Resources | None] | None = None
     """What one task needs. A function is called with the bytes of text in a part. Executors schedule by it."""
     check: Callable[[C], None] | None = None
     """Called when a recipe is loaded. Raises WrongSetting, which names a field, or another UserError."""
@@ -306,12 +306,16 @@ class Map(LayerStage[C]):
     """Returns one row of `schema` for each row of the batch."""
     metrics: Callable[[pa.RecordBatch, pa.RecordBatch, C], Counts] | None = None
     """Counts for a batch and its results, for `warnings` and reports."""
-    answers: Callable[[C], str] | None = None
+    answers: Callable[[C], str | None] | None = None
     """For a step that asks servers outside: the folder of its answers in the store, which `apply` gets as `answers=`.
-    Tasks of such a step are never run twice at once. It needs `requests`, and a config that extends `RequestConfig`
-    (stages/generate/settings.py)."""
+    None: with this config it asks nobody. Tasks of such a step are never run twice at once. It needs `requests`, and a
+    config that extends `RequestConfig` (stages/generate/settings.py)."""
     requests: Callable[[pa.RecordBatch, C], Sequence[ModelRequest]] | None = None
     """The requests for the documents of a batch, each once, stored or not, from which `plan` estimates the cost."""
+
+    def scope_of(self, config: C) -> str | None:
+        """The folder of its answers; None for a step that asks no server."""
+        return None if self.answers is None else self.answers(config)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,9 @@
 import gzip
 import os
 import signal
+import string
 import struct
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +13,7 @@ from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import pdf as reader
 from gristmill.stages.pdf import child, document
 from gristmill.stages.pdf.child import PdfChild
+from gristmill.stages.pdf.confidence import confidence_of
 from pdf_files import column, pdf, scanned, text
 
 PAGE = [text(72, 700, "The mill grinds corn.")]
@@ -167,6 +170,59 @@ def test_a_page_whose_font_does_not_tell_its_characters_is_garbled_unless_its_co
     found = row(tmp_path, data)
     assert found.drop == drop
     assert (found.more[0][0]["confidence"] < 0.5) == (drop is not None)
+
+
+PROSE = {
+    "en": "The stones of the mill turn day and night, and grind the corn of the whole valley to flour. In autumn the "
+    "river is high, and the wheel turns fast; the miller sells what he does not need to the bakers of the town.",
+    "fi": "Myllyn kivet pyörivät yötä päivää ja jauhavat koko laakson viljan jauhoiksi. Syksyllä joki on korkealla, ja "
+    "vesiratas pyörii nopeasti; mylläri myy sen, mitä hän ei tarvitse, kaupungin leipureille.",
+    "vi": "Những tảng đá của cối xay quay suốt ngày đêm và nghiền ngô của cả thung lũng thành bột. Vào mùa thu nước "
+    "sông dâng cao và bánh xe quay nhanh hơn, người thợ xay bán phần không cần cho các thợ làm bánh trong thị trấn.",
+    "ru": "Жернова мельницы крутятся день и ночь и перемалывают зерно всей долины в муку. Осенью река поднимается, и "
+    "колесо вращается быстро; мельник продаёт то, что ему не нужно, пекарям города.",
+    "el": "Οι πέτρες του μύλου γυρίζουν μέρα και νύχτα και αλέθουν το καλαμπόκι όλης της κοιλάδας. Το φθινόπωρο το "
+    "ποτάμι είναι ψηλό και ο τροχός γυρίζει γρήγορα· ο μυλωνάς πουλάει ό,τι δεν χρειάζεται στους φούρνους της πόλης.",
+    "ar": "تدور أحجار المطحنة ليلا ونهارا وتطحن ذرة الوادي كله إلى دقيق. في الخريف يكون النهر مرتفعا وتدور العجلة "
+    "بسرعة",
+    "ja": "水車の石は昼も夜も回り、谷全体の穀物を粉に挽く。秋には川の水位が高く、車輪は速く回る。",
+    "code": "def grind(corn: list[int], speed=24) -> dict[str, float]:\n    for sack in corn:\n        flour[sack.name]"
+    " = max(sack.weight * 0.97 - waste(sack), 0)\n    return {key: value for key, value in flour.items() if value > 0}",
+    "maths": "Let f(x, y) = x2 + 2xy - y2 for x in R. Then df/dx = 2x + 2y, and f has no minimum: f(0, t) = -t2 < 0.",
+    "table": "mill | 4 | 310 | 24.5\nbakery | 12 | 75 | 3.1\nsawmill | 7 | 118 | 0.2\nKG | 2019 | 2020 | 2021",
+}
+
+
+def page_of(text):
+    lines = [SimpleNamespace(text=line) for line in text.splitlines()]
+    return SimpleNamespace(
+        fault=None, glyphs=len(text), image_share=0, bad_glyphs=0, unmapped=0, unmapped_text="",
+        blocks=[SimpleNamespace(kind="text", lines=lines)],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PROSE)
+def test_text_of_any_kind_can_be_trusted(name):
+    """Prose in seven languages, code, maths and tables."""
+    confidence, verdict = confidence_of(page_of(PROSE[name]))
+    assert (confidence > 0.8, verdict) == (True, None)
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        PROSE["en"].translate(str.maketrans(string.ascii_lowercase, "qxwjzkvbpygfmdcouthnaerils")),
+        "".join(chr(33 + (ord(char) * 37) % 94) if char > " " else char for char in PROSE["en"]),
+        PROSE["en"].replace(" ", ""),
+        PROSE["vi"].replace(" ", ""),
+        PROSE["ru"].replace(" ", ""),
+        PROSE["ru"].encode("cp1251", "replace").decode("latin-1"),
+    ],
+    ids=("other letters", "other characters", "no spaces", "no spaces, accents", "no spaces, Cyrillic", "mojibake"),
+)
+def test_text_that_lost_its_characters_or_spaces_is_garbled(broken):
+    """Whatever the fonts say."""
+    assert confidence_of(page_of(broken))[1] == "garbled"
 
 
 def test_words_without_spaces_are_garbled(tmp_path):

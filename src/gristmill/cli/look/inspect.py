@@ -3,8 +3,9 @@
 import itertools
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -30,8 +31,10 @@ from gristmill.query.documents.documents import (
     sources_with,
     unfinished,
 )
+from gristmill.query.documents.lookup import find
 from gristmill.query.lineage.evidence import COLUMN, NEW_COLUMN, Suites, steps_with_any_evidence
 from gristmill.query.lineage.evidence import plain as plain_flag
+from gristmill.query.lineage.page_image import page_of, page_png
 from gristmill.query.removal.reasons import reasons_of
 from gristmill.query.takedown.withheld import withheld_note, withholding
 from gristmill.recipe.checks.mistakes import listed, suggest
@@ -85,6 +88,15 @@ def command(
     records: Annotated[
         bool, typer.Option("--records", help="Also records that are not documents: requests, warcinfo, robots.txt.")
     ] = False,
+    page: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=MOST,
+            metavar="N",
+            help="This page of PDF files instead of the whole text, and its image as ID-page-N.png in this folder.",
+        ),
+    ] = None,
     clusters: Annotated[
         bool, typer.Option("--clusters", help="The largest clusters of near duplicates, side by side.")
     ] = False,
@@ -97,7 +109,19 @@ def command(
     shown with --records, --reason or --id.
     """
     if clusters and (
-        dropped or kept or stage or reason or source or skip or url or doc_id or grep or cuts or evidence or records
+        dropped
+        or kept
+        or stage
+        or reason
+        or source
+        or skip
+        or url
+        or doc_id
+        or grep
+        or cuts
+        or evidence
+        or records
+        or page
     ):
         raise UserError("--clusters shows whole clusters. It can only be combined with -n, --full, --store and --json.")
     if dropped and kept:
@@ -145,6 +169,8 @@ def command(
     count = 0
     for row in found:
         count += 1
+        if page is not None and row.withheld is None:
+            row = _with_page(view, row, page)
         if json:
             print_json(_plain(row, suites))
         else:
@@ -157,6 +183,18 @@ def command(
         console(stderr=True).print(words(f"No matching documents{after}.{others}"))
     if open_steps:
         _say_open(open_steps, count_unjudged(view, step, source or ()) if kept else 0, view)
+
+
+def _with_page(view: CorpusView, row: Row, number: int) -> Row:
+    """The document with the text of a page, as it was read, whose image is written to a file."""
+    [place] = find(view, doc_id=row.fields["doc_id"].hex())
+    page = page_of(view, place.document, place.row, number)
+    if page is None:
+        raise UserError(f"{row.fields['locator']} is not a PDF file, so it has no pages. Leave --page out.")
+    path = Path(f"{row.fields['doc_id'].hex()}-page-{number}.png")
+    path.write_bytes(page_png(view, place.document, row.fields, number))
+    columns = {"page": number, "pages": page.pages, "confidence": page.confidence, "verdict": page.verdict}
+    return replace(row, text=page.text, pieces=(), columns={**columns, "image": str(path)})
 
 
 def _check_reason(view: CorpusView, stage: str | None, reason: str) -> None:

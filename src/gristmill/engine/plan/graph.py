@@ -126,7 +126,7 @@ def drops(node: Node) -> bool:
 def asks(node: Node) -> bool:
     """Whether a step asks servers outside."""
     stage = stage_of(node.module)
-    return isinstance(stage, Map) and stage.answers is not None
+    return isinstance(stage, Map) and stage.scope_of(node.config) is not None
 
 
 def asks_one_by_one(node: Node) -> bool:

@@ -61,10 +61,10 @@ class AskingEstimate:
 
 def _settings_of(node: Node) -> tuple[RequestConfig, str]:
     """The config of a step that asks a model, and the scope of its stored answers."""
-    scope_of = stage_of(node.module, Map).answers
-    assert scope_of is not None
     assert isinstance(node.config, RequestConfig)
-    return node.config, scope_of(node.config)
+    scope = stage_of(node.module, Map).scope_of(node.config)
+    assert scope is not None
+    return node.config, scope
 
 
 def estimate_asking(run: "RunContext", node: Node) -> AskingEstimate | None:

@@ -168,9 +168,10 @@ def _hash(work: Hash) -> Result:
 def _map(work: MapWork, store: Store, probe: bool) -> Result:
     stage = stage_of(work.module, contract.Map)
     more = with_loaded(stage, work.config, model_paths(work.models, store))
-    if stage.answers is None:
+    scope = stage.scope_of(work.config)
+    if scope is None:
         return _map_rows(work, store, probe, stage, more)
-    answers = AnswerLog(store, stage.answers(work.config))
+    answers = AnswerLog(store, scope)
     try:
         return _map_rows(work, store, probe, stage, {**more, "answers": answers})
     finally:

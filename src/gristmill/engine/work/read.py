@@ -1,8 +1,9 @@
 """Reading input files into document parts: the engine's side of a reader.
 
-Parts are cut by the data alone: a part ends with the row group that brings it to `part_bytes` of content (or to
-PART_SHARE times that in all columns, for records that are mostly meta), and a row group ends with the record that
-brings it to ROW_GROUP_CHARACTERS or ROW_GROUP_ROWS. Only one batch is in memory, in addition to the compressed part.
+Parts are cut by the data alone: a part ends with the row group that brings it to `part_bytes` of content or of images
+(or to PART_SHARE times that in all columns, for records that are mostly meta), and a row group ends with the record
+that brings it to ROW_GROUP_CHARACTERS or ROW_GROUP_ROWS. Only one batch is in memory, in addition to the compressed
+part.
 
 A document's id is a hash of its source, file, position and key: unique whatever keys a user's records have. Its locator
 is for people: the file's name and the key, or the position if there is no key.
@@ -49,6 +50,8 @@ MOST_KEY_CHARACTERS = 1 << 12
 EXAMPLE_CHARACTERS = 120
 """The length of a repeated key in messages."""
 PART_SHARE = 4
+ITEM_CHARACTERS = 40
+"""What an item of a list counts, such as a page or a block of a PDF file: a file may have a million of them."""
 _COMMON = len(DOCUMENTS) - len(MEASURED)
 """Columns of a record that all documents have."""
 MARKUP_ROWS = 1000
@@ -107,7 +110,7 @@ class _Parts:
             self._writer = PartWriter(group.batch.schema, self._identity())
         payload_bytes = sum(pc.sum(group.batch.column(name)).as_py() for name in MEASURED)
         self._writer.write(group.batch, payload_bytes)
-        self._held += group.held
+        self._held += group.held + (PART_SHARE - 1) * _image_bytes(group.batch)  # images cannot be compressed
         counts = {"rows": group.batch.num_rows, "bytes_in": payload_bytes, "bytes_out": payload_bytes}
         counts["repeated_keys"] = group.repeated_keys
         more: dict[str, Any] = {} if group.repeated_key is None else {"repeated_key": group.repeated_key}
@@ -129,6 +132,10 @@ class _Parts:
         """Bytes that no other part has, whatever its rows: source, first file, start in it, number of the part."""
         first = self._work.pieces[0]
         return _bytes(f"{self._work.source}\0{first.name}\0{first.start}\0{len(self._result.parts)}")
+
+
+def _image_bytes(batch: pa.RecordBatch) -> int:
+    return sum(column.nbytes for column in batch.columns if column.type == pa.list_(pa.binary()))
 
 
 def id_of(source: str, name: str, record: Record) -> bytes:
@@ -323,7 +330,7 @@ def _characters(record: Record) -> int:
 
 
 def _held(value: object) -> int:
-    """The characters or bytes in a value of a reader's own column; those of a list are in its items."""
+    """About the characters or bytes in a value of a reader's own column; those of a list are in its items."""
     if isinstance(value, list):
-        return sum(len(one) for one in value if isinstance(one, str | bytes))
+        return sum(len(one) if isinstance(one, str | bytes) else ITEM_CHARACTERS for one in value)
     return len(value) if isinstance(value, str | bytes) else 0

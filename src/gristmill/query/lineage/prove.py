@@ -128,8 +128,9 @@ class Prover:
             models = model_paths(self._run.models(node, layers.document.source), self._run.store)
             config = self._config(node)
             more = with_loaded(stage, config, models)
-            if stage.answers is not None:
-                more["answers"] = AnswerLog(self._run.store, stage.answers(config), is_read_only=True)
+            scope = stage.scope_of(config)
+            if scope is not None:
+                more["answers"] = AnswerLog(self._run.store, scope, is_read_only=True)
             answers = stage.apply(batch, config, **more)
             answers = check_answers(answers, 1, node.module, promised)
             expected = dict(zip(promised.names, answers.columns, strict=True))

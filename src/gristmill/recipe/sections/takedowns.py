@@ -77,8 +77,9 @@ def mark_unsent(source: Source | None, route: tuple[Step, ...], takedowns: tuple
     requests name. A generated source has its own step, since its parents take theirs before its documents exist.
     None is a source with a mistake.
     """
-    stages = [stage_of(step.module) for step in route]
-    at = next((number for number, one in enumerate(stages) if isinstance(one, Map) and one.answers is not None), None)
+    stages = [(stage_of(step.module), step.config) for step in route]
+    asking = (isinstance(one, Map) and one.scope_of(config) is not None for one, config in stages)
+    at = next((number for number, asks in enumerate(asking) if asks), None)
     if at is None or not takedowns:
         return route
     _, sets, judge = (step.config for step in takedowns)

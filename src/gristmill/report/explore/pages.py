@@ -1,5 +1,6 @@
 """The pages of the explorer. A page is a template and its values; htmx requests parts of a page."""
 
+from base64 import b64encode
 from collections.abc import Iterable, Sequence
 from typing import Any
 from urllib.parse import parse_qs
@@ -10,10 +11,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from gristmill.errors import UserError
 from gristmill.query.ablation.mixture import quoted
 from gristmill.query.documents.documents import Row
 from gristmill.query.lineage.evidence import Flag, text_of
 from gristmill.query.lineage.lineage import steps_of
+from gristmill.query.lineage.page_image import page_of, page_png
 from gristmill.report.explore.app import PageGroup, is_fragment, render
 from gristmill.report.explore.differences import Marked, common, differing
 from gristmill.report.explore.explorer import Explorer, beginning
@@ -29,6 +32,7 @@ MOST_TEXT = 100_000
 MEMBERS = 12
 """Documents of a cluster that are listed."""
 LABELLED = "doc_id in (select doc_id from labels)"
+MOST_PAGE_DIGITS = 9
 MOST_BODY = 1 << 16
 """Bytes of a request."""
 
@@ -43,6 +47,7 @@ def explorer_pages(explorer: Explorer) -> list[PageGroup]:
             [
                 Route("/", pages.documents),
                 Route("/document/{number:int}", pages.document),
+                Route("/document/{number:int}/page/{page:int}", pages.page_image),
                 Route("/document/{number:int}/label", pages.label, methods=["POST"]),
             ],
         ),
@@ -90,6 +95,8 @@ class DocumentPages:
         row = explorer.rows([document], cuts=True)[0]
         steps = () if row.withheld else steps_of(explorer.view, *document.place)
         previous, following = explorer.beside(wanted, document)
+        page = request.query_params.get("page", "1")
+        number = int(page) if page.isascii() and page.isdigit() and len(page) < MOST_PAGE_DIGITS else 1
         is_long = sum(len(text) for text, _ in row.pieces) > MOST_TEXT and "full" not in request.query_params
         return render(
             request,
@@ -98,6 +105,7 @@ class DocumentPages:
             row=row,
             pieces=_first(row.pieces, MOST_TEXT) if is_long else row.pieces,
             is_long=is_long,
+            page=None if row.withheld else page_of(explorer.view, *document.place, number),
             steps=steps,
             evidence=[self._evidence(flag) for step in steps for flag in step.flags],
             cluster=self._cluster(document, row, request.query_params.get("beside", "")),
@@ -109,6 +117,22 @@ class DocumentPages:
             previous=previous,
             following=following,
         )
+
+    def page_image(self, request: Request) -> Response:
+        """The image of a page, from the input file, with the boxes of its blocks, or why there is none."""
+        explorer, number = self._explorer, request.path_params["page"]
+        document = explorer.document(request.path_params["number"])
+        row = explorer.rows([document])[0]
+        if row.withheld:
+            raise HTTPException(403, "The document is withheld.")
+        page = page_of(explorer.view, *document.place, number)
+        image, fault = "", "The document is not from a PDF file."
+        try:
+            if page is not None:
+                image = b64encode(page_png(explorer.view, document.place[0], row.fields, number)).decode()
+        except UserError as error:
+            fault = str(error)
+        return render(request, "_sheet.html", page=page, image=image, fault=fault)
 
     def _evidence(self, flag: Flag) -> tuple[Flag, Marked, Marked]:
         """A flag with the passage and the item; words of both are marked."""

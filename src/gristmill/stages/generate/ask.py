@@ -27,7 +27,15 @@ from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.stages.calls import ModelRequest, StoredAnswers
 from gristmill.stages.generate.api_key import api_key
-from gristmill.stages.generate.connection import LOST, Deadlines, FailedRequest, ModelConnection, Reply, ServerFault
+from gristmill.stages.generate.connection import (
+    LOST,
+    Deadlines,
+    FailedRequest,
+    ModelConnection,
+    Reply,
+    ServerFault,
+    without_images,
+)
 from gristmill.stages.generate.settings import RequestConfig, RequestLimits
 
 FIRST_WAIT_S, MOST_WAIT_S = 0.25, 60.0
@@ -299,4 +307,9 @@ def message_bytes(request: ModelRequest) -> int:
     """The bytes of a request's messages, from which a model's tokens are: not the keys, settings and escapes around
     them, which are a quarter of a short request.
     """
-    return sum(len(message["content"].encode()) for message in orjson.loads(request.body)["messages"])
+    contents = [message["content"] for message in orjson.loads(without_images(request.body))["messages"]]
+    return sum(len(one.encode()) if isinstance(one, str) else sum(map(_part_bytes, one)) for one in contents)
+
+
+def _part_bytes(part: dict[str, Any]) -> int:
+    return len(part["text"].encode() if "text" in part else part["image_url"]["url"])

@@ -190,13 +190,14 @@ def _read_to_seam(
 
 
 STAGE = Reader(
-    version=4,
+    version=5,
     config=Config,
     libraries=lambda config: (
         *("fastwarc", "resiliparse", "brotli", "zstandard", "lz4"),
         *pdf.libraries(config.images),
     ),
     columns=lambda config: pdf.columns(config.images),
+    resources=lambda config, part_bytes: pdf.resources(config.images, part_bytes),
     positions="bytes of the file",
     beside=BESIDE,
     used=("robots_txt",),

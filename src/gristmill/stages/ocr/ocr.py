@@ -7,10 +7,12 @@
 
 The readers `pdf` and `warc` keep an image of each page whose text cannot be trusted (`needs_ocr`, `garbled`) if they
 have `images: true`.
-The engine is rapidocr with the models in its package (extra `ocr`); nothing is downloaded. Other documents pass
-unchanged. `ocr_pages` says for each page that was read where its text is, and what the check found: numbers that the
-text layer lacks, lines that were cut because of them, and words that were cut as loops. A garbled text layer is not
-compared. A document that still has no text is dropped as `no_text_on_images`.
+The engine is rapidocr with the models in its package (extra `ocr`); nothing is downloaded. With `model`, it is a vision
+model on OpenAI-compatible servers, and its answers are stored, retried and paid for as those of `generate`. Other
+documents pass unchanged. `ocr_pages` says for each page that was read where its text is, and what the check found:
+numbers that the text layer lacks, lines that were cut because of them, and words that were cut as loops. A garbled text
+layer is not compared. A page without a usable answer keeps its text layer, unless that is garbled, and has a `fault`. A
+document that still has no text is dropped as `no_text_on_images`.
 """
 
 import importlib.util
@@ -22,10 +24,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.counted import counted
-from gristmill.errors import UserError
-from gristmill.stages.contract import Map, Resources, StageConfig
+from gristmill.errors import UserError, WrongSetting
+from gristmill.stages.calls import StoredAnswers
+from gristmill.stages.contract import Map, Resources
+from gristmill.stages.generate import generate
+from gristmill.stages.generate.ask import Ask
+from gristmill.stages.generate.generate import TAKEN_DOWN, UNSENT, judge, obtain, unsent_in
+from gristmill.stages.generate.serve import LocalServer
+from gristmill.stages.generate.settings import RequestConfig, Sampling
 from gristmill.stages.ocr.engine import PageEngine
 from gristmill.stages.ocr.verify import CheckedPage, checked
+from gristmill.stages.ocr.vision import page_ask, text_of
 
 READS = ("text", "pages", "images")
 _PAGE = pa.struct(
@@ -37,29 +46,44 @@ _PAGE = pa.struct(
         ("new_numbers", pa.int32()),
         ("cut_lines", pa.int32()),
         ("looped_words", pa.int32()),
+        ("fault", pa.string()),
     ]
 )
 SCHEMA = pa.schema(
     [("text", pa.string()), ("ocr_pages", pa.list_(_PAGE)), ("drop", pa.string()), ("detail", pa.string())]
 )
-"""start and stop are in bytes of the new text."""
+"""start and stop are in bytes of the new text; fault is the reason why a page has no answer."""
 MEMORY = 1_500_000_000
 """Measured: 0.88 GB with rapidocr 3.10 on full pages of 4 million pixels, the most. In addition, two copies of the
 largest images of a document (192 MiB)."""
 _LIBRARIES = ("rapidocr", "onnxruntime")
 
 
-class Config(StageConfig):
-    pass
+Reading = tuple[str, str | None]
+"""What was read on a page image, and the reason why nothing was."""
+
+
+class Config(RequestConfig):
+    model: str = ""
+    """A vision model, as its servers know it. Without one, rapidocr reads the pages on this machine."""
+    sampling: Sampling = Sampling(temperature=0, max_tokens=4096)
+    """How the model samples."""
 
 
 def libraries(config: Config) -> tuple[str, ...]:
     """The engine, where it is installed; `check` refuses a recipe where it is not."""
-    return tuple(name for name in _LIBRARIES if importlib.util.find_spec(name) is not None)
+    return () if config.model else tuple(name for name in _LIBRARIES if importlib.util.find_spec(name) is not None)
 
 
 def check(config: Config) -> None:
-    """Raises UserError if the engine is not installed."""
+    """Raises UserError if the engine is not installed, or the model has no server."""
+    if config.model:
+        generate.check_servers(config)
+        return
+    if config.servers or config.serve is not None:
+        raise WrongSetting(
+            "model", "servers need the name of a vision model. Without servers, rapidocr reads the pages."
+        )
     if missing := [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]:
         raise UserError(
             f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed, so no page image can be "
@@ -67,35 +91,94 @@ def check(config: Config) -> None:
         )
 
 
-def setup(config: Config) -> PageEngine:
-    """The engine of a worker, which loads its models when it reads the first page."""
-    return PageEngine()
+def scope_of(config: Config) -> str | None:
+    """The scope of the stored answers of a model."""
+    return generate.scope_of(config) if config.model else None
 
 
-def apply(batch: pa.RecordBatch, config: Config, *, loaded: PageEngine | None = None) -> pa.RecordBatch:
+def setup(config: Config) -> Iterator[PageEngine | LocalServer | None]:
+    """The engine of a worker, which loads its models when it reads the first page, or the server that it starts."""
+    if config.model:
+        yield from generate.setup(config)
+    else:
+        yield PageEngine()
+
+
+def resources(config: Config, part_bytes: int) -> Resources:
+    serve = config.serve
+    return Resources(
+        memory=MEMORY + (0 if serve is None else serve.memory), cores=1, gpus=0 if serve is None else serve.gpus
+    )
+
+
+def _images(batch: pa.RecordBatch) -> list[dict[int, bytes]]:
+    """For each document, its page images by the number of the page."""
+    return [
+        {number: png for number, png in enumerate(pages or ()) if png is not None}
+        for pages in batch.column("images").to_pylist()
+    ]
+
+
+def requests(batch: pa.RecordBatch, config: Config) -> list[Ask]:
+    """The requests for some documents, each once, except those that must not be sent."""
+    if UNSENT in batch.schema.names:
+        batch = batch.filter(batch.column(UNSENT).is_null())
+    asks = (page_ask(png, config) for images in _images(batch) for png in images.values())
+    return list({ask.key: ask for ask in asks}.values())
+
+
+def apply(
+    batch: pa.RecordBatch, config: Config, *, answers: StoredAnswers | None = None, loaded: Any = None
+) -> pa.RecordBatch:
     """The text of each document with its page images read; documents without images stay as they are."""
+    images = _images(batch)
+    if answers is None:
+        engine: PageEngine = loaded or PageEngine()
+        read: list[list[Reading]] = [[(engine.read(png), None) for png in one.values()] for one in images]
+    else:
+        read = _asked(images, unsent_in(batch), config, answers, loaded)
     columns: list[list[Any]] = [[], [], [], []]
-    for text, listed, scans in zip(*(batch.column(name).to_pylist() for name in READS), strict=True):
+    texts, pages = (batch.column(name).to_pylist() for name in ("text", "pages"))
+    for text, listed, numbers, readings in zip(texts, pages, images, read, strict=True):
         row: tuple[str | None, Any, str | None, str | None] = (text, None, None, None)
-        images = {number: png for number, png in enumerate(scans or ()) if png is not None}
-        if images:
-            row = _read(text or "", listed or [], images, loaded or PageEngine())
+        if numbers:
+            row = _replaced(text or "", listed or [], dict(zip(numbers, readings, strict=True)))
         for column, value in zip(columns, row, strict=True):
             column.append(value)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
-def _read(
-    text: str, pages: Sequence[Mapping[str, Any]], images: Mapping[int, bytes], engine: PageEngine
+def _asked(
+    images: Sequence[Mapping[int, bytes]],
+    unsent: Sequence[str | None],
+    config: Config,
+    answers: StoredAnswers,
+    server: LocalServer | None,
+) -> list[list[Reading]]:
+    """What the model reads on the images of each document."""
+    asks = [[page_ask(png, config) for png in one.values()] for one in images]
+    both = zip(asks, unsent, strict=True)
+    stored = obtain([(ask, why is None) for some, why in both for ask in some], config, answers, server)
+
+    def reading(ask: Ask) -> Reading:
+        answer = stored.get(ask.key)
+        text, fault, _ = (None, TAKEN_DOWN, None) if answer is None else judge(answer[1], text_of)
+        return text or "", fault
+
+    return [[reading(ask) for ask in some] for some in asks]
+
+
+def _replaced(
+    text: str, pages: Sequence[Mapping[str, Any]], readings: Mapping[int, Reading]
 ) -> tuple[str | None, list[dict[str, Any]], str | None, str | None]:
     """The new text of a document, its pages that were read, and the reason to drop it."""
     data = text.encode()
     starts = [*(page["start"] for page in pages), len(data)]
     segments = [data[begin:end].decode("utf-8", "replace") for begin, end in pairwise(starts)]
-    numbers = sorted(images)
-    layers = ["" if pages[number]["verdict"] == "garbled" else segments[number] for number in numbers]
-    answers = dict(zip(numbers, checked([engine.read(images[number]) for number in numbers], layers), strict=True))
+    layers = {number: "" if pages[number]["verdict"] == "garbled" else segments[number] for number in readings}
+    said = [layers[number] if fault else found for number, (found, fault) in readings.items()]
+    answers = dict(zip(readings, checked(said, list(layers.values())), strict=True))
     parts = [data[: starts[0]].decode("utf-8", "replace").strip()]
     read = []
     at = len(parts[0].encode())
@@ -107,11 +190,13 @@ def _read(
             at += 2
         size = len(part.encode())
         if answer is not None:
-            read.append(_row(number, at, at + size, answer))
+            read.append(_row(number, at, at + size, answer) | {"fault": readings[number][1]})
         parts.append(part)
         at += size
     if at == 0:
-        return None, read, "no_text_on_images", f"{counted(len(images), 'page image')} read, no text found"
+        unread = sum(fault is not None for _, fault in readings.values())
+        more = f", {unread:,} of them without a usable answer" if unread else ""
+        return None, read, "no_text_on_images", f"{counted(len(readings), 'page image')} read, no text found{more}"
     return "".join(parts), read, None, None
 
 
@@ -132,17 +217,27 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     pages = pc.list_flatten(answers.column("ocr_pages"))
     names = ("compared", "new_numbers", "cut_lines", "looped_words")
     sums = {name: int(pc.sum(pc.struct_field(pages, name).cast(pa.int64())).as_py() or 0) for name in names}
-    return {"documents": batch.num_rows, "pages": len(pages), **sums}
+    faults = {
+        one["values"]: one["counts"] for one in pc.struct_field(pages, "fault").drop_null().value_counts().to_pylist()
+    }
+    return {"documents": batch.num_rows, "pages": len(pages), **sums, "faults": faults}
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Iterator[str]:
-    """Warns if no document has page images (law 7)."""
+    """Warns if no document has page images, or pages have no usable answer (law 7)."""
+    if faults := {reason: count for reason, count in found.get("faults", {}).items() if reason != TAKEN_DOWN}:
+        reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(faults.items()))
+        yield (
+            f"{sum(faults.values()):,} of {counted(found['pages'], 'page image')} have no usable answer ({reasons}), "
+            "so their pages keep what text they have. Check max_tokens and the server; `again: 1` asks again what "
+            "servers failed to answer"
+        )
     if found.get("documents") and not found.get("pages"):
         yield ("no document has a page that needs OCR, so nothing was read. The step ocr can be removed")
 
 
 STAGE = Map(
-    version=1,
+    version=2,
     config=Config,
     libraries=libraries,
     reads=READS,
@@ -152,5 +247,9 @@ STAGE = Map(
     metrics=metrics,
     check=check,
     warnings=lambda found, config: list(warnings(found, config)),
-    resources=Resources(memory=MEMORY, cores=1),
+    resources=resources,
+    may_read=(UNSENT,),
+    only_kept=True,
+    answers=scope_of,
+    requests=requests,
 )

@@ -25,7 +25,9 @@ MORE_MEMORY_BYTES = 1 << 30
 CPU_S, CPU_S_PER_PAGE = 30, 0.5
 ATTEMPTS = 2
 """The second child reads the file right after the control. One attempt may take all of the memory or time."""
-_REQUEST = struct.Struct("<QI??")
+_REQUEST = struct.Struct("<QI??i")
+"""Bytes of the file, most pages, Markdown, images, and the page to render; READ: none, the document is read."""
+READ = -1
 _ANSWER = struct.Struct("<Q")
 _MOST_ANSWER_BYTES = 1 << 30
 
@@ -60,22 +62,29 @@ class PdfChild:
 
     def read(self, data: bytes, max_pages: int, markdown: bool, images: bool = False) -> dict[str, Any]:
         """What `document.read_document` returns, or a `drop` if no child survives the file."""
+        return self._request(data, max_pages, markdown, images, READ)
+
+    def render(self, data: bytes, page: int) -> dict[str, Any]:
+        """What `document.render_page` returns, or a `drop` if no child survives the file."""
+        return self._request(data, 0, False, False, page)
+
+    def _request(self, data: bytes, *settings: int) -> dict[str, Any]:
         with self._lock:
             codes = []
             for _ in range(ATTEMPTS):
                 try:
-                    return self._ask(data, max_pages, markdown, images)
+                    return self._ask(data, *settings)
                 except (BrokenPipeError, EOFError):
                     codes.append(self._end())
         if -signal.SIGKILL in codes:
             raise OSError("the process that reads PDF files was killed. Is there too little memory?")
         return {"drop": "pdf_crashed", "detail": f"{_name(codes[-1])}, twice; a control file was read"}
 
-    def _ask(self, data: bytes, max_pages: int, markdown: bool, images: bool) -> dict[str, Any]:
+    def _ask(self, data: bytes, *settings: int) -> dict[str, Any]:
         process = self._started()
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(_REQUEST.pack(len(data), max_pages, markdown, images))
+        process.stdin.write(_REQUEST.pack(len(data), *settings))
         process.stdin.write(data)
         process.stdin.flush()
         return _answer(process.stdout)
@@ -172,7 +181,7 @@ def _allow(pages: int) -> None:
 
 
 def main() -> None:
-    from gristmill.stages.pdf.document import read_document
+    from gristmill.stages.pdf.document import read_document, render_page
 
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever a library prints
@@ -183,9 +192,10 @@ def main() -> None:
         head = sys.stdin.buffer.read(_REQUEST.size)
         if len(head) < _REQUEST.size:
             return
-        size, max_pages, markdown, images = _REQUEST.unpack(head)
+        size, max_pages, markdown, images, page = _REQUEST.unpack(head)
         _allow(0)
-        answer = read_document(_exactly(sys.stdin.buffer, size), max_pages, markdown, images, _allow)
+        data = _exactly(sys.stdin.buffer, size)
+        answer = read_document(data, max_pages, markdown, images, _allow) if page == READ else render_page(data, page)
 
 
 if __name__ == "__main__":

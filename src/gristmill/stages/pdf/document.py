@@ -38,6 +38,25 @@ def read_document(
     With `images`, a document that OCR may save is not dropped, and `images` has the PNG of each page that needs it.
     `allow` is called with the number of pages before they are read.
     """
+    return _opened(data, lambda document: _read(document, max_pages, markdown, images, allow))
+
+
+def render_page(data: bytes, number: int) -> dict[str, Any]:
+    """The image of a page (from 0) as the only one of `images`, or `drop` and `detail`."""
+
+    def render(document: Any) -> dict[str, Any]:
+        if number >= len(document):
+            return {"drop": "no_page", "detail": f"it has {len(document)} pages"}
+        try:
+            return {"images": [page_png(document, number)]}
+        except pdfium_python.PdfiumError as error:
+            return {"drop": "unreadable_page", "detail": str(error)[:200]}
+
+    return _opened(data, render)
+
+
+def _opened(data: bytes, use: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
+    """What a function returns for the document in a file, or the reason why it cannot be opened."""
     try:
         document = pdfium_python.PdfDocument(data)
     except pdfium_python.PdfiumError as error:
@@ -45,7 +64,7 @@ def read_document(
             return {"drop": "encrypted", "detail": "the file needs a password"}
         return {"drop": "corrupt_pdf", "detail": str(error)[:200]}
     try:
-        return _read(document, max_pages, markdown, images, allow)
+        return use(document)
     finally:
         document.close()
 
