@@ -1,5 +1,6 @@
 """Which blocks stay, against searches through all choices; and the alignment of a page's words with its gold."""
 
+from bisect import bisect_left, bisect_right
 from functools import cache
 
 import numpy as np
@@ -14,19 +15,29 @@ from gristmill.kernels.html.assemble import (
     choose,
     close_gaps,
     drop_copies,
+    drop_lone_links,
+    keep_headline,
 )
 from gristmill.kernels.html.block_names import (
+    B_CHARS,
     B_ELEMENT,
+    B_KIND,
+    B_LINK_CHARS,
     B_START,
     B_STOP,
     B_UNITS,
     B_WORDS,
     BLOCK_COLUMNS,
+    BOX_LI,
+    BOX_NAMES,
+    E_FIRST,
+    E_LAST,
+    E_PARENT,
     E_PATH,
     ELEMENT_COLUMNS,
 )
 from gristmill.kernels.html.context import CHANCES
-from gristmill.kernels.html.features import G_COLUMNS
+from gristmill.kernels.html.features import AT_TITLE, G_COLUMNS
 from gristmill_extractor.align import align
 
 SCORES = st.one_of(st.integers(-6000, 6000), st.sampled_from([0, 31, 32, -32, -33, -(2**31), 2**31 - 1]))
@@ -76,7 +87,7 @@ def test_a_gap_between_two_of_its_kind_is_closed(rows: list[tuple[bool, int]]) -
     assert keep.tolist() == expected
 
 
-def without_copies(texts: list[bytes], keep: list[bool]) -> list[bool]:
+def without_copies(texts: list[bytes], keep: list[bool], boxes: list[int]) -> list[bool]:
     """By comparing texts, with no hash."""
     keep = list(keep)
     owners: dict[bytes, int] = {}
@@ -84,7 +95,7 @@ def without_copies(texts: list[bytes], keep: list[bool]) -> list[bool]:
     long = [row for row, text in enumerate(texts) if keep[row] and len(text) >= COPY_BYTES]
     for row in long:
         owners.setdefault(texts[row][:WINDOW], row)
-        keep[row] = wholes.setdefault(texts[row], row) == row
+        keep[row] = boxes[wholes.setdefault(texts[row], row)] == boxes[row]
     for row in long:
         text = texts[row]
         if not keep[row] or len(text) < HOLDER_BYTES:
@@ -94,7 +105,7 @@ def without_copies(texts: list[bytes], keep: list[bool]) -> list[bool]:
             for at in range(1, len(text) - WINDOW)
             if text[at - 1] <= 32 or text[at - 1] in b"." or text[at - 1] >= 128
         ]
-        keep[row] = sum(owners.get(text[at : at + WINDOW], row) != row for at in places) < 3
+        keep[row] = len({owners.get(text[at : at + WINDOW], row) for at in places} - {row}) < 3
     return keep
 
 
@@ -105,17 +116,58 @@ TEXTS = st.one_of(
 )
 
 
-@given(st.lists(st.tuples(TEXTS, st.sampled_from([True, True, False])), max_size=9))
-def test_copies_are_those_that_a_comparison_finds(rows: list[tuple[bytes, bool]]) -> None:
-    """A long block for the second time, and one that holds the beginnings of three others."""
-    texts, kept = [text for text, _ in rows], [kept for _, kept in rows]
+@given(st.lists(st.tuples(TEXTS, st.sampled_from([True, True, False]), st.integers(0, 1)), max_size=9))
+def test_copies_are_those_that_a_comparison_finds(rows: list[tuple[bytes, bool, int]]) -> None:
+    """A long block for the second time in another box, and one that holds the beginnings of three others."""
+    texts, kept, boxes = ([row[field] for row in rows] for field in range(3))
     ends = np.cumsum([0, *map(len, texts)])
     blocks = np.zeros((len(rows), BLOCK_COLUMNS), np.int32)
     blocks[:, B_START], blocks[:, B_STOP] = ends[:-1], ends[1:]
+    blocks[:, B_ELEMENT] = np.arange(len(rows))
+    elements = np.zeros((len(rows), ELEMENT_COLUMNS), np.int32)
+    elements[:, E_PARENT] = boxes
     keep = np.array(kept, np.uint8)
     buffer = np.frombuffer(b"".join(texts), np.uint8).copy()
-    drop_copies(blocks, len(rows), keep, buffer, np.empty(64, np.int64), np.empty((64, G_COLUMNS), np.int64), 63)
-    assert keep.tolist() == without_copies(texts, kept)
+    keys, owners = np.empty(64, np.int64), np.empty((64, G_COLUMNS), np.int64)
+    drop_copies(blocks, len(rows), elements, keep, buffer, keys, owners, 63)
+    assert keep.tolist() == without_copies(texts, kept, boxes)
+
+
+HEADING, PARAGRAPH = BOX_NAMES.index("h1"), BOX_NAMES.index("p")
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), max_size=9), st.integers(0, 9))
+def test_the_headline_is_kept_if_kept_prose_follows(rows: list[tuple[bool, bool, bool]], title: int) -> None:
+    """The row with the page's title, if it is a heading, and not after the first prose that is kept."""
+    blocks = np.zeros((len(rows), BLOCK_COLUMNS), np.int32)
+    blocks[:, B_KIND] = [HEADING if heading else PARAGRAPH for heading, _, _ in rows]
+    since_title = np.array([AT_TITLE + row - title for row in range(len(rows))], np.uint8)
+    prose = np.array([prose for _, prose, _ in rows], np.uint8)
+    keep = np.array([kept for _, _, kept in rows], np.uint8)
+    keep_headline(blocks, len(rows), since_title, prose, keep)
+    expected = [kept for _, _, kept in rows]
+    first = next((row for row, (_, prose, kept) in enumerate(rows) if prose and kept), -1)
+    if title <= first and rows[title][0]:
+        expected[title] = True
+    assert keep.tolist() == expected
+
+
+@given(st.lists(st.tuples(st.booleans(), st.booleans(), st.integers(0, 2)), max_size=12))
+def test_links_of_a_list_stay_with_half_of_it(rows: list[tuple[bool, bool, int]]) -> None:
+    """Other items stay in any case."""
+    rows = sorted(rows, key=lambda row: row[2])
+    blocks = np.zeros((len(rows), BLOCK_COLUMNS), np.int32)
+    blocks[:, B_KIND], blocks[:, B_CHARS], blocks[:, B_ELEMENT] = BOX_LI, 9, np.arange(3, 3 + len(rows))
+    blocks[:, B_LINK_CHARS] = [9 if link else 8 for link, _, _ in rows]
+    elements = np.zeros((3 + len(rows), ELEMENT_COLUMNS), np.int32)
+    elements[3:, E_PARENT] = boxes = [box for _, _, box in rows]
+    for box in range(3):
+        elements[box, E_FIRST], elements[box, E_LAST] = bisect_left(boxes, box), bisect_right(boxes, box)
+    keep = np.array([kept for _, kept, _ in rows], np.uint8)
+    drop_lone_links(blocks, len(rows), elements, keep)
+    shares = {box: [kept for _, kept, its in rows if its == box] for box in boxes}
+    expected = [kept and (not link or 2 * sum(shares[box]) >= len(shares[box])) for link, kept, box in rows]
+    assert keep.tolist() == expected
 
 
 def best_score(page: list[int], gold: list[int], found: list[bool] | None = None) -> int:

@@ -13,9 +13,10 @@ import numpy as np
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
+from gristmill.kernels.html.block_names import B_KIND
 from gristmill.kernels.html.bounds import as_words
 from gristmill.kernels.html.context import CONTEXT_FEATURES
-from gristmill.kernels.html.features import FEATURES
+from gristmill.kernels.html.features import AT_TITLE, FEATURES, LEVEL, SINCE_TITLE
 from gristmill.kernels.html.page import COLUMNS
 from gristmill.kernels.html.trees import Trees, score
 from gristmill.stages.extract.main_text import Blocks, Extractor, ExtractorModel, TooManyBlocks
@@ -102,7 +103,18 @@ def labelled(page: GoldPage, extractor: Extractor) -> Labelled | None:
         return None
     readers = _covered(words, words_of(page.comments)) if page.comments else None
     comments = content if readers is None else content | readers
-    return Labelled(html, blocks, content, comments, _weights(counts, len(gold), page.is_weak))
+    weights = np.where(_headlines(blocks, content), 0.0, _weights(counts, len(gold), page.is_weak))
+    return Labelled(html, blocks, content, comments, weights)
+
+
+def _headlines(blocks: Blocks, content: Array) -> Array:
+    """Whether each block is a heading with the page's title before the content. The extractor keeps it by rule
+    (`keep_headline`), and gold texts differ on it.
+    """
+    first = int(content.argmax()) if content.any() else 0
+    found: Array = (blocks.columns[SINCE_TITLE] == AT_TITLE) & (LEVEL[blocks.table[:, B_KIND]] > 0)
+    found[first + 1 :] = False
+    return found
 
 
 def _covered(words: Sequence[Sequence[str]], gold: Sequence[str]) -> Array | None:

@@ -6,8 +6,10 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.html.block_names import (
+    B_CHARS,
     B_ELEMENT,
     B_KIND,
+    B_LINK_CHARS,
     B_MARKER,
     B_QUOTE,
     B_START,
@@ -18,17 +20,21 @@ from gristmill.kernels.html.block_names import (
     BOX_BUTTON,
     BOX_DD,
     BOX_DT,
+    BOX_LI,
     BOX_TABLE,
     BOX_TR,
     E_ALL_HINTS,
+    E_FIRST,
     E_KIND,
+    E_LAST,
     E_PARENT,
     E_PATH,
+    HINT_COMMENT,
     HINT_COOKIE,
     HINT_INVISIBLE,
 )
 from gristmill.kernels.html.context import CHANCES
-from gristmill.kernels.html.features import LEVEL
+from gristmill.kernels.html.features import AT_TITLE, LEVEL
 from gristmill.kernels.html.hashes import MAX_TRIES, text_hash
 from gristmill.kernels.html.names import HASH_MIX
 from gristmill.kernels.memory import borrow, eight_bytes_at, view
@@ -91,15 +97,30 @@ def close_gaps(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.nd
 
 
 @njit(nogil=True, cache=True)
-def drop_controls(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.ndarray) -> None:
-    """Drops the text of buttons, of cookie notices, and of invisible elements; the last two only if the page has other
-    content: some pages hide everything until a script has run.
+def keep_headline(blocks: np.ndarray, count: int, since_title: np.ndarray, prose: np.ndarray, keep: np.ndarray) -> None:
+    """Keeps the heading with the page's title if it is before the first kept prose: the headline of an article."""
+    blocks, keep = borrow(blocks), borrow(keep)
+    since_title, prose = borrow(since_title), borrow(prose)
+    headline = -1
+    for row in range(count):
+        if since_title[row] == AT_TITLE and LEVEL[blocks[row, B_KIND]]:
+            headline = row
+        if keep[row] and prose[row]:
+            if headline >= 0:
+                keep[headline] = 1
+            break
+
+
+@njit(nogil=True, cache=True)
+def drop_controls(blocks: np.ndarray, count: int, elements: np.ndarray, comments: bool, keep: np.ndarray) -> None:
+    """Drops the text of buttons, and that of cookie notices, of invisible elements and, unless they are wanted, of
+    readers' comments, if the page has more other content: some pages hide everything until a script has run.
     """
     blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
     for row in range(count):
         if keep[row] and blocks[row, B_KIND] == BOX_BUTTON and blocks[row, B_WORDS] <= MAX_BUTTON_WORDS:
             keep[row] = 0
-    for hint in (HINT_COOKIE, HINT_INVISIBLE):
+    for hint in (HINT_COOKIE, HINT_INVISIBLE, 0 if comments else HINT_COMMENT):
         hinted = others = 0
         for row in range(count):
             if keep[row] and elements[blocks[row, B_ELEMENT], E_ALL_HINTS] & hint:
@@ -112,18 +133,45 @@ def drop_controls(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np
 
 
 @njit(nogil=True, cache=True)
+def drop_lone_links(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.ndarray) -> None:
+    """Drops items that are only links if fewer than half of the blocks of their list are kept."""
+    blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
+    kept = np.zeros(count + 1, np.int64)
+    for row in range(count):
+        kept[row + 1] = kept[row] + keep[row]
+    for row in range(count):
+        if keep[row] and blocks[row, B_KIND] == BOX_LI and blocks[row, B_LINK_CHARS] >= blocks[row, B_CHARS]:
+            around = elements[blocks[row, B_ELEMENT], E_PARENT]
+            first, last = elements[around, E_FIRST], elements[around, E_LAST]
+            keep[row] = 2 * (kept[last] - kept[first]) >= last - first
+
+
+@njit(nogil=True, cache=True)
 def drop_copies(
-    blocks: np.ndarray, count: int, keep: np.ndarray, texts: np.ndarray, keys: np.ndarray, owners: np.ndarray, mask: int
+    blocks: np.ndarray,
+    count: int,
+    elements: np.ndarray,
+    keep: np.ndarray,
+    texts: np.ndarray,
+    keys: np.ndarray,
+    owners: np.ndarray,
+    mask: int,
 ) -> None:
-    """Drops repeated text: the second copy of a long block, and a block that contains the beginnings of three others,
-    such as a copy of the article for another layout.
+    """Drops repeated text: the second copy of a long block in another box, and a block that contains the beginnings of
+    three others, such as a copy of the article for another layout. What a box repeats itself is a refrain, and stays.
 
     `keys` and `owners` are tables of `mask` + 1 places, a power of two, more than twice the number of blocks.
     """
     text = view(texts)
-    blocks, keep, keys, owners = borrow(blocks), borrow(keep), borrow(keys), borrow(owners)
+    blocks, elements, keep, keys, owners = (
+        borrow(blocks),
+        borrow(elements),
+        borrow(keep),
+        borrow(keys),
+        borrow(owners),
+    )
     for slot in range(mask + 1):
-        owners[slot, 0] = -1
+        owners[slot, 0] = owners[slot, 1] = -1
     longest = 0
     for row in range(count):
         begin, stop = blocks[row, B_START], blocks[row, B_STOP]
@@ -140,6 +188,9 @@ def drop_copies(
             continue
         first = blocks[owners[slot, 0], B_START]
         same = 0
+        box = elements[blocks[row, B_ELEMENT], E_PARENT]
+        if box == elements[blocks[owners[slot, 0], B_ELEMENT], E_PARENT]:
+            continue
         if blocks[owners[slot, 0], B_STOP] - first == stop - begin:
             while same < stop - begin and text[begin + same] == text[first + same]:
                 same += 1
@@ -156,7 +207,9 @@ def drop_copies(
             if before <= 0x20 or before == 0x2E or before >= 0x80:  # a paragraph may directly follow the one before it
                 here = _window(text, at)
                 slot = _window_slot(keys, owners, here, mask)
-                held += owners[slot, 0] >= 0 and owners[slot, 0] != row and keys[slot] == here
+                if owners[slot, 0] >= 0 and owners[slot, 0] != row and owners[slot, 1] != row and keys[slot] == here:
+                    owners[slot, 1] = row  # each of the others counts once
+                    held += 1
         keep[row] = held < 3
 
 

@@ -116,6 +116,9 @@ _NEAR_SOURCES = np.array([_OWN.index(name) for name in _NEAR], np.int64)
 _SHIFTS = np.array(SHIFTS, np.int64)
 _PROSE = _OWN.index("prose")
 _IN_TITLE = _OWN.index("in_title")
+PROSE, SINCE_TITLE = FEATURES.index("prose"), FEATURES.index("since_title")
+AT_TITLE = 128
+"""The feature since_title of the block with the page's title."""
 _HINT_COUNT, _ANCESTRY_COUNT = len(HINTS), len(ANCESTRY) + 1
 
 _KIND_ORDER = [
@@ -258,7 +261,7 @@ def _near_title(
     branch_off(elements, element_count, elements[blocks[found, B_ELEMENT], E_PARENT], away)
     for row in range(count):
         out[_PAGE_AT + 6, row] = min(254, away[blocks[row, B_ELEMENT]])
-        out[_PAGE_AT + 7, row] = min(254, 128 + row - found) if row >= found else max(0, 128 + row - found)
+        out[_PAGE_AT + 7, row] = min(254, max(0, AT_TITLE + row - found))
 
 
 @njit(nogil=True, cache=True)

@@ -11,6 +11,8 @@ from gristmill.kernels.html.assemble import (
     close_gaps,
     drop_controls,
     drop_copies,
+    drop_lone_links,
+    keep_headline,
     write_text,
 )
 from gristmill.kernels.html.attributes import NOTED
@@ -33,6 +35,8 @@ from gristmill.kernels.html.context import CONTEXT_FEATURES, measure_scores
 from gristmill.kernels.html.features import (
     FEATURES,
     G_COLUMNS,
+    PROSE,
+    SINCE_TITLE,
     SUM_ROWS,
     measure,
 )
@@ -127,6 +131,7 @@ def decide(
     mask: int,
     tables: Any,
     texts: np.ndarray,
+    flat: np.ndarray,
     keep: np.ndarray,
 ) -> int:
     """Marks the blocks that form the text; returns the expected F1 of the choice, in thousandths.
@@ -141,8 +146,11 @@ def decide(
         for row in range(count):
             keep[row] |= others[row]
     close_gaps(blocks, count, elements, keep)
-    drop_controls(blocks, count, elements, keep)
-    drop_copies(blocks, count, keep, texts, keys, groups, mask)
+    columns = columns_of(flat, count)
+    keep_headline(blocks, count, columns[SINCE_TITLE], columns[PROSE], keep)
+    drop_controls(blocks, count, elements, more.size > 0, keep)
+    drop_lone_links(blocks, count, elements, keep)
+    drop_copies(blocks, count, elements, keep, texts, keys, groups, mask)
     return promised
 
 
@@ -175,7 +183,7 @@ def main_text(
     more = np.empty(count if comments else 0, np.int32)
     if comments:
         score_page(count, mask, small, tables, flat, first, with_comments, more)
-    decide(scores, more, count, mask, tables, texts, keep)
+    decide(scores, more, count, mask, tables, texts, flat, keep)
     return write_text(tables[0], count, tables[1], keep, texts, out, markdown)
 
 

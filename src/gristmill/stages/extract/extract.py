@@ -244,7 +244,7 @@ def _texts(
 
 
 STAGE = Map(
-    version=5,
+    version=6,
     config=Config,
     libraries=libraries,
     reads=READS,

@@ -254,5 +254,5 @@ class Extractor:
         score_page(count, mask, buffers.small, buffers.tables, buffers.flat, first, second, scores)
         if self.comments:
             score_page(count, mask, buffers.small, buffers.tables, buffers.flat, first, with_comments, more)
-        expected_f1 = decide(scores, more, count, mask, buffers.tables, buffers.texts, keep)
+        expected_f1 = decide(scores, more, count, mask, buffers.tables, buffers.texts, buffers.flat, keep)
         return Judged(blocks, scores, keep.astype(bool), expected_f1)
