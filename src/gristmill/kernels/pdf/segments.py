@@ -22,10 +22,10 @@ from gristmill.kernels.pdf.glyphs import (
     TURN,
 )
 
-FONT_MONO, FONT_BOLD, FONT_ITALIC = 1, 2, 4
+FONT_MONO, FONT_BOLD, FONT_ITALIC, FONT_MATH = 1, 2, 4, 8
 """Bits of the kind of a font."""
 
-SEGMENT_COLUMNS = 17
+SEGMENT_COLUMNS = 18
 (
     S_START,
     S_STOP,
@@ -44,6 +44,7 @@ SEGMENT_COLUMNS = 17
     S_WORD_RIGHT,
     S_HYPHEN,
     S_FIRST,
+    S_MATH,
 ) = range(SEGMENT_COLUMNS)
 """The columns of a segment. S_START and S_STOP are in the text; S_WORD_RIGHT is where its first word ends; S_FIRST is
 its first glyph."""
@@ -57,8 +58,11 @@ BACK_SHARE = 60
 """A step back as wide as this ends a segment; accents and kerns are narrower."""
 MOST_CODE_SPACES = 60
 
-RAISED = 0x100000
-"""Added to the code of a raised digit, a private code point: the mark of a footnote, or an exponent."""
+RAISED, LOWERED, IN_FORMULA = 0x100000, 0x104000, 0x8000
+"""RAISED or LOWERED is added to the code of a superscript or subscript, which gives a private code point. IN_FORMULA is
+added, too, if the glyph or the one before it is in a font for formulas; a superscript that is not in one may be the
+mark of a footnote."""
+MOST_SCRIPT_CODE = 0x2300
 
 ACCENTS = np.zeros(0x300, np.int32)
 for _mark, _combining in (
@@ -75,9 +79,15 @@ def _is_letter(code: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _is_raised(size: int, base: int, full_size: int, full_base: int) -> bool:
-    """Whether a glyph of this size and base line is a superscript in a line."""
-    return bool(size * 100 <= 85 * full_size and (full_base - base) * 100 >= 12 * full_size)
+def _script(code: int, size: int, base: int, full_size: int, full_base: int) -> int:
+    """What is added to the code of a glyph of this size and base line: RAISED, LOWERED or 0."""
+    is_sign = code == 0x2212 or code == 0x2D or code == 0x2B or code == 0x28 or code == 0x29 or code == 0x2032
+    is_letter = 48 <= code <= 57 or _is_letter(code) or 0x370 <= code < 0x400
+    if size * 100 > 85 * full_size or not (is_letter or is_sign):
+        return 0
+    if (full_base - base) * 100 >= 12 * full_size:
+        return RAISED
+    return LOWERED if (base - full_base) * 100 >= 8 * full_size else 0
 
 
 @njit(nogil=True, cache=True)
@@ -116,7 +126,9 @@ def join_glyphs(
             overlap = min(right, glyphs[last, RIGHT]) - max(left, glyphs[last, LEFT])
             before = glyphs[last, CODE]
             near_base = (
-                drop * 100 <= 15 * em or away * 100 <= 15 * em or (drop * 100 <= 60 * em and gap * 100 < 40 * em)
+                drop * 100 <= 15 * em
+                or away * 100 <= 15 * em
+                or (min(drop * 100 - 60 * em, away * 100 - 50 * segment[S_SIZE]) <= 0 and gap * 100 < 40 * em)
             )
             if glyphs[at, TURN] != glyphs[last, TURN]:
                 is_new = True
@@ -142,12 +154,17 @@ def join_glyphs(
                 is_new = gap * 100 > SEGMENT_SHARE * em
                 spaces = 1 if gap * 100 > SPACE_SHARE * em or (pending and gap * 100 > -5 * em) else 0
         pending = 0
-        if (
-            not is_new
-            and 48 <= code <= 57
-            and _is_raised(size, base, segments[many - 1, S_SIZE], segments[many - 1, S_BASE])
-        ):
-            code += RAISED
+        if not is_new:
+            full_size, full_base = segments[many - 1, S_SIZE], segments[many - 1, S_BASE]
+            shift = _script(code, size, base, full_size, full_base)
+            if code == 69 and glyphs[last, CODE] == 84 and (base - full_base) * 100 >= 12 * full_size:
+                code = 101  # the logo of TeX
+            elif code == 65 and glyphs[last, CODE] == 76 and shift == RAISED:
+                code = 97  # the logo of LaTeX
+            elif shift:
+                code += shift
+                if (kind | font_kinds[glyphs[last, FONT]]) & FONT_MATH:
+                    code += IN_FORMULA
         if is_new:
             segment = segments[many]
             segment[:] = 0
@@ -179,11 +196,11 @@ def join_glyphs(
         segment[S_MONO] += 1 if kind & FONT_MONO else 0
         segment[S_BOLD] += 1 if kind & FONT_BOLD else 0
         segment[S_ITALIC] += 1 if kind & FONT_ITALIC else 0
+        segment[S_MATH] += 1 if kind & FONT_MATH else 0
         segment[S_LEFT], segment[S_RIGHT] = min(segment[S_LEFT], left), max(segment[S_RIGHT], right)
         if size > segment[S_SIZE]:  # a superscript came first
             for place in range(segment[S_START], end - 1):
-                if 48 <= text[place] <= 57 and _is_raised(segment[S_SIZE], segment[S_BASE], size, base):
-                    text[place] += RAISED
+                text[place] += _script(text[place], segment[S_SIZE], segment[S_BASE], size, base)
             segment[S_SIZE], segment[S_BASE] = size, base
             segment[S_TOP], segment[S_BOTTOM] = glyphs[at, TOP], glyphs[at, BOTTOM]
         last = at
