@@ -156,7 +156,9 @@ def _note(out: Document, style: Style, texts: Iterator[str], draw: random.Random
     text, note = next(texts), next(texts)[:200].rpartition(" ")[0]
     head, _, tail = text.partition(" ")
     out.latex.append(rf"{_escaped(head)} {_escaped(tail)}\footnote{{{_escaped(note)}}}" + "\n")
-    out.lines += [text, note]
+    number = sum(one.startswith("[") for one in out.notes) + 1
+    note = f"[{number}] {note}"
+    out.lines += [f"{text}[{number}]", note]
     out.notes.append(note)
 
 
@@ -213,6 +215,8 @@ def _figure(out: Document, style: Style, texts: Iterator[str], draw: random.Rand
     caption = _clause(texts, 14)
     box = r"\rule{0.7\linewidth}{3cm}"
     out.latex.append(rf"\begin{{figure}}[tb]\centering{box}\caption{{{_escaped(caption)}}}\end{{figure}}")
+    number = sum(not one.startswith("[") for one in out.notes) + 1
+    caption = f"{'Fig.' if 'IEEE' in style.head or style.frontmatter else 'Figure'} {number}: {caption}"
     out.lines.append(caption)
     out.notes.append(caption)  # a float may be on another page: its place does not count
     return None

@@ -57,6 +57,8 @@ SEGMENT_SHARE = 100
 BACK_SHARE = 60
 """A step back as wide as this ends a segment; accents and kerns are narrower."""
 MOST_CODE_SPACES = 60
+DROP_CAP_SIZES = 2
+"""A first letter that is so many times as large as the text after it is a drop cap, not a base with a superscript."""
 
 RAISED, LOWERED, IN_FORMULA = 0x100000, 0x104000, 0x8000
 """RAISED or LOWERED is added to the code of a superscript or subscript, which gives a private code point. IN_FORMULA is
@@ -144,6 +146,8 @@ def join_glyphs(
             ):
                 mark = 2
             elif not near_base or gap * 100 < -BACK_SHARE * em:
+                is_new = True
+            elif segment[S_GLYPHS] <= 2 and segment[S_SIZE] >= DROP_CAP_SIZES * size:
                 is_new = True
             elif kind & FONT_MONO and font_kinds[glyphs[last, FONT]] & FONT_MONO:
                 advance = max(right - left, size // 4, 1)

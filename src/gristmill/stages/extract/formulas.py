@@ -25,6 +25,7 @@ _ENVIRONMENT = re.compile(rf"\\(begin|end)\{{({'|'.join(ENVIRONMENTS)})\*?\}}")
 _DELIMITER = re.compile(r"(?<!\\)\$|\\[()\[\]]")
 _BRACKET = re.compile(r"\\.|\$", re.DOTALL)
 
+
 class WrittenText(NamedTuple):
     text: bytes
     formulas: int

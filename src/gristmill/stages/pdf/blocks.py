@@ -82,7 +82,7 @@ def _continues(block: Block, line: TextLine, kind: str, right: int, leading: int
         return abs(line.size - last.size) * 8 <= last.size and 0 < step <= 3 * most
     if not 0 < step * 20 <= 27 * most or abs(line.size - last.size) * 8 > max(line.size, last.size):
         return False
-    if kind == "item" or (line.is_bold != last.is_bold and (last.is_bold or line.left <= last.left)):
+    if kind in ("item", "note") or (line.is_bold != last.is_bold and (last.is_bold or line.left <= last.left)):
         return False
     first = block.lines[0]
     em = line.size

@@ -75,9 +75,11 @@ def seam(before: str, text: str, known: Counter[str]) -> tuple[bool, str]:
 
 def _keeps_hyphen(first: str, second: str, known: Counter[str]) -> bool:
     """Whether a hyphen at the end of a line belongs to the word."""
-    if not second[:1].islower() or "-" in first:
+    if "-" in first:
         return True
     hyphenated, one = known[f"{first}-{second}".lower()], known[f"{first}{second}".lower()]
+    if not second[:1].islower() and not (first.isupper() and second.isupper() and len(second) > 1):
+        return one <= hyphenated
     if not hyphenated and not one and min(len(first), len(second)) >= LEAST_PART_CHARS:
         return bool(known[first.lower()] and known[second.lower()])
     return hyphenated > one
@@ -93,7 +95,7 @@ def words_of(lines: Sequence[str]) -> Counter[str]:
     if not any(line.endswith(HYPHENS) for line in lines):
         return Counter()
     found: Counter[str] = Counter()
-    for line in lines:
+    for line in "\n".join(lines).split("\n"):
         text = plain(line)
         words = _WORD.findall(text.lower())
         found.update(words[1:-1] if text.endswith("-") else words[1:])

@@ -149,7 +149,7 @@ def take_tables(segments: list[TextSegment], found: Sequence[Grid]) -> list[Text
         size = sizes[len(sizes) // 2]
         # fmt: off
         table = TextSegment(
-            " ".join(line for place in sorted(texts) for line in texts[place]), xs[0], ys[0], xs[-1], ys[-1],
+            "\n".join(line for place in sorted(texts) for line in texts[place]), xs[0], ys[0], xs[-1], ys[-1],
             ys[0] + size, size, sum(one.glyphs for one in inside), 0, 0, 0, 0, xs[-1], False, first.order,
             [row for row in rows if any(row)],
         )
