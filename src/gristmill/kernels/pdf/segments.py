@@ -57,6 +57,8 @@ SEGMENT_SHARE = 100
 BACK_SHARE = 60
 """A step back as wide as this ends a segment; accents and kerns are narrower."""
 MOST_CODE_SPACES = 60
+FIRST_PIECE, LAST_PIECE = 0xF8E6, 0xF8FE
+"""Pieces of large brackets, which are left out."""
 DROP_CAP_SIZES = 2
 """A first letter that is so many times as large as the text after it is a drop cap, not a base with a superscript."""
 
@@ -83,13 +85,20 @@ def _is_letter(code: int) -> bool:
 @njit(nogil=True, cache=True)
 def _script(code: int, size: int, base: int, full_size: int, full_base: int) -> int:
     """What is added to the code of a glyph of this size and base line: RAISED, LOWERED or 0."""
-    is_sign = code == 0x2212 or code == 0x2D or code == 0x2B or code == 0x28 or code == 0x29 or code == 0x2032
+    is_sign = 0x28 <= code <= 0x2F or code == 0x3D or code == 0x2212 or code == 0x2032 or code == 0x2217
     is_letter = 48 <= code <= 57 or _is_letter(code) or 0x370 <= code < 0x400
-    if size * 100 > 85 * full_size or not (is_letter or is_sign):
+    shift = (full_base - base) * 100
+    is_small = size * 100 <= 85 * full_size or (size * 100 <= 95 * full_size and abs(shift) >= 25 * full_size)
+    if not is_small or not (is_letter or is_sign):
         return 0
-    if (full_base - base) * 100 >= 12 * full_size:
+    if shift >= 12 * full_size:
         return RAISED
-    return LOWERED if (base - full_base) * 100 >= 8 * full_size else 0
+    return LOWERED if -shift >= 8 * full_size else 0
+
+
+@njit(nogil=True, cache=True)
+def _is_math(font_kinds: np.ndarray, glyph: np.ndarray) -> bool:
+    return bool(font_kinds[glyph[FONT]] & FONT_MATH)
 
 
 @njit(nogil=True, cache=True)
@@ -106,6 +115,8 @@ def join_glyphs(
         code = glyphs[at, CODE]
         if glyphs[at, TURN] > 3:
             continue
+        if FIRST_PIECE <= code <= LAST_PIECE:
+            continue
         if code == 32 or code == 0xA0 or code == 9 or code == 10 or code == 13:
             pending = 1
             continue
@@ -114,8 +125,10 @@ def join_glyphs(
         if 0xDC00 <= code < 0xE000 and end > 0 and 0xD800 <= text[end - 1] < 0xDC00:
             text[end - 1] = 0x10000 + ((text[end - 1] - 0xD800) << 10) + code - 0xDC00
             continue
-        left, right, base, size = glyphs[at, LEFT], glyphs[at, RIGHT], glyphs[at, BASE_Y], max(glyphs[at, SIZE], 1)
         kind = font_kinds[glyphs[at, FONT]]
+        if kind & FONT_MATH and glyphs[at, FLAGS] & MAP_ERROR:
+            code = 0x27E8 if code == 104 else 0x27E9 if code == 105 else code  # angle brackets of TeX
+        left, right, base, size = glyphs[at, LEFT], glyphs[at, RIGHT], glyphs[at, BASE_Y], max(glyphs[at, SIZE], 1)
         is_new = last < 0
         spaces = 0
         mark = 0
@@ -145,9 +158,19 @@ def join_glyphs(
                 and (_is_letter(code) and end > segment[S_START])
             ):
                 mark = 2
-            elif not near_base or gap * 100 < -BACK_SHARE * em:
-                is_new = True
-            elif segment[S_GLYPHS] <= 2 and segment[S_SIZE] >= DROP_CAP_SIZES * size:
+            elif (
+                code == 61
+                and before == 54
+                and left - glyphs[last, LEFT] < size // 4
+                and _is_math(font_kinds, glyphs[last])
+            ):
+                end -= 1  # TeX writes a stroke, which many files call 6, and the sign of equality over it
+                code = 0x2260
+            elif (
+                not near_base
+                or gap * 100 < -BACK_SHARE * em
+                or (segment[S_GLYPHS] <= 2 and segment[S_SIZE] >= DROP_CAP_SIZES * size)
+            ):
                 is_new = True
             elif kind & FONT_MONO and font_kinds[glyphs[last, FONT]] & FONT_MONO:
                 advance = max(right - left, size // 4, 1)
@@ -167,8 +190,10 @@ def join_glyphs(
                 code = 97  # the logo of LaTeX
             elif shift:
                 code += shift
-                if (kind | font_kinds[glyphs[last, FONT]]) & FONT_MATH:
+                if kind & FONT_MATH or _is_math(font_kinds, glyphs[last]):
                     code += IN_FORMULA
+                if code == RAISED + IN_FORMULA + 48 and kind & FONT_MATH:
+                    code += 0x2032 - 48  # the prime of TeX, which many files call 0
         if is_new:
             segment = segments[many]
             segment[:] = 0

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from gristmill.kernels.pdf.segments import BACK_SHARE, MOST_CODE_SPACES, SPACE_SHARE
+from gristmill.stages.pdf.characters import logical
 from gristmill.stages.pdf.columns import TextSegment
 
 _BULLET = re.compile(r"(?:[•◦▪▫■□●○‣⁃∙·–—*\-]|[oO§]|[\uf0b7\uf0a7\uf0d8])$")
@@ -134,7 +135,10 @@ def _finish(row: TextLine) -> None:
         label = row.cells.pop(0)
         row.cells[0].text = f"{label.text} {row.cells[0].text}"
         row.cells[0].left = label.left
-    row.text = " ".join(cell.text for cell in row.cells).strip()
+    texts = [cell.text for cell in row.cells]
+    for cell in row.cells:
+        cell.text = logical(cell.text)
+    row.text = logical(" ".join(texts)).strip()
     if not row.is_mono:
         row.text = _LEADERS.sub(" … ", row.text) if _LEADERS.search(row.text) else row.text
     row.word_width = row.segments[0].word_right - row.left

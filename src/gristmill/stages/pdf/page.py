@@ -28,10 +28,12 @@ from gristmill.kernels.pdf.glyphs import (
 )
 from gristmill.kernels.pdf.segments import (
     ACCENTS,
+    FIRST_PIECE,
     FONT_BOLD,
     FONT_ITALIC,
     FONT_MATH,
     FONT_MONO,
+    LAST_PIECE,
     MOST_CODE_SPACES,
     S_BASE,
     S_BOLD,
@@ -188,7 +190,7 @@ class PageReader:
         codes = glyphs[:, CODE]
         is_bad = (
             (codes == 0xFFFD)
-            | (codes >= 0xE000) & (codes < 0xF900)
+            | (codes >= 0xE000) & (codes < 0xF900) & ((codes < FIRST_PIECE) | (codes > LAST_PIECE))
             | (codes < 32) & (codes != 9) & (codes != 10) & (codes != 13) & (codes != 2)
         )
         found.glyphs = int(np.count_nonzero((codes != 32) & (codes != 0xA0)))

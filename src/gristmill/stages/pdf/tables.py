@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Sequence
 
+from gristmill.stages.pdf.characters import HYPHENS
 from gristmill.stages.pdf.lines import Block, Cell, TextLine, is_formula
 
 MOST_COLUMNS = 64
@@ -21,6 +22,8 @@ def table_end(lines: Sequence[TextLine], at: int) -> int:
         if not _may_be_row(line) or line.base - lines[stop - 1].base > 3 * line.size:
             break
         common = _common(strips, _strips([line]) if len(line.cells) > 1 else _around(line), line.size // 2)
+        if len(line.cells) < 2 and line.is_bold and not lines[stop - 1].is_bold:
+            break
         is_wide = len(line.cells) < 2 and line.left < strips[0][0]
         if not common or (is_wide and line.right > strips[0][0]):
             break
@@ -103,10 +106,11 @@ def _is_rest(
         return True
     before = dict(above)
     for at, cell in row:
+        one = before.get(at)
         word = cell.text.split(" ", 1)[0]
         width = (cell.right - cell.left) * len(word) // max(len(cell.text), 1)
-        one = before.get(at)
-        if one is None or one.right + width < rights[at] or cell.right - cell.left < WIDE_CELL * line.size // 2:
-            if one is None or one.text[-1:] != "-":
-                return False
+        if one is None or (one.right + width < rights[at] and not one.text.endswith(HYPHENS)):
+            return False
+        if one.right - one.left < WIDE_CELL * line.size // 2:
+            return False
     return len(row) < len(above)
