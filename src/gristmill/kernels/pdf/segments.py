@@ -22,8 +22,8 @@ from gristmill.kernels.pdf.glyphs import (
     TURN,
 )
 
-FONT_MONO, FONT_BOLD, FONT_ITALIC, FONT_MATH = 1, 2, 4, 8
-"""Bits of the kind of a font."""
+FONT_MONO, FONT_BOLD, FONT_ITALIC, FONT_MATH, FONT_BIG = 1, 2, 4, 8, 16
+"""Bits of the kind of a font. FONT_BIG has large signs and brackets (cmex)."""
 
 SEGMENT_COLUMNS = 18
 (
@@ -68,6 +68,10 @@ added, too, if the glyph or the one before it is in a font for formulas; a super
 mark of a footnote."""
 MOST_SCRIPT_CODE = 0x2300
 
+BIG_SIGNS = np.arange(128, dtype=np.int32)
+"""What the codes of TeX's font of large signs are: sums, products, integrals, brackets, roots."""
+BIG_SIGNS[[80, 88, 81, 89, 82, 90, 104, 105, 110, 111, 112, 113, 114]] = [ord(sign) for sign in "∑∑∏∏∫∫[]{}√√√"]
+
 ACCENTS = np.zeros(0x300, np.int32)
 for _mark, _combining in (
     (0x60, 0x300), (0xB4, 0x301), (0x2C6, 0x302), (0x5E, 0x302), (0x2DC, 0x303), (0x7E, 0x303), (0xAF, 0x304),
@@ -85,7 +89,9 @@ def _is_letter(code: int) -> bool:
 @njit(nogil=True, cache=True)
 def _script(code: int, size: int, base: int, full_size: int, full_base: int) -> int:
     """What is added to the code of a glyph of this size and base line: RAISED, LOWERED or 0."""
-    is_sign = 0x28 <= code <= 0x2F or code == 0x3D or code == 0x2212 or code == 0x2032 or code == 0x2217
+    is_sign = (
+        0x28 <= code <= 0x2F or code == 0x3D or code == 0x2212 or code == 0x2032 or code == 0x2217 or code == 0x22A4
+    )
     is_letter = 48 <= code <= 57 or _is_letter(code) or 0x370 <= code < 0x400
     shift = (full_base - base) * 100
     is_small = size * 100 <= 85 * full_size or (size * 100 <= 95 * full_size and abs(shift) >= 25 * full_size)
@@ -127,7 +133,10 @@ def join_glyphs(
             continue
         kind = font_kinds[glyphs[at, FONT]]
         if kind & FONT_MATH and glyphs[at, FLAGS] & MAP_ERROR:
-            code = 0x27E8 if code == 104 else 0x27E9 if code == 105 else code  # angle brackets of TeX
+            if kind & FONT_BIG and code < len(BIG_SIGNS):
+                code = BIG_SIGNS[code]
+            elif code == 104 or code == 105:
+                code += 0x27E8 - 104  # angle brackets
         left, right, base, size = glyphs[at, LEFT], glyphs[at, RIGHT], glyphs[at, BASE_Y], max(glyphs[at, SIZE], 1)
         is_new = last < 0
         spaces = 0
@@ -145,6 +154,9 @@ def join_glyphs(
                 or away * 100 <= 15 * em
                 or (min(drop * 100 - 60 * em, away * 100 - 50 * segment[S_SIZE]) <= 0 and gap * 100 < 40 * em)
             )
+            back = BACK_SHARE * em
+            if max(size, glyphs[last, SIZE]) * 100 <= 85 * segment[S_SIZE] and away * 100 <= 50 * segment[S_SIZE]:
+                back *= 3  # a subscript under a superscript
             if glyphs[at, TURN] != glyphs[last, TURN]:
                 is_new = True
             elif left == glyphs[last, LEFT] and right == glyphs[last, RIGHT] and drop == 0:
@@ -168,7 +180,7 @@ def join_glyphs(
                 code = 0x2260
             elif (
                 not near_base
-                or gap * 100 < -BACK_SHARE * em
+                or gap * 100 < -back
                 or (segment[S_GLYPHS] <= 2 and segment[S_SIZE] >= DROP_CAP_SIZES * size)
             ):
                 is_new = True

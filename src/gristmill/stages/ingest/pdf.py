@@ -126,7 +126,7 @@ def fill(
 
 
 STAGE = Reader(
-    version=1,
+    version=2,
     config=Config,
     libraries=lambda config: (*libraries(config.images), "zstandard"),
     positions=text.POSITIONS,

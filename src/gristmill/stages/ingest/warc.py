@@ -158,7 +158,7 @@ def _read_to_seam(
 
 
 STAGE = Reader(
-    version=4,
+    version=5,
     config=Config,
     libraries=lambda config: (
         *("fastwarc", "resiliparse", "brotli", "zstandard", "lz4"),

@@ -26,7 +26,7 @@ _NUMBERS = re.compile(r"\d+|\b[ivxl]+$|^[ivxl]+\b")
 _GLUED = re.compile(r"(?:(?<=[^\W\d_])|(?<=[.,;:!?)”’] )|(?<=[.,;:!?)”’]))\d{1,3}(?![\w.,])")
 """Digits right after a word or a sentence, which may be the mark of a footnote."""
 _ENDS = tuple(".!?:;。！？")
-_MARKED_END = re.compile(r"[^\W\d_][.!?]\d{1,2}$")
+_MARKED_END = re.compile(r"[^\W\d_][.!?](?:\d{1,2}|\[\d{1,3}\])$")
 """The end of a sentence with the mark of a footnote."""
 
 
@@ -56,6 +56,12 @@ def assemble(pages: Sequence[Page], markdown: bool) -> Assembled:
     for number, page in enumerate(pages):
         blocks, notes = _with_notes(list(_without(page.blocks, heads, number)), body)
         for block in blocks:
+            if (
+                block.kind == "heading"
+                and block.size * 100 <= 105 * body
+                and not all(one.is_bold for one in block.lines)
+            ):
+                block.kind = "text"
             out.add(block, block_text(block, known, markdown), number, page, known)
             out.waiting += [
                 (note, block_text(note, known, markdown), number, page) for note in notes.get(id(block), ())
@@ -120,19 +126,14 @@ def _body_size(pages: Sequence[Page]) -> int:
     for page in pages:
         for block in page.blocks:
             for line in block.lines:
-                sizes[line.size] += line.glyphs
+                sizes[line.size] += 0 if line.is_mono else line.glyphs
     return max(sizes, key=lambda size: (sizes[size], size)) if sizes else 0
 
 
 def _with_notes(blocks: list[Block], body: int) -> tuple[list[Block], dict[int, list[Block]]]:
     """The blocks of a page without its footnotes, and these by the identity of the block that they follow: the one
     that has their mark, or the last one before them. Marks become `[1]`."""
-    owners: dict[str, tuple[Block, TextLine, int, int]] = {}
-    for block in blocks:
-        if block.kind not in ("code", "table", "note", "formula"):
-            for line in block.lines:
-                for found in (*MARK.finditer(line.text), *_GLUED.finditer(line.text)):
-                    owners.setdefault(_digits(found[0]), (block, line, *found.span()))
+    raised, glued = _marks(blocks, MARK), _marks(blocks, _GLUED)
     kept: list[Block] = []
     notes: dict[int, list[Block]] = {}
     cited: list[tuple[int, int, TextLine, str]] = []
@@ -146,8 +147,10 @@ def _with_notes(blocks: list[Block], body: int) -> tuple[list[Block], dict[int, 
             number = _digits(mark)
             first.text = f"[{number}] {first.text[len(mark) :].lstrip()}"
             owner = kept[-1] if kept else None
-            if number in owners:
-                owner, line, start, stop = owners.pop(number)
+            found = raised.get(number) or glued.get(number, [])
+            if found:
+                owner, line, start, stop = found[0]
+            if len(found) == 1 or number in raised:
                 cited.append((start, stop, line, number))
         elif owner is None or last is None or not _extends_note(last, block):
             owner = None
@@ -160,6 +163,17 @@ def _with_notes(blocks: list[Block], body: int) -> tuple[list[Block], dict[int, 
     for start, stop, line, number in sorted(cited, key=lambda one: -one[0]):
         line.text = f"{line.text[:start].rstrip()}[{number}]{line.text[stop:]}"
     return kept, notes
+
+
+def _marks(blocks: Sequence[Block], pattern: re.Pattern[str]) -> dict[str, list[tuple[Block, TextLine, int, int]]]:
+    """What may be the marks of footnotes, by their number: block, line, start and end."""
+    marks: dict[str, list[tuple[Block, TextLine, int, int]]] = {}
+    for block in blocks:
+        if block.kind not in ("code", "table", "note", "formula"):
+            for line in block.lines:
+                for found in pattern.finditer(line.text):
+                    marks.setdefault(_digits(found[0]), []).append((block, line, *found.span()))
+    return marks
 
 
 def _digits(mark: str) -> str:

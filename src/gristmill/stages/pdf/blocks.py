@@ -108,7 +108,8 @@ def _is_wrapped(block: Block, line: TextLine, right: int, most: int) -> bool:
 
 def _judge(block: Block, body_size: int, right: int) -> None:
     """Finds headings and captions."""
-    if block.kind != "text" or len(block.lines) > 3:
+    is_numbered = block.kind == "item" and block.lines[0].text[:1].isdigit()
+    if not (block.kind == "text" or is_numbered) or len(block.lines) > 3:
         return
     text = block.lines[0].text
     if _CAPTION.match(text):

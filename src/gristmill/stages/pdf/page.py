@@ -29,6 +29,7 @@ from gristmill.kernels.pdf.glyphs import (
 from gristmill.kernels.pdf.segments import (
     ACCENTS,
     FIRST_PIECE,
+    FONT_BIG,
     FONT_BOLD,
     FONT_ITALIC,
     FONT_MATH,
@@ -218,11 +219,20 @@ def _kind_of(font: int) -> int:
     pdfium.FPDFFont_GetBaseFontName(handle, buffer, 128)
     name = buffer.value.decode("latin-1").rpartition("+")[2].lower()
     is_mono = flags & _FIXED_PITCH or any(part in name for part in _MONO_NAMES)
-    is_bold = flags & _FORCE_BOLD or any(part in name for part in ("bold", "black", "heavy", "cmbx", "sfbx", "-bd"))
-    is_bold = is_bold or pdfium.FPDFFont_GetWeight(handle) >= 600
+    is_bold = flags & _FORCE_BOLD or any(
+        part in name for part in ("bold", "black", "heavy", "demi", "cmbx", "sfbx", "-bd")
+    )
+    if not any(part in name for part in ("regular", "roman", "medium", "book", "light", "math")):
+        is_bold = is_bold or pdfium.FPDFFont_GetWeight(handle) >= 600  # from the width of stems, which may be wrong
     is_italic = flags & _ITALIC_FLAG or any(part in name for part in ("italic", "oblique", "cmti", "cmsl"))
     is_math = any(part in name for part in _MATH_NAMES)
-    bits = ((is_mono, FONT_MONO), (is_bold, FONT_BOLD), (is_italic, FONT_ITALIC), (is_math, FONT_MATH))
+    bits = (
+        (is_mono, FONT_MONO),
+        (is_bold, FONT_BOLD),
+        (is_italic, FONT_ITALIC),
+        (is_math, FONT_MATH),
+        ("cmex" in name or "mathextension" in name, FONT_BIG),
+    )
     return sum(bit for holds, bit in bits if holds)
 
 
@@ -275,7 +285,8 @@ def _segments(rows: Array, codes: Array) -> list[TextSegment]:
 
 
 def _layout(segments: list[TextSegment], tables: Sequence[Grid]) -> list[Block]:
-    sizes = sorted((one.size, one.glyphs) for one in segments)
+    sizes = sorted((one.size, one.glyphs) for one in segments if 2 * one.mono <= one.glyphs)
+    sizes = sizes or [(one.size, one.glyphs) for one in segments]
     half, body = sum(glyphs for _, glyphs in sizes) // 2, sizes[-1][0]
     for size, glyphs in sizes:
         half -= glyphs
