@@ -34,7 +34,6 @@ class Style:
     rules: bool = False
     """Whether tables have lines between cells, not only above and below."""
     drop_cap: bool = False
-    frontmatter: bool = False
 
 
 _TWO = r"\usepackage{fancyhdr}\pagestyle{fancy}\lhead{A running head}\rhead{\thepage}\cfoot{}"
@@ -47,7 +46,7 @@ STYLES = {
         False, columns=3, rules=True, drop_cap=True,
     ),
     "koma": Style(r"\documentclass[11pt]{scrartcl}\usepackage{mathpazo}", False, rules=True),
-    "revtex": Style(r"\documentclass[aps,prl,twocolumn]{revtex4-2}", True, frontmatter=True),
+    "book": Style(r"\documentclass[12pt,openany]{book}\usepackage{bookman}\pagestyle{headings}", False),
     "elsevier": Style(r"\documentclass[5p,twocolumn]{elsarticle}\usepackage{mathptmx}", True),
     "charter": Style(
         r"\documentclass[10pt,a4paper]{report}\usepackage{charter,fancyhdr}\pagestyle{fancy}"
@@ -109,17 +108,17 @@ def document(style: Style, texts: Iterator[str], draw: random.Random) -> Documen
     out = Document()
     title, author = _clause(texts, 8), "Ada Miller and Ben Grist"
     summary = next(texts)
-    abstract = rf"\begin{{abstract}}{_escaped(summary)}\end{{abstract}}" if "memoir" not in style.head else ""
+    abstract = (
+        rf"\begin{{abstract}}{_escaped(summary)}\end{{abstract}}" if not re.search("memoir|book}", style.head) else ""
+    )
     top = rf"\title{{{_escaped(title)}}}\author{{{author}}}"
-    if style.frontmatter:
-        out.latex += [top, rf"\date{{}}{abstract}\maketitle"]
-    elif "elsarticle" in style.head:
+    if "elsarticle" in style.head:
         out.latex += [r"\begin{frontmatter}", top, abstract, r"\end{frontmatter}"]
     else:
         out.latex += [top, r"\date{}\maketitle", abstract]
     out.lines += [title, author]
     if abstract:
-        out.lines += ["Abstract", summary] if not style.frontmatter else [summary]
+        out.lines += ["Abstract", summary]
     if style.columns:
         out.latex.append(rf"\begin{{multicols}}{{{style.columns}}}")
     kinds = ["text"] * 12 + ["note"] * 3 + ["math", "item", "number", "table", "wide", "code", "formula", "figure"]
@@ -216,7 +215,7 @@ def _figure(out: Document, style: Style, texts: Iterator[str], draw: random.Rand
     box = r"\rule{0.7\linewidth}{3cm}"
     out.latex.append(rf"\begin{{figure}}[tb]\centering{box}\caption{{{_escaped(caption)}}}\end{{figure}}")
     number = sum(not one.startswith("[") for one in out.notes) + 1
-    caption = f"{'Fig.' if 'IEEE' in style.head or style.frontmatter else 'Figure'} {number}: {caption}"
+    caption = f"{'Fig.' if 'IEEE' in style.head else 'Figure'} {number}: {caption}"
     out.lines.append(caption)
     out.notes.append(caption)  # a float may be on another page: its place does not count
     return None

@@ -52,8 +52,8 @@ its first glyph."""
 SPACE_SHARE = 12
 """A gap of this many hundredths of the font size separates words. A narrow space of a justified line in TeX is 14, the
 widest kern about 10."""
-SEGMENT_SHARE = 100
-"""A gap this wide ends a segment."""
+SEGMENT_SHARE = 85
+"""A gap this wide ends a segment. In LaTeX, 12 points separate the columns of a table, also in a font of 12 points."""
 BACK_SHARE = 60
 """A step back as wide as this ends a segment; accents and kerns are narrower."""
 MOST_CODE_SPACES = 60

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gristmill.kernels.pdf.segments import BACK_SHARE, MOST_CODE_SPACES, SPACE_SHARE
+from gristmill.kernels.pdf.segments import BACK_SHARE, MOST_CODE_SPACES, SEGMENT_SHARE, SPACE_SHARE
 from gristmill.stages.pdf.characters import logical
 from gristmill.stages.pdf.columns import TextSegment
 
@@ -117,7 +117,7 @@ def _finish(row: TextLine) -> None:
     for one in row.segments:
         gap = 0 if last is None else one.left - last.right
         em = max(one.size, last.size if last else 0)
-        if last is None or (gap > em and not row.is_mono):
+        if last is None or (gap * 100 > SEGMENT_SHARE * em and not row.is_mono):
             row.cells.append(Cell(one.text, one.left, one.right))
         else:
             cell = row.cells[-1]
