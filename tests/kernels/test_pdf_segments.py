@@ -7,7 +7,7 @@ from gristmill.kernels.pdf.glyphs import BASE_Y as BASE
 from gristmill.kernels.pdf.glyphs import BOTTOM, CODE, FLAGS, FONT, GLYPH_COLUMNS, LEFT, RIGHT, SIZE, TOP, TURN
 from gristmill.kernels.pdf.segments import ACCENTS, S_START, S_STOP, SEGMENT_COLUMNS, join_glyphs
 
-KINDS = np.array([0, 1, 2], np.int64)
+KINDS = np.array([0, 1, 2, 8, 24], np.int64)
 
 
 def page(seed, count=300):
@@ -16,14 +16,14 @@ def page(seed, count=300):
     glyphs = np.zeros((count, GLYPH_COLUMNS), np.int32)
     x = y = 0
     for row in glyphs:
-        size = int(draw.choice([160, 160, 160, 100]))
+        size = int(draw.choice([160, 160, 160, 100, 400]))
         kind = draw.integers(20)
         x, y = (0, y + 190) if kind == 0 else (x + int(draw.choice([0, 0, 0, 25, 60, 300, -90])), y)
-        codes = [97, 101, 49, 32, 0xB4, 0x2C6, 45, 2, 0xD835, 0xDC00, 0x4E2D]
+        codes = [97, 101, 49, 54, 61, 69, 84, 80, 104, 0xF8EF, 32, 0xB4, 0x2C6, 45, 2, 0xD835, 0xDC00, 0x4E2D]
         row[CODE] = draw.choice(codes)
         row[LEFT], row[RIGHT] = x, x + size // 2
-        row[TOP], row[BOTTOM], row[BASE] = y - size, y + size // 4, y - (60 if kind == 1 else 0)
-        row[SIZE], row[FONT] = size, draw.integers(3)
+        row[TOP], row[BOTTOM], row[BASE] = y - size, y + size // 4, y - (60 if kind == 1 else -40 if kind == 3 else 0)
+        row[SIZE], row[FONT] = size, draw.integers(len(KINDS))
         row[FLAGS], row[TURN] = draw.integers(4), 4 if kind == 2 else 0
         x += size // 2
     return glyphs

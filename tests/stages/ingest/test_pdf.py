@@ -12,6 +12,7 @@ import pytest
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import pdf as reader
 from gristmill.stages.pdf import child, document
+from gristmill.stages.pdf.characters import logical
 from gristmill.stages.pdf.child import PdfChild
 from gristmill.stages.pdf.confidence import confidence_of
 from pdf_files import column, pdf, scanned, text
@@ -126,6 +127,55 @@ def test_a_table_becomes_markdown_rows(tmp_path):
     assert row(tmp_path, pdf(operators)).text == expected
 
 
+def test_lines_between_cells_say_which_text_is_in_which_cell(tmp_path):
+    """Cells of several lines are joined, also in the first column, and their hyphens go."""
+    across = [f"70 {y} 400 0.5 re f".encode() for y in (650, 630, 590, 550)]
+    down = [f"{x} 550 0.5 100 re f".encode() for x in (70, 220, 470)]
+    cells = [
+        *(text(75, 636, "Mill"), text(225, 636, "What it grinds")),
+        *(
+            text(75, 616, "The upper"),
+            text(75, 602, "mill"),
+            text(225, 616, "corn of the whole val-"),
+            text(225, 602, "ley"),
+        ),
+        *(text(75, 576, "The lower mill"), text(225, 576, "bark")),
+    ]
+    found = row(tmp_path, pdf([*across, *down, *cells]))
+    assert (
+        found.text
+        == "| Mill | What it grinds |\n| The upper mill | corn of the whole valley |\n| The lower mill | bark |"
+    )
+    assert [block["kind"] for block in found.more[1]] == ["table"]
+
+
+def test_powers_and_indices_have_signs_and_other_small_digits_are_removed(tmp_path):
+    script = "/F 10 Tf ({}) Tj /F 7 Tf {} Ts ({}) Tj 0 Ts /F 10 Tf ({}) Tj"
+    parts = [
+        ("There are 2", 4, "21", " grains, "),
+        ("the sum of x", -2, "1", " and "),
+        ("of the mill", 4, "7", " too."),
+    ]
+    line = f"BT 60 700 Td {' '.join(script.format(*part) for part in parts)} ET"
+    assert row(tmp_path, pdf([line.encode()])).text == "There are 2^{21} grains, the sum of x_1 and of the mill too."
+
+
+def test_a_drop_cap_belongs_to_the_first_line_beside_it(tmp_path):
+    beside = [
+        text(85, 700, "he stones of the mill turn day and night, and"),
+        text(85, 688, "grind the corn of the valley,"),
+    ]
+    page = [text(60, 688, "T", 30), *beside, text(60, 676, "and of other valleys.")]
+    assert row(tmp_path, pdf(page)).text.startswith("The stones of the mill turn")
+
+
+def test_a_line_in_hebrew_is_read_from_right_to_left():
+    """Numbers, Latin words and marks keep their order; brackets are mirrored."""
+    assert logical("(Mill 12) םולש בָּא") == "אבָּ שלום (Mill 12)"
+    assert logical("The word םולש means peace.") == "The word שלום means peace."
+    assert logical("The mill (12) grinds.") == "The mill (12) grinds."
+
+
 def test_code_keeps_its_lines_and_its_indentation(tmp_path):
     code = ["def mill(corn):", "    for one in corn:", "        grind(one)", "    return flour"]
     operators = [text(80, 600 - 12 * n, line, font="C") for n, line in enumerate(code)]
@@ -237,7 +287,7 @@ def test_a_footnote_follows_the_paragraph_that_has_its_mark(tmp_path):
     before, one = column(60, 700, 2, width=60)
     after, two = column(60, 640, 6, width=60, first=300)
     found = row(tmp_path, pdf([*before, *mark, *after, *note])).text
-    assert found.index(one) < found.index("granite") < found.index("quarry") < found.index(two)
+    assert found.index(one) < found.index("granite.[1]") < found.index("[1] From the quarry") < found.index(two)
 
 
 def test_a_file_that_ends_its_reader_is_a_row_with_the_evidence_and_the_next_file_is_read(tmp_path, monkeypatch):

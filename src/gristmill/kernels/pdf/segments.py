@@ -22,10 +22,10 @@ from gristmill.kernels.pdf.glyphs import (
     TURN,
 )
 
-FONT_MONO, FONT_BOLD, FONT_ITALIC = 1, 2, 4
-"""Bits of the kind of a font."""
+FONT_MONO, FONT_BOLD, FONT_ITALIC, FONT_MATH, FONT_BIG = 1, 2, 4, 8, 16
+"""Bits of the kind of a font. FONT_BIG has large signs and brackets (cmex)."""
 
-SEGMENT_COLUMNS = 17
+SEGMENT_COLUMNS = 18
 (
     S_START,
     S_STOP,
@@ -44,6 +44,7 @@ SEGMENT_COLUMNS = 17
     S_WORD_RIGHT,
     S_HYPHEN,
     S_FIRST,
+    S_MATH,
 ) = range(SEGMENT_COLUMNS)
 """The columns of a segment. S_START and S_STOP are in the text; S_WORD_RIGHT is where its first word ends; S_FIRST is
 its first glyph."""
@@ -51,14 +52,25 @@ its first glyph."""
 SPACE_SHARE = 12
 """A gap of this many hundredths of the font size separates words. A narrow space of a justified line in TeX is 14, the
 widest kern about 10."""
-SEGMENT_SHARE = 100
-"""A gap this wide ends a segment."""
+SEGMENT_SHARE = 85
+"""A gap this wide ends a segment. In LaTeX, 12 points separate the columns of a table, also in a font of 12 points."""
 BACK_SHARE = 60
 """A step back as wide as this ends a segment; accents and kerns are narrower."""
 MOST_CODE_SPACES = 60
+FIRST_PIECE, LAST_PIECE = 0xF8E6, 0xF8FE
+"""Pieces of large brackets, which are left out."""
+DROP_CAP_SIZES = 2
+"""A first letter that is so many times as large as the text after it is a drop cap, not a base with a superscript."""
 
-RAISED = 0x100000
-"""Added to the code of a raised digit, a private code point: the mark of a footnote, or an exponent."""
+RAISED, LOWERED, IN_FORMULA = 0x100000, 0x104000, 0x8000
+"""RAISED or LOWERED is added to the code of a superscript or subscript, which gives a private code point. IN_FORMULA is
+added, too, if the glyph or the one before it is in a font for formulas; a superscript that is not in one may be the
+mark of a footnote."""
+MOST_SCRIPT_CODE = 0x2300
+
+BIG_SIGNS = np.arange(128, dtype=np.int32)
+"""What the codes of TeX's font of large signs are: sums, products, integrals, brackets, roots."""
+BIG_SIGNS[[80, 88, 81, 89, 82, 90, 104, 105, 110, 111, 112, 113, 114]] = [ord(sign) for sign in "∑∑∏∏∫∫[]{}√√√"]
 
 ACCENTS = np.zeros(0x300, np.int32)
 for _mark, _combining in (
@@ -75,9 +87,24 @@ def _is_letter(code: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _is_raised(size: int, base: int, full_size: int, full_base: int) -> bool:
-    """Whether a glyph of this size and base line is a superscript in a line."""
-    return bool(size * 100 <= 85 * full_size and (full_base - base) * 100 >= 12 * full_size)
+def _script(code: int, size: int, base: int, full_size: int, full_base: int) -> int:
+    """What is added to the code of a glyph of this size and base line: RAISED, LOWERED or 0."""
+    is_sign = (
+        0x28 <= code <= 0x2F or code == 0x3D or code == 0x2212 or code == 0x2032 or code == 0x2217 or code == 0x22A4
+    )
+    is_letter = 48 <= code <= 57 or _is_letter(code) or 0x370 <= code < 0x400
+    shift = (full_base - base) * 100
+    is_small = size * 100 <= 85 * full_size or (size * 100 <= 95 * full_size and abs(shift) >= 25 * full_size)
+    if not is_small or not (is_letter or is_sign):
+        return 0
+    if shift >= 12 * full_size:
+        return RAISED
+    return LOWERED if -shift >= 8 * full_size else 0
+
+
+@njit(nogil=True, cache=True)
+def _is_math(font_kinds: np.ndarray, glyph: np.ndarray) -> bool:
+    return bool(font_kinds[glyph[FONT]] & FONT_MATH)
 
 
 @njit(nogil=True, cache=True)
@@ -94,6 +121,8 @@ def join_glyphs(
         code = glyphs[at, CODE]
         if glyphs[at, TURN] > 3:
             continue
+        if FIRST_PIECE <= code <= LAST_PIECE:
+            continue
         if code == 32 or code == 0xA0 or code == 9 or code == 10 or code == 13:
             pending = 1
             continue
@@ -102,8 +131,13 @@ def join_glyphs(
         if 0xDC00 <= code < 0xE000 and end > 0 and 0xD800 <= text[end - 1] < 0xDC00:
             text[end - 1] = 0x10000 + ((text[end - 1] - 0xD800) << 10) + code - 0xDC00
             continue
-        left, right, base, size = glyphs[at, LEFT], glyphs[at, RIGHT], glyphs[at, BASE_Y], max(glyphs[at, SIZE], 1)
         kind = font_kinds[glyphs[at, FONT]]
+        if kind & FONT_MATH and glyphs[at, FLAGS] & MAP_ERROR:
+            if kind & FONT_BIG and code < len(BIG_SIGNS):
+                code = BIG_SIGNS[code]
+            elif code == 104 or code == 105:
+                code += 0x27E8 - 104  # angle brackets
+        left, right, base, size = glyphs[at, LEFT], glyphs[at, RIGHT], glyphs[at, BASE_Y], max(glyphs[at, SIZE], 1)
         is_new = last < 0
         spaces = 0
         mark = 0
@@ -116,8 +150,13 @@ def join_glyphs(
             overlap = min(right, glyphs[last, RIGHT]) - max(left, glyphs[last, LEFT])
             before = glyphs[last, CODE]
             near_base = (
-                drop * 100 <= 15 * em or away * 100 <= 15 * em or (drop * 100 <= 60 * em and gap * 100 < 40 * em)
+                drop * 100 <= 15 * em
+                or away * 100 <= 15 * em
+                or (min(drop * 100 - 60 * em, away * 100 - 50 * segment[S_SIZE]) <= 0 and gap * 100 < 40 * em)
             )
+            back = BACK_SHARE * em
+            if max(size, glyphs[last, SIZE]) * 100 <= 85 * segment[S_SIZE] and away * 100 <= 50 * segment[S_SIZE]:
+                back *= 3  # a subscript under a superscript
             if glyphs[at, TURN] != glyphs[last, TURN]:
                 is_new = True
             elif left == glyphs[last, LEFT] and right == glyphs[last, RIGHT] and drop == 0:
@@ -131,7 +170,19 @@ def join_glyphs(
                 and (_is_letter(code) and end > segment[S_START])
             ):
                 mark = 2
-            elif not near_base or gap * 100 < -BACK_SHARE * em:
+            elif (
+                code == 61
+                and before == 54
+                and left - glyphs[last, LEFT] < size // 4
+                and _is_math(font_kinds, glyphs[last])
+            ):
+                end -= 1  # TeX writes a stroke, which many files call 6, and the sign of equality over it
+                code = 0x2260
+            elif (
+                not near_base
+                or gap * 100 < -back
+                or (segment[S_GLYPHS] <= 2 and segment[S_SIZE] >= DROP_CAP_SIZES * size)
+            ):
                 is_new = True
             elif kind & FONT_MONO and font_kinds[glyphs[last, FONT]] & FONT_MONO:
                 advance = max(right - left, size // 4, 1)
@@ -142,12 +193,19 @@ def join_glyphs(
                 is_new = gap * 100 > SEGMENT_SHARE * em
                 spaces = 1 if gap * 100 > SPACE_SHARE * em or (pending and gap * 100 > -5 * em) else 0
         pending = 0
-        if (
-            not is_new
-            and 48 <= code <= 57
-            and _is_raised(size, base, segments[many - 1, S_SIZE], segments[many - 1, S_BASE])
-        ):
-            code += RAISED
+        if not is_new:
+            full_size, full_base = segments[many - 1, S_SIZE], segments[many - 1, S_BASE]
+            shift = _script(code, size, base, full_size, full_base)
+            if code == 69 and glyphs[last, CODE] == 84 and (base - full_base) * 100 >= 12 * full_size:
+                code = 101  # the logo of TeX
+            elif code == 65 and glyphs[last, CODE] == 76 and shift == RAISED:
+                code = 97  # the logo of LaTeX
+            elif shift:
+                code += shift
+                if kind & FONT_MATH or _is_math(font_kinds, glyphs[last]):
+                    code += IN_FORMULA
+                if code == RAISED + IN_FORMULA + 48 and kind & FONT_MATH:
+                    code += 0x2032 - 48  # the prime of TeX, which many files call 0
         if is_new:
             segment = segments[many]
             segment[:] = 0
@@ -179,11 +237,11 @@ def join_glyphs(
         segment[S_MONO] += 1 if kind & FONT_MONO else 0
         segment[S_BOLD] += 1 if kind & FONT_BOLD else 0
         segment[S_ITALIC] += 1 if kind & FONT_ITALIC else 0
+        segment[S_MATH] += 1 if kind & FONT_MATH else 0
         segment[S_LEFT], segment[S_RIGHT] = min(segment[S_LEFT], left), max(segment[S_RIGHT], right)
         if size > segment[S_SIZE]:  # a superscript came first
             for place in range(segment[S_START], end - 1):
-                if 48 <= text[place] <= 57 and _is_raised(segment[S_SIZE], segment[S_BASE], size, base):
-                    text[place] += RAISED
+                text[place] += _script(text[place], segment[S_SIZE], segment[S_BASE], size, base)
             segment[S_SIZE], segment[S_BASE] = size, base
             segment[S_TOP], segment[S_BOTTOM] = glyphs[at, TOP], glyphs[at, BOTTOM]
         last = at

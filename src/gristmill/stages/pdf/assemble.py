@@ -2,14 +2,16 @@
 
 import itertools
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from gristmill.kernels.pdf.glyphs import UNITS
-from gristmill.kernels.pdf.segments import RAISED
+from gristmill.stages.pdf.characters import base_chars, joined, plain, seam, words_of
 from gristmill.stages.pdf.lines import MARK, Block, TextLine, note_mark
 from gristmill.stages.pdf.page import Page
+from gristmill.stages.pdf.tables import table_of
 from gristmill.stages.shared.normalise import normalise
 
 EDGE_LINES = 2
@@ -21,14 +23,10 @@ NEAR_PAGES = 6
 _DIGITS = re.compile(r"\d+")
 _ROMAN = re.compile(r"(?:page\s+)?[ivxlc]{1,7}$", re.I)
 _NUMBERS = re.compile(r"\d+|\b[ivxl]+$|^[ivxl]+\b")
-_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-_LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
-_LIGATURES |= {RAISED + code: chr(code) for code in range(48, 58)}
-_LIGATURES |= {0x2: "-", 0xAD: "-", 0x2010: "-", 0xA0: " ", 0xF0B7: "•", 0xF0A7: "▪"}
 _GLUED = re.compile(r"(?:(?<=[^\W\d_])|(?<=[.,;:!?)”’] )|(?<=[.,;:!?)”’]))\d{1,3}(?![\w.,])")
 """Digits right after a word or a sentence, which may be the mark of a footnote."""
 _ENDS = tuple(".!?:;。！？")
-_MARKED_END = re.compile(r"[^\W\d_][.!?]\d{1,2}$")
+_MARKED_END = re.compile(r"[^\W\d_][.!?](?:\d{1,2}|\[\d{1,3}\])$")
 """The end of a sentence with the mark of a footnote."""
 
 
@@ -52,12 +50,18 @@ class Assembled(NamedTuple):
 def assemble(pages: Sequence[Page], markdown: bool) -> Assembled:
     """The text of all pages."""
     heads = _running_heads(pages)
-    known = _words(pages)
+    known = words_of([line.text for page in pages for block in page.blocks for line in block.lines])
     body = _body_size(pages)
     out = _Text()
     for number, page in enumerate(pages):
         blocks, notes = _with_notes(list(_without(page.blocks, heads, number)), body)
         for block in blocks:
+            if (
+                block.kind == "heading"
+                and block.size * 100 <= 105 * body
+                and not all(one.is_bold for one in block.lines)
+            ):
+                block.kind = "text"
             out.add(block, block_text(block, known, markdown), number, page, known)
             out.waiting += [
                 (note, block_text(note, known, markdown), number, page) for note in notes.get(id(block), ())
@@ -87,7 +91,7 @@ class _Text:
         if not text:
             return
         if self.last is not None and _goes_on(*self.last, block, text):
-            cut, glue = _seam(self.last[1], text, known)
+            cut, glue = seam(self.last[1], text, known)
             if cut:
                 self.parts[-1] = self.parts[-1][:-1]
                 self.at -= 1
@@ -122,30 +126,64 @@ def _body_size(pages: Sequence[Page]) -> int:
     for page in pages:
         for block in page.blocks:
             for line in block.lines:
-                sizes[line.size] += line.glyphs
+                sizes[line.size] += 0 if line.is_mono else line.glyphs
     return max(sizes, key=lambda size: (sizes[size], size)) if sizes else 0
 
 
 def _with_notes(blocks: list[Block], body: int) -> tuple[list[Block], dict[int, list[Block]]]:
-    """The blocks of a page without its footnotes, and these by the identity of the block that has their mark."""
-    owners: dict[str, Block] = {}
-    for block in blocks:
-        if block.kind not in ("code", "table", "note"):
-            for line in block.lines:
-                for mark in (*MARK.findall(line.text), *_GLUED.findall(line.text)):
-                    owners.setdefault(mark, block)
+    """The blocks of a page without its footnotes, and these by the identity of the block that they follow: the one
+    that has their mark, or the last one before them. Marks become `[1]`."""
+    raised, glued = _marks(blocks, MARK), _marks(blocks, _GLUED)
     kept: list[Block] = []
     notes: dict[int, list[Block]] = {}
+    cited: list[tuple[int, int, TextLine, str]] = []
+    last: Block | None = None
+    owner: Block | None = None
     for block in blocks:
-        if block.kind == "note":
-            mark = note_mark(block.lines[0], body)
-            owner = owners.get(mark) if mark and block.size * 100 <= 97 * body else None
-            if owner is not None:
-                notes.setdefault(id(owner), []).append(block)
-                continue
-            block.kind = "text"
-        kept.append(block)
+        is_small = block.size * 100 <= 97 * body
+        if block.kind == "note" and is_small:
+            first = block.lines[0]
+            mark = note_mark(first, body) or ""
+            number = _digits(mark)
+            first.text = f"[{number}] {first.text[len(mark) :].lstrip()}"
+            owner = kept[-1] if kept else None
+            found = raised.get(number) or glued.get(number, [])
+            if found:
+                owner, line, start, stop = found[0]
+            if len(found) == 1 or number in raised:
+                cited.append((start, stop, line, number))
+        elif owner is None or last is None or not _extends_note(last, block):
+            owner = None
+        block.kind = "note" if owner is not None else "text" if block.kind == "note" else block.kind
+        if owner is not None:
+            notes.setdefault(id(owner), []).append(block)
+        else:
+            kept.append(block)
+        last = block
+    for start, stop, line, number in sorted(cited, key=lambda one: -one[0]):
+        line.text = f"{line.text[:start].rstrip()}[{number}]{line.text[stop:]}"
     return kept, notes
+
+
+def _marks(blocks: Sequence[Block], pattern: re.Pattern[str]) -> dict[str, list[tuple[Block, TextLine, int, int]]]:
+    """What may be the marks of footnotes, by their number: block, line, start and end."""
+    marks: dict[str, list[tuple[Block, TextLine, int, int]]] = {}
+    for block in blocks:
+        if block.kind not in ("code", "table", "note", "formula"):
+            for line in block.lines:
+                for found in pattern.finditer(line.text):
+                    marks.setdefault(_digits(found[0]), []).append((block, line, *found.span()))
+    return marks
+
+
+def _digits(mark: str) -> str:
+    return unicodedata.normalize("NFKC", base_chars(mark))
+
+
+def _extends_note(note: Block, block: Block) -> bool:
+    """Whether a block is the next paragraph of a footnote."""
+    is_below = block.box[1] > note.box[1] and block.box[1] - note.box[3] < block.size
+    return is_below and block.kind == "text" and abs(block.size - note.size) * 12 <= note.size
 
 
 def _goes_on(kind: str, before: str, size: int, block: Block, text: str) -> bool:
@@ -158,71 +196,16 @@ def _goes_on(kind: str, before: str, size: int, block: Block, text: str) -> bool
     return not is_ended and (text[:1].islower() or before.endswith(","))
 
 
-def _seam(before: str, text: str, known: Counter[str]) -> tuple[bool, str]:
-    """How two parts of a paragraph are joined: whether the hyphen goes, and what comes between them."""
-    if before.endswith("-") and len(before) > 1 and before[-2].isalpha() and text[:1].isalpha():
-        first, second = _last_word(before[:-1]), _first_word(text)
-        return not _keeps_hyphen(first, second, known), ""
-    return False, "" if _is_wide(before[-1:]) and _is_wide(text[:1]) else " "
-
-
-def _keeps_hyphen(first: str, second: str, known: Counter[str]) -> bool:
-    """Whether a hyphen at the end of a line belongs to the word."""
-    if not second[:1].islower() or "-" in first:
-        return True
-    return known[f"{first}-{second}".lower()] > known[f"{first}{second}".lower()]
-
-
-def _last_word(text: str) -> str:
-    return re.split(r"[^\w-]", text[-60:])[-1]
-
-
-def _first_word(text: str) -> str:
-    return re.split(r"[^\w]", text[:60], maxsplit=1)[0]
-
-
-def _is_wide(char: str) -> bool:
-    """Whether a character belongs to a script that is written without spaces."""
-    return "\u2e80" <= char <= "\u9fff" or "\uff00" <= char <= "\uffef" or "\U00020000" <= char <= "\U0003ffff"
-
-
-def _words(pages: Sequence[Page]) -> Counter[str]:
-    """The words of a document, if a line ends with a hyphen."""
-    lines = [line for page in pages for block in page.blocks for line in block.lines]
-    if not any(line.text.endswith(("-", "\u00ad", "\u2010", "\x02")) for line in lines):
-        return Counter()
-    found: Counter[str] = Counter()
-    for line in lines:
-        text = line.text.translate(_LIGATURES)
-        words = _WORD.findall(text.lower())
-        found.update(words[1:-1] if text.endswith("-") else words[1:])
-    return found
-
-
 def block_text(block: Block, known: Counter[str], markdown: bool) -> str:
     """The text of a block."""
     if block.kind == "table":
-        return "\n".join(
-            f"| {' | '.join(_clean(cell).replace('|', chr(92) + '|') for cell in row)} |" for row in block.rows
-        )
+        rows = [[joined(cell.split("\n"), known).replace("|", "\\|") for cell in row] for row in block.rows]
+        return "\n".join(f"| {' | '.join(row)} |" for row in rows)
     if block.kind == "code":
         text = "\n".join(_code_lines(block.lines))
         return f"```\n{text}\n```" if markdown else text
-    parts: list[str] = []
-    for line in block.lines:
-        new = line.text.translate(_LIGATURES).strip()
-        if parts and new:
-            cut, glue = _seam(parts[-1], new, known)
-            parts[-1] = parts[-1][:-1] if cut else parts[-1]
-            new = glue + new
-        parts.append(new)
-    text = "".join(parts)
-    text = _clean(text)
+    text = joined((line.text for line in block.lines), known)
     return f"## {text}" if markdown and block.kind == "heading" else text
-
-
-def _clean(text: str) -> str:
-    return normalise(text.translate(_LIGATURES), 0).strip()
 
 
 def _code_lines(lines: Sequence[TextLine]) -> Iterator[str]:
@@ -237,9 +220,7 @@ def _code_lines(lines: Sequence[TextLine]) -> Iterator[str]:
         if last is not None and (line.base - last.base) * 2 > 3 * step:
             yield ""
         last = line
-        yield " " * min((line.left - left + advance // 2) // advance, 80) + normalise(
-            line.text.translate(_LIGATURES), 0
-        )
+        yield " " * min((line.left - left + advance // 2) // advance, 80) + normalise(plain(line.text), 0)
 
 
 def _box(block: Block, page: Page) -> tuple[int, int, int, int]:
@@ -258,7 +239,9 @@ def _without(blocks: Sequence[Block], heads: dict[int, set[int]], number: int) -
     for block in blocks:
         if found and any(id(line) in found for line in block.lines):
             lines = [line for line in block.lines if id(line) not in found]
-            if lines and block.kind != "table":
+            if block.kind == "table" and lines:
+                yield block if any(line.is_table for line in lines) else table_of(lines)
+            elif lines:
                 yield Block(block.kind, lines)
         else:
             yield block

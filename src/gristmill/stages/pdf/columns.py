@@ -39,12 +39,16 @@ class TextSegment:
     mono: int
     bold: int
     italic: int
+    math: int
+    """Glyphs in fonts for formulas."""
     word_right: int
     """Where its first word ends."""
     hyphen: bool
     """Whether its last character is a hyphen at the end of a line."""
     order: int
     """Its place in the page's content."""
+    rows: list[list[str]] | None = None
+    """The cells of a table (rules.py); lines of a cell are separated by line ends."""
 
 
 def regions(segments: list[TextSegment], depth: int = 0) -> list[list[TextSegment]]:

@@ -1,6 +1,7 @@
 """Reads one page: its glyphs, the blocks of its text in reading order, and how far the text can be trusted."""
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,7 @@ from gristmill.kernels.pdf.glyphs import (
     MOST_FONTS,
     RIGHT,
     SIZE,
+    TEX_CODES,
     TOP,
     TURN,
     UNITS,
@@ -26,9 +28,13 @@ from gristmill.kernels.pdf.glyphs import (
 )
 from gristmill.kernels.pdf.segments import (
     ACCENTS,
+    FIRST_PIECE,
+    FONT_BIG,
     FONT_BOLD,
     FONT_ITALIC,
+    FONT_MATH,
     FONT_MONO,
+    LAST_PIECE,
     MOST_CODE_SPACES,
     S_BASE,
     S_BOLD,
@@ -38,6 +44,7 @@ from gristmill.kernels.pdf.segments import (
     S_HYPHEN,
     S_ITALIC,
     S_LEFT,
+    S_MATH,
     S_MONO,
     S_RIGHT,
     S_SIZE,
@@ -49,8 +56,10 @@ from gristmill.kernels.pdf.segments import (
     SEGMENT_COLUMNS,
     join_glyphs,
 )
+from gristmill.stages.pdf.blocks import blocks_of
 from gristmill.stages.pdf.columns import TextSegment, regions
-from gristmill.stages.pdf.lines import Block, blocks_of, lines_of
+from gristmill.stages.pdf.lines import Block, lines_of, with_drop_caps
+from gristmill.stages.pdf.rules import Grid, grids, rules_of, take_tables
 
 Array = np.ndarray[Any, Any]
 
@@ -62,6 +71,28 @@ MOST_JUDGED_CHARS = 4_000
 MOST_IMAGES = 1_000
 """The page objects that are examined for images."""
 _FIXED_PITCH, _ITALIC_FLAG, _FORCE_BOLD = 1, 1 << 6, 1 << 18
+_MATH_NAMES = (
+    "cmmi",
+    "cmsy",
+    "cmex",
+    "cmmib",
+    "lmmathi",
+    "lmmathsy",
+    "msam",
+    "msbm",
+    "eufm",
+    "math",
+    "mtmi",
+    "mtsy",
+    "txmi",
+    "pxmi",
+    "rtxmi",
+    "stixtwomath",
+    "symbol",
+    "eurm",
+    "zplmr7m",
+    "fourier-math",
+)
 _MONO_NAMES = (
     "mono",
     "courier",
@@ -127,18 +158,18 @@ class PageReader:
                 found.fault = "too_large"
                 return found
             if count > 0:
-                self._read_text(text_page, count, found)
+                self._read_text(page, text_page, count, found)
         finally:
             pdfium.FPDFText_ClosePage(text_page)
         if found.glyphs < 300:
             found.image_share = _image_share(page, found)
         return found
 
-    def _read_text(self, text_page: Any, count: int, found: Page) -> None:
+    def _read_text(self, page: Any, text_page: Any, count: int, found: Page) -> None:
         glyphs = np.empty((count, GLYPH_COLUMNS), np.int32)
         address = ctypes.cast(text_page, ctypes.c_void_p).value or 0
         many, fonts = read_glyphs(
-            self._functions, address, count, glyphs, self._fonts, self._floats, self._xs, self._ys
+            self._functions, address, count, glyphs, self._fonts, self._floats, self._xs, self._ys, TEX_CODES
         )
         if not many:
             return
@@ -160,7 +191,7 @@ class PageReader:
         codes = glyphs[:, CODE]
         is_bad = (
             (codes == 0xFFFD)
-            | (codes >= 0xE000) & (codes < 0xF900)
+            | (codes >= 0xE000) & (codes < 0xF900) & ((codes < FIRST_PIECE) | (codes > LAST_PIECE))
             | (codes < 32) & (codes != 9) & (codes != 10) & (codes != 13) & (codes != 2)
         )
         found.glyphs = int(np.count_nonzero((codes != 32) & (codes != 0xA0)))
@@ -175,7 +206,7 @@ class PageReader:
             chosen = [one.text for one, suspect in zip(parts, is_suspect, strict=True) if suspect]
             found.unmapped_text = " ".join(chosen)[:MOST_JUDGED_CHARS]
         if parts:
-            found.blocks = _layout(parts)
+            found.blocks = _layout(parts, grids(*rules_of(page)) if main == 0 else [])
 
 
 def _kind_of(font: int) -> int:
@@ -188,10 +219,21 @@ def _kind_of(font: int) -> int:
     pdfium.FPDFFont_GetBaseFontName(handle, buffer, 128)
     name = buffer.value.decode("latin-1").rpartition("+")[2].lower()
     is_mono = flags & _FIXED_PITCH or any(part in name for part in _MONO_NAMES)
-    is_bold = flags & _FORCE_BOLD or any(part in name for part in ("bold", "black", "heavy", "cmbx", "sfbx", "-bd"))
-    is_bold = is_bold or pdfium.FPDFFont_GetWeight(handle) >= 600
+    is_bold = flags & _FORCE_BOLD or any(
+        part in name for part in ("bold", "black", "heavy", "demi", "cmbx", "sfbx", "-bd")
+    )
+    if not any(part in name for part in ("regular", "roman", "medium", "book", "light", "math")):
+        is_bold = is_bold or pdfium.FPDFFont_GetWeight(handle) >= 600  # from the width of stems, which may be wrong
     is_italic = flags & _ITALIC_FLAG or any(part in name for part in ("italic", "oblique", "cmti", "cmsl"))
-    return (FONT_MONO if is_mono else 0) | (FONT_BOLD if is_bold else 0) | (FONT_ITALIC if is_italic else 0)
+    is_math = any(part in name for part in _MATH_NAMES)
+    bits = (
+        (is_mono, FONT_MONO),
+        (is_bold, FONT_BOLD),
+        (is_italic, FONT_ITALIC),
+        (is_math, FONT_MATH),
+        ("cmex" in name or "mathextension" in name, FONT_BIG),
+    )
+    return sum(bit for holds, bit in bits if holds)
 
 
 def _find_mono(glyphs: Array, kinds: Array) -> None:
@@ -223,7 +265,7 @@ def _turn(glyphs: Array, turn: int) -> None:
 
 def _segments(rows: Array, codes: Array) -> list[TextSegment]:
     names = (S_START, S_STOP, S_LEFT, S_TOP, S_RIGHT, S_BOTTOM, S_BASE, S_SIZE, S_GLYPHS, S_MONO, S_BOLD, S_ITALIC)
-    table = rows[:, [*names, S_WORD_RIGHT, S_HYPHEN]].tolist()
+    table = rows[:, [*names, S_MATH, S_WORD_RIGHT, S_HYPHEN]].tolist()
     if not table:
         return []
     end = max(row[1] for row in table)
@@ -232,24 +274,26 @@ def _segments(rows: Array, codes: Array) -> list[TextSegment]:
     text = valid.astype("<u4").tobytes().decode("utf-32-le")
     found: list[TextSegment] = []
     for order, row in enumerate(table):
-        start, stop, left, top, right, bottom, base, size, glyphs, mono, bold, italic, word_right, hyphen = row
+        start, stop, left, top, right, bottom, base, size, glyphs, mono, bold, italic, math, word_right, hyphen = row
         # fmt: off
         found.append(TextSegment(
-            text[start:stop], left, top, right, bottom, base, size, glyphs, mono, bold, italic, word_right,
-            bool(hyphen), order,
+            text[start:stop], left, top, right, bottom, base, size, glyphs, mono, bold, italic, math,
+            word_right, bool(hyphen), order,
         ))
         # fmt: on
     return found
 
 
-def _layout(segments: list[TextSegment]) -> list[Block]:
-    sizes = sorted((one.size, one.glyphs) for one in segments)
+def _layout(segments: list[TextSegment], tables: Sequence[Grid]) -> list[Block]:
+    sizes = sorted((one.size, one.glyphs) for one in segments if 2 * one.mono <= one.glyphs)
+    sizes = sizes or [(one.size, one.glyphs) for one in segments]
     half, body = sum(glyphs for _, glyphs in sizes) // 2, sizes[-1][0]
     for size, glyphs in sizes:
         half -= glyphs
         if half <= 0:
             body = size
             break
+    segments = with_drop_caps(take_tables(segments, tables), body)
     return [block for region in regions(segments) for block in blocks_of(lines_of(region), body)]
 
 

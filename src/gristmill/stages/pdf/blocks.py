@@ -1,0 +1,121 @@
+"""Joins the lines of a region to blocks: paragraphs, headings, items, code, formulas, tables."""
+
+import itertools
+import re
+from collections.abc import Sequence
+from statistics import median_low
+
+from gristmill.stages.pdf.lines import Block, TextLine, is_formula, note_mark
+from gristmill.stages.pdf.tables import table_end, table_of
+
+_ITEM = re.compile(
+    r"(?:[•◦▪▫■□●○‣⁃∙\uf0b7\uf0a7]\s*|[–—*\-·]\s+|\(?(?:\d{1,3}|[a-z]|[ivx]{1,4})\)\s|\d{1,3}\.\s|\[\w{1,12}\]\s)"
+)
+_CAPTION = re.compile(r"(?:figure|fig\.|table|tabelle|tableau|abbildung|listing|algorithm)\s*\d", re.I)
+
+
+def blocks_of(lines: list[TextLine], body_size: int) -> list[Block]:
+    """The blocks of a region."""
+    blocks: list[Block] = []
+    at = 0
+    right = _right_edge(lines)
+    leading = _leading(lines)
+    while at < len(lines):
+        stop = table_end(lines, at)
+        if stop > at:
+            blocks.append(table_of(lines[at:stop]))
+            at = stop
+            continue
+        line = lines[at]
+        at += 1
+        if line.is_table:
+            blocks.append(Block("table", [line], line.segments[0].rows or []))
+            continue
+        kind = _kind(line, body_size)
+        if blocks and _continues(blocks[-1], line, kind, right, leading):
+            blocks[-1].lines.append(line)
+        else:
+            blocks.append(Block(kind, [line]))
+    for block in blocks:
+        _judge(block, body_size, right)
+    return blocks
+
+
+def _kind(line: TextLine, body_size: int) -> str:
+    if line.is_mono:
+        return "code"
+    if is_formula(line):
+        return "formula"
+    if note_mark(line, body_size):
+        return "note"
+    if " … " in line.text and line.text[-1:].isalnum():
+        return "entry"
+    return "item" if _ITEM.match(line.text) else "text"
+
+
+def _right_edge(lines: Sequence[TextLine]) -> int:
+    """Where full lines end: the ninth decile, since single lines stick out."""
+    edges = sorted(line.right for line in lines if not line.is_mono) or [line.right for line in lines]
+    return edges[len(edges) * 9 // 10]
+
+
+def _leading(lines: Sequence[TextLine]) -> int:
+    """The usual distance of base lines."""
+    steps = [b.base - a.base for a, b in itertools.pairwise(lines) if 0 < b.base - a.base < 3 * b.size]
+    return median_low(steps) if steps else 0
+
+
+def _continues(block: Block, line: TextLine, kind: str, right: int, leading: int) -> bool:
+    """Whether a line belongs to the block before it."""
+    last = block.lines[-1]
+    step = line.base - last.base
+    most = max(leading, line.size * 6 // 5)
+    if kind == "formula" and block.kind in ("text", "item") and _is_wrapped(block, line, right, most):
+        return True
+    if kind == "formula" or block.kind == "formula":
+        return kind == block.kind and step <= 2 * most
+    if kind == "code" and block.kind in ("text", "item", "note") and _is_wrapped(block, line, right, most):
+        return True
+    if block.kind in ("table", "entry") or kind == "entry" or (block.kind == "code") != (kind == "code"):
+        return False
+    if kind == "code":
+        return abs(line.size - last.size) * 8 <= last.size and 0 < step <= 3 * most
+    if not 0 < step * 20 <= 27 * most or abs(line.size - last.size) * 8 > max(line.size, last.size):
+        return False
+    if kind in ("item", "note") or (line.is_bold != last.is_bold and (last.is_bold or line.left <= last.left)):
+        return False
+    first = block.lines[0]
+    em = line.size
+    if block.kind == "item" and line.left * 2 < first.left * 2 - em:
+        return False
+    if line.left - last.left > em * 3 // 4 and (
+        len(block.lines) > 1 or (block.kind == "text" and last.right > right - em)
+    ):
+        is_indented = block.kind != "item" or len(block.lines) > 1
+        if is_indented and abs(line.left + line.right - last.left - last.right) > em:  # centred lines are not indented
+            return False
+    # If the first word of the line would have fitted on the last line, a paragraph ends there.
+    return right - last.right <= line.word_width + em * 3 // 2 or last.hyphen
+
+
+def _is_wrapped(block: Block, line: TextLine, right: int, most: int) -> bool:
+    """Whether a line of code font is the rest of a sentence that names a command or a path."""
+    last = block.lines[-1]
+    is_below = 0 < (line.base - last.base) * 20 <= 23 * most and abs(line.size - last.size) * 6 <= last.size
+    left = block.lines[-1].left if len(block.lines) > 1 else line.left
+    return is_below and right - last.right <= 2 * line.size and abs(line.left - left) <= line.size // 2
+
+
+def _judge(block: Block, body_size: int, right: int) -> None:
+    """Finds headings and captions."""
+    is_numbered = block.kind == "item" and block.lines[0].text[:1].isdigit()
+    if not (block.kind == "text" or is_numbered) or len(block.lines) > 3:
+        return
+    text = block.lines[0].text
+    if _CAPTION.match(text):
+        block.kind = "caption"
+        return
+    is_larger = block.size * 100 > 112 * body_size
+    is_bold = all(line.is_bold for line in block.lines) and block.size * 100 >= 95 * body_size
+    if (is_larger or is_bold) and sum(line.glyphs for line in block.lines) <= 200 and any(map(str.isalpha, text)):
+        block.kind = "heading"

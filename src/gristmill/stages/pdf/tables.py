@@ -1,0 +1,116 @@
+"""Tables without lines between all cells, which are found by the white space between columns."""
+
+import itertools
+from collections.abc import Sequence
+
+from gristmill.stages.pdf.characters import HYPHENS
+from gristmill.stages.pdf.lines import Block, Cell, TextLine, is_formula
+
+MOST_COLUMNS = 64
+WIDE_CELL = 8
+"""A cell whose text goes on in the next line is at least half as many font sizes wide."""
+
+
+def table_end(lines: Sequence[TextLine], at: int) -> int:
+    """Where the table that begins with a line ends, or `at` if none begins there."""
+    if not _may_be_row(lines[at]) or len(lines[at].cells) < 2:
+        return at
+    strips = _strips([lines[at]])
+    stop, rows = at + 1, 1
+    while stop < len(lines):
+        line = lines[stop]
+        if not _may_be_row(line) or line.base - lines[stop - 1].base > 3 * line.size:
+            break
+        common = _common(strips, _strips([line]) if len(line.cells) > 1 else _around(line), line.size // 2)
+        if len(line.cells) < 2 and line.is_bold and not lines[stop - 1].is_bold:
+            break
+        is_wide = len(line.cells) < 2 and line.left < strips[0][0]
+        if not common or (is_wide and line.right > strips[0][0]):
+            break
+        strips, stop, rows = common, stop + 1, rows + (len(line.cells) > 1)
+    while stop > at and len(lines[stop - 1].cells) < 2 and lines[stop - 1].left < strips[0][0]:
+        stop -= 1
+    return stop if rows >= 3 or (rows == 2 and len(strips) > 1 and stop - at == 2) else at
+
+
+def _may_be_row(line: TextLine) -> bool:
+    return (
+        not line.is_mono
+        and not line.is_table
+        and not is_formula(line)
+        and len(line.cells) <= MOST_COLUMNS
+        and " … " not in line.text
+    )
+
+
+Strip = tuple[int, int]
+
+
+def _strips(lines: Sequence[TextLine]) -> list[Strip]:
+    """The gaps between the cells of a line."""
+    cells = lines[0].cells
+    return [(a.right, b.left) for a, b in itertools.pairwise(cells)]
+
+
+def _around(line: TextLine) -> list[Strip]:
+    return [(-(1 << 30), line.left), (line.right, 1 << 30)]
+
+
+def _common(strips: Sequence[Strip], others: Sequence[Strip], least: int) -> list[Strip]:
+    """The parts of gaps that both lines have."""
+    found = []
+    for start, stop in strips:
+        for first, last in others:
+            if min(stop, last) - max(start, first) >= least:
+                found.append((max(start, first), min(stop, last)))
+    return found
+
+
+def table_of(lines: list[TextLine]) -> Block:
+    """The table that some lines form. Lines of a cell are separated by line ends."""
+    strips: list[Strip] = _strips([next((line for line in lines if len(line.cells) > 1), lines[0])])
+    for line in lines:
+        strips = _common(strips, _strips([line]) if len(line.cells) > 1 else _around(line), 1) or strips
+    edges = [(start + stop) // 2 for start, stop in strips]
+    placed = [
+        [(sum((cell.left + cell.right) // 2 > edge for edge in edges), cell) for cell in one.cells] for one in lines
+    ]
+    rights = [
+        max((cell.right for row in placed for at, cell in row if at == column), default=0)
+        for column in range(len(edges) + 1)
+    ]
+    rows: list[list[str]] = []
+    for number, (line, row) in enumerate(zip(lines, placed, strict=True)):
+        texts = [""] * (len(edges) + 1)
+        for at, cell in row:
+            texts[at] = f"{texts[at]} {cell.text}".strip()
+        if number and _is_rest(row, placed[number - 1], rights, line, lines[number - 1]):
+            rows[-1] = ["\n".join(filter(None, pair)) for pair in zip(rows[-1], texts, strict=True)]
+        else:
+            rows.append(texts)
+    return Block("table", lines, rows)
+
+
+def _is_rest(
+    row: Sequence[tuple[int, Cell]],
+    above: Sequence[tuple[int, Cell]],
+    rights: Sequence[int],
+    line: TextLine,
+    last: TextLine,
+) -> bool:
+    """Whether the cells of a line continue those of the line above: it has none in the first column, or the first word
+    of each would not have fitted there."""
+    if line.base - last.base > 3 * line.size // 2:
+        return False
+    if all(at > 0 for at, _ in row):
+        return True
+    before = dict(above)
+    for at, cell in row:
+        one = before.get(at)
+        word = cell.text.split(" ", 1)[0]
+        width = (cell.right - cell.left) * len(word) // max(len(cell.text), 1)
+        if one is None or (one.right + width < rights[at] and not one.text.endswith(HYPHENS)):
+            return False
+        if one.right - one.left < WIDE_CELL * line.size // 2:
+            return False
+    return len(row) < len(above)
