@@ -35,8 +35,8 @@ def main(format_name: str, paths: list[str]) -> None:
             shared = (found & wanted).total()
             so_far = counts.setdefault(name, [0, 0, 0])
             counts[name] = [so_far[0] + shared, so_far[1] + found.total(), so_far[2] + wanted.total()]
-    for name, (shared, found, wanted_words) in counts.items():
-        print(f"{name}: F1 {2 * shared / (found + wanted_words):.3f} of {wanted_words:,} words in {len(paths)} files")
+    for name, (shared, own, others) in counts.items():
+        print(f"{name}: F1 {2 * shared / (own + others):.3f} of {others:,} words in {len(paths)} files")
 
 
 if __name__ == "__main__":

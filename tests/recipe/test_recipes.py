@@ -175,7 +175,7 @@ def library(folder: Path) -> None:
     row = '<row Id="{}" PostTypeId="{}" ParentId="1" Score="{}" CreationDate="2020-01-0{}" Title="Why?" Body="{}"/>\n'
     posts = [(1, 1, 0, 1, story("question")), (2, 2, 5, 2, story("answer")), (3, 2, -1, 3, "Use something else.")]
     comment = '<comments>\n<row Id="1" PostId="2" Text="Good answer." CreationDate="2020-01-04"/>\n</comments>'
-    files = {
+    files: dict[str, str | bytes] = {
         "wiki/a.xml": f"<mediawiki><page><title>Mill</title><text>{story('wiki')}</text></page></mediawiki>",
         "journals/a.xml": f"<article><body><p>{story('journal')}</p></body></article>",
         "papers/a.tex": f"\\documentclass{{a}}\\begin{{document}}{story('paper')}\\end{{document}}",

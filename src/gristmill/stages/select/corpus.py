@@ -21,6 +21,7 @@ from gristmill.counted import counted, percent, size
 from gristmill.hints import hint
 from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.contract import Map, StageConfig
+from gristmill.stages.join.threads import JOINED
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.quality.cutoff_warnings import LOW
 from gristmill.stages.select.keep_language import OTHER
@@ -228,13 +229,13 @@ def _greedy(
     """Steps that drop most of the rows that reach them, for one reason or for all together: the step, its most frequent
     reason, all reasons in words, the rows dropped, and the rows that reached it.
 
-    Records that are not documents (the reader's verdicts) and documents that the recipe does not want (other languages,
-    and those below a cutoff, about which `keep_quality` warns) do not count.
+    Records that are not documents (the reader's verdicts), posts whose text is in another document, and documents that
+    the recipe does not want (other languages, and those below a cutoff, about which `keep_quality` warns) do not count.
     """
     left = read - sum(first.get(config.steps[0], {}).values())
     for step in config.steps[1:]:
         taken = dict(first.get(step, {}))
-        left -= taken.pop(OTHER, 0) + taken.pop(LOW, 0)
+        left -= taken.pop(OTHER, 0) + taken.pop(LOW, 0) + taken.pop(JOINED, 0)
         rows = sum(taken.values())
         if left >= FEWEST and rows > MOST_OF_IT * left:
             reason = max(taken, key=lambda one: (taken[one], one))
