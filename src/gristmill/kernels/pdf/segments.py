@@ -66,7 +66,6 @@ RAISED, LOWERED, IN_FORMULA = 0x100000, 0x104000, 0x8000
 """RAISED or LOWERED is added to the code of a superscript or subscript, which gives a private code point. IN_FORMULA is
 added, too, if the glyph or the one before it is in a font for formulas; a superscript that is not in one may be the
 mark of a footnote."""
-MOST_SCRIPT_CODE = 0x2300
 
 BIG_SIGNS = np.arange(128, dtype=np.int32)
 """What the codes of TeX's font of large signs are: sums, products, integrals, brackets, roots."""
