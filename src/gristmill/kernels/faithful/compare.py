@@ -167,7 +167,7 @@ def _is_same(data: Bytes, offsets: npt.NDArray[np.int32], document: int) -> bool
     at = 0
     while at < size and data[begin + at] == data[end + at]:
         at += 1
-    return at == size
+    return bool(at == size)
 
 
 @njit(nogil=True, cache=True)
