@@ -134,27 +134,45 @@ def _stream_index(file: IO[bytes], kind: str, packed_size: int) -> tuple[Unpacke
     """The points of a compressed file, and the damage in it."""
     spacing = max(SPACING_BYTES, RATIO * packed_size // MOST_POINTS)
     points, size = [Point(0, 0)], 0
+    indexed = _gzip_points(file, spacing) if kind == "gzip" and RATIO * packed_size > spacing else None
+    if indexed is not None and _ends_with_size(file, indexed.size):
+        return indexed, None
 
     def note(offset: int) -> None:
         if size - points[-1].unpacked >= spacing:
             points.append(Point(offset, size))
 
     fault = None
+    file.seek(0)
     try:
         for chunk in read_zstd(file, note) if kind == "zstd" else decompressed(file)[1]:
             size += len(chunk)
     except ReadFault as met:
         fault = met.reason, met.detail
-    if kind == "gzip" and fault is None and size > spacing:
-        from indexed_gzip import IndexedGzipFile
+    if indexed is not None and fault is None and indexed.size == size:
+        return indexed, None
+    return Unpacked(kind, packed_size, size, tuple(points)), fault
 
-        file.seek(0)
-        exported = io.BytesIO()
-        indexed = IndexedGzipFile(fileobj=file, spacing=spacing, readbuf_size=1 << 20, skip_crc_check=True)
+
+def _gzip_points(file: IO[bytes], spacing: int) -> Unpacked | None:
+    """The points of a gzip file; None if a checksum is wrong. A cut file, or bytes after it, are not noticed."""
+    from indexed_gzip import IndexedGzipFile, ZranError
+
+    exported = io.BytesIO()
+    file.seek(0)
+    try:
+        indexed = IndexedGzipFile(fileobj=file, spacing=spacing, readbuf_size=1 << 20)
         indexed.build_full_index()
         indexed.export_index(fileobj=exported)
-        return from_gzip_index(exported.getvalue()), None
-    return Unpacked(kind, packed_size, size, tuple(points)), fault
+    except (ZranError, OSError):
+        return None
+    return from_gzip_index(exported.getvalue())
+
+
+def _ends_with_size(file: IO[bytes], size: int) -> bool:
+    """Whether a gzip file ends with this size, as an intact file of one member does. Others are checked in full."""
+    file.seek(-4, io.SEEK_END)
+    return file.read(4) == (size & 0xFFFFFFFF).to_bytes(4, "little")
 
 
 def _is_tar(file: IO[bytes]) -> bool:

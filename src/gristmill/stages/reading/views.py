@@ -17,6 +17,8 @@ from gristmill.stages.reading.decompress import ReadFault, read_bzip2, read_gzip
 Opener = Callable[[], IO[bytes]]
 HELD_BYTES = 64 << 20
 """A compressed member up to this size is unpacked in memory. A larger one is unpacked again if its reader goes back."""
+BUFFER_BYTES = 32 << 20
+"""Bytes that are unpacked at once: indexed_gzip starts every reading at a point."""
 _LOCAL_HEADER = struct.Struct("<4s22xHH")  # the magic, and the lengths of name and extra field
 _STREAMS = {"gzip": read_gzip, "zstd": read_zstd, "bzip2": read_bzip2, "xz": read_xz}
 
@@ -55,7 +57,9 @@ class Unpacked:
             return io.BufferedReader(_Stream(file, self), 1 << 16)
         from indexed_gzip import IndexedGzipFile
 
-        unpacked: IO[bytes] = IndexedGzipFile(fileobj=file, readbuf_size=1 << 20, skip_crc_check=True)
+        unpacked: IO[bytes] = IndexedGzipFile(
+            fileobj=file, readbuf_size=1 << 20, buffer_size=BUFFER_BYTES, skip_crc_check=True
+        )
         unpacked.import_index(fileobj=io.BytesIO(gzip_index(self)))  # type: ignore[attr-defined]
         return unpacked
 
