@@ -95,6 +95,12 @@ def test_running_heads_and_page_numbers_are_removed(tmp_path):
     assert not {str(n + 3) for n in range(6)} & set(found.text.split())
 
 
+def test_a_digit_that_is_no_number_at_the_edge_of_a_page_is_text(tmp_path):
+    """`²` is a digit to Python, but int() does not read it."""
+    pages = [[*column(60, 700, 6, first=100 * n)[0], text(300, 30, "²")] for n in range(3)]
+    assert row(tmp_path, pdf(*pages)).drop is None
+
+
 def test_pages_that_are_the_same_keep_their_lines(tmp_path):
     """Copies of a form have no running heads, although each of their lines repeats."""
     assert row(tmp_path, pdf(PAGE, PAGE, PAGE)).text.count("The mill grinds corn.") == 3

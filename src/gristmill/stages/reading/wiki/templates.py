@@ -83,9 +83,9 @@ def _convert(given: Arguments) -> str:
 def _date(given: Arguments) -> str:
     """Day, month and year of {{birth date|1879|3|14}}; a date in words is kept."""
     year, month, day = (given.get(n, "") for n in "123")
-    if not (year.isdigit() and len(year) <= 4):
+    if not (year.isdecimal() and len(year) <= 4):
         return year
-    if not month.isdigit():
+    if not month.isdecimal():
         return " ".join(one for one in (day, month, year) if one)
     name = _MONTHS[int(month[:2]) - 1] if 0 < int(month[:2]) <= 12 else month
     return " ".join(one for one in (day, name, year) if one)
