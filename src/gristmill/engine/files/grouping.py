@@ -82,13 +82,14 @@ def _group_of(files: Sequence[InputFile]) -> FileGroup:
 
 
 def _pieces_of(files: Sequence[InputFile]) -> tuple[Piece, ...]:
-    """The pieces of whole files. Members of one compressed archive share the point from which it is unpacked."""
+    """The pieces of whole files. Members of one compressed archive share the points from which it is unpacked."""
     pieces = []
     near: dict[str, Unpacked] = {}
+    stops = {file.uri: file.view.offset + file.view.size for file in files if isinstance(file.view, ArchiveMember)}
     for file in files:
         piece = file.piece()
         if isinstance(file.view, ArchiveMember) and file.view.inside is not None:
-            inside = near.setdefault(file.uri, file.view.inside.near(file.view.offset))
+            inside = near.setdefault(file.uri, file.view.inside.near(file.view.offset, stops[file.uri]))
             piece = replace(piece, view=replace(file.view, inside=inside))
         elif isinstance(file.view, Unpacked):
             piece = replace(piece, view=file.view.near(0))
@@ -102,7 +103,7 @@ def _ranges(file: InputFile, part_bytes: int, reader: Reader[Any]) -> Iterator[F
         label = shown(file.name) + (f" {index + 1}/{len(starts)}" if len(starts) > 1 else "")
         piece = file.piece(start, stop)
         if isinstance(file.view, Unpacked):
-            piece = replace(piece, view=file.view.near(max(0, start - 1)))
+            piece = replace(piece, view=file.view.near(max(0, start - 1), stop))
         elif isinstance(file.view, ArchiveMember):
             piece = replace(_pieces_of([file])[0], start=start, stop=stop)
         yield FileGroup(file.snapshot, (piece,), label, file.size // len(starts))

@@ -46,10 +46,12 @@ class Unpacked:
     spacing: int = 0
     """gzip: bytes between points."""
 
-    def near(self, start: int) -> "Unpacked":
-        """The same with only the points for reading from the start of the file, and from `start` on."""
-        last = bisect_right(self.points, start, key=lambda point: point.unpacked) - 1
-        return replace(self, points=tuple(self.points[number] for number in sorted({0, last})))
+    def near(self, start: int, stop: int | None = None) -> "Unpacked":
+        """The same with only the points for reading from the start of the file, and from `start` to `stop`."""
+        first = bisect_right(self.points, start, key=lambda point: point.unpacked) - 1
+        end = self.size if stop is None else stop
+        own = [point for point in self.points[max(first, 1) :] if point.unpacked < end]
+        return replace(self, points=(self.points[0], *own))
 
     def open(self, opener: Opener, identity: str | None = None) -> IO[bytes]:
         file = opener()
