@@ -132,10 +132,10 @@ def test_every_setting_of_bytes_is_a_size_and_every_unit_is_documented() -> None
 
 
 def test_every_number_that_may_be_large_takes_a_k() -> None:
-    """`1k` is a thousand in every setting. A seed and a port are not counts."""
+    """`1k` is a thousand in every setting. A seed, a port and a score are not counts."""
     numbers = [one for entry in all_entries() for one in entry.settings if one.type.startswith("whole number")]
     small = [one for one in numbers if re.search(r" to \d{1,3}$", one.type)]
-    assert {one.name for one in numbers if one not in small} == {"seed", "port"}
+    assert {one.name for one in numbers if one not in small} == {"seed", "port", "min_score"}
 
 
 def test_merges_of_merges_are_bounded(text_shown: Callable[[str], str]) -> None:
