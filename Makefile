@@ -66,7 +66,7 @@ kernels: $(VENV)/base
 # Python and pytest compile the modules of the tests, once and not in every process; pytest reports faults later.
 collected: style
 	@$(BIN)/pytest --collect-only >/dev/null 2>&1 || true
-	@$(BIN)/python -m gristmill.kernels  # on this core, too: those that the other process has not begun
+	@PYTHONPATH=src $(BIN)/python -m gristmill.kernels  # on this core, too: those that the other process has not begun
 
 test: $(VENV)/base
 	@$(MAKE) --no-print-directory --jobs 2 kernels collected  # before two processes come to the same kernels

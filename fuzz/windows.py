@@ -32,7 +32,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "_BATCH_BYTES": 1 << 12,
         "_SPELLED_BYTES": 1 << 12,
     },
-    "engine.files.listing": {"MOST_RANGES": 4},
+    "engine.files.grouping": {"MOST_RANGES": 4},
 }
 
 

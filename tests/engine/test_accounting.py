@@ -57,7 +57,7 @@ FILES = {
     "pdf": ("a.pdf", lambda path: path.write_bytes(CONTROL), ""),
     "code": ("a.py", lambda path: path.write_text("print('mill')\n"), ""),
 }
-for kind in ("mediawiki", "epub", "jats", "office", "latex", "notebook", "subtitles"):
+for kind in ("mediawiki", "epub", "jats", "office", "latex", "notebook", "subtitles", "stack_exchange", "mbox"):
     file_name, raw = input_bytes(kind)
     FILES[kind] = (file_name, partial(Path.write_bytes, data=raw), "")
 """Format -> the name of a file, what writes it, how its keys are named."""

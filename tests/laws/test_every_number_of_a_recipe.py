@@ -29,13 +29,14 @@ VALUES += ("1000000000000000000", str(2**60), str(2**63 - 1), "1e300", "1.797693
 FINE = ("0.1234567891",)
 """Ten decimals are one more than comparisons accept."""
 JUDGE = {"model": "m", "servers": "['http://localhost:1/v1']"}
-"""It gets no request: the documents have no parents."""
+"""It gets no request: the documents have no parents and no page images."""
 NEEDED = {"heuristics": ["signals", "code_signals", "language", "faithful"], "keep_language": ["language"]}
 ALSO = {
     "known_dedup": {"indexes": "[index]"},
     "keep_language": {"keep": "{en: 0.1}"},
     "decontaminate": {"suite": "evals"},
     "entail": JUDGE,
+    "ocr": JUDGE,
 }
 NEEDED |= {"keep_quality": ["language", "signals"]}
 ALSO |= {"keep_quality": {"score": "signals.words", "min_score": "3"}}
@@ -46,9 +47,9 @@ KEYS = {"keep": "en", "sample_bytes": "d", "domains": "d", "tiers": "A", "upsamp
 """The names to use for settings that map names to numbers."""
 TRAIN = {"sample_bytes": "{d: 1MB}", "vocab": "600"}
 HOW = ("partitions", "continues.at_sample", "continues.at_tokens", "max_generated", "max_family_epochs")
-HOW += ("serve.gpus", "serve.memory", "serve.ready_s", "budget.money")
-"""Settings for the number of tasks, and settings that need an existing training run, a generated source, a command or a
-price.
+HOW += ("index.statuses", "serve.gpus", "serve.memory", "serve.ready_s", "budget.money")
+"""Settings for the number of tasks, and settings that need an existing training run, a generated source, an index, a command or
+a price.
 """
 QUICK = ("exact_dedup", "lines", "jsonl", "read")
 """The quick tests: steps and sections with few numbers."""

@@ -169,7 +169,7 @@ def takedown(folder: Path, table: pa.Table) -> Callable[[], Any]:
         sets.fit(iter([read]), sets.Config(**options), folder / "sets")
         nobody = pa.nulls(len(table), pa.string())
         batch = pa.RecordBatch.from_arrays(
-            [table["text"].combine_chunks(), nobody, nobody], names=list(judge.STAGE.reads)
+            [table["text"].combine_chunks(), *[nobody] * (len(judge.STAGE.reads) - 1)], names=list(judge.STAGE.reads)
         )
         answers = judge.apply(batch, judge.Config(), {"takedown_sets": folder / "sets"})
         judge.metrics(batch, answers, judge.Config())
@@ -421,12 +421,18 @@ def generate(folder: Path, table: pa.Table) -> Callable[[], Any]:
     return run
 
 
+def short_texts(table: pa.Table) -> pa.ChunkedArray:
+    return pa.chunked_array([[text[:200] for text in table["text"].to_pylist()]], pa.string())
+
+
 def entail(folder: Path, table: pa.Table) -> Callable[[], Any]:
     """Sentences, requests, and the scores of the answers."""
     stage = imported("gristmill.stages.generate.entail")
     config = stage.Config(model="m", servers=["http://h/v1"])
     names = ("text", "meta", "parent_text")
-    batch = batch_of(with_layers(table, [*names]), names)
+    table = with_layers(table, ["text", "meta"])  # a parent is in every request, and `generate` bounds its size
+    table = table.set_column(table.column_names.index("parent_text"), "parent_text", short_texts(table))
+    batch = batch_of(table, names)
     scores = json.dumps(dict.fromkeys(map(str, range(1, config.sentences_per_request + 1)), 0.5))
 
     class Answers:

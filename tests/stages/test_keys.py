@@ -23,7 +23,7 @@ FOUND = [
     (name, field)
     for name, module_name in STEPS.items()
     for field in reported(importlib.import_module(module_name))
-    if name != "entail"
+    if name not in ("entail", "ocr")
 ]
 OTHER = {"alarm_share": 0.35, "golden": "pages"}
 """Another value for each of them."""
@@ -32,13 +32,14 @@ ELSEWHERE = [
     ("gristmill.stages.decontaminate.eval_scan_new", "suite"),
     *(("gristmill.stages.dedup.copies_left", field) for field in ("why", "fix")),
     *((f"gristmill.stages.generate.{name}", field) for name in ("generate", "entail") for field in NOT_ASKED),
+    *(("gristmill.stages.ocr.ocr", field) for field in NOT_ASKED),
     ("gristmill.stages.takedown.takedown", "texts"),
     ("gristmill.stages.proxy.domain_pool", "location"),
     ("gristmill.stages.proxy.pool", "location"),
     ("gristmill.stages.proxy.train", "checkpoints"),
 ]
 """Of stages that are no steps or ask a server, with the tests that try them: tests/stages/decontaminate/test_growth.py,
-tests/stages/dedup/test_copies_left.py, tests/stages/generate/test_entail.py,
+tests/stages/dedup/test_copies_left.py, tests/stages/generate/test_entail.py, tests/stages/ocr/test_ocr.py,
 tests/stages/takedown/test_takedown.py, tests/proxy/test_ablate.py, tests/proxy/test_mix.py.
 """
 

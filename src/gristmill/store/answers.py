@@ -64,7 +64,7 @@ class StoredAnswer(NamedTuple):
     """A JSON value."""
 
 
-class _Frame(NamedTuple):
+class _AnswerFrame(NamedTuple):
     """An answer in a log."""
 
     key: bytes
@@ -87,7 +87,7 @@ class _Log:
             # The keys were written by a process to which the writer seemed dead: their clocks may differ.
             self.index = np.unique(np.concatenate([self.index, more]))
 
-    def find(self, key: bytes, at: int) -> Iterator[_Frame]:
+    def find(self, key: bytes, at: int) -> Iterator[_AnswerFrame]:
         """Every valid frame of a key; `at` is its position among the sorted keys."""
         index, first = self.index, int.from_bytes(key[:8], "big")
         while index is not None and at < len(index) and index["first"][at] == first:
@@ -129,9 +129,9 @@ class AnswerLog:
         """What the stored answers for some requests cost."""
         return {key: Usage(*frame[3:], 1) for key, frame in self._find_frames(keys).items()}
 
-    def _find_frames(self, keys: Sequence[bytes]) -> dict[bytes, _Frame]:
+    def _find_frames(self, keys: Sequence[bytes]) -> dict[bytes, _AnswerFrame]:
         """The frame with the smallest checksum for each request that has one."""
-        found: dict[bytes, _Frame] = {}
+        found: dict[bytes, _AnswerFrame] = {}
         firsts = np.frombuffer(b"".join(keys), ">u8")[::2].astype(np.uint64)
         for log in self._logs():
             index = log.index
@@ -166,7 +166,7 @@ class AnswerLog:
             return not alive
         return (self._store.age_seconds(name) or 0) > LEFT_S
 
-    def _own_frame(self, key: bytes) -> _Frame | None:
+    def _own_frame(self, key: bytes) -> _AnswerFrame | None:
         kept = self._own[key]
         if isinstance(kept, int):
             assert self._file is not None
@@ -340,7 +340,7 @@ def _usage_of(frames: Iterable[bytes]) -> Usage:
     return Usage(sum(cost[0] for cost in costs), sum(cost[1] for cost in costs), len(costs))
 
 
-def _frame_at(data: Any, at: int) -> _Frame | None:
+def _frame_at(data: Any, at: int) -> _AnswerFrame | None:
     """The frame at an offset; None if there is no valid frame."""
     if at < 0 or at + _FRAME.size > len(data):
         return None
@@ -348,10 +348,10 @@ def _frame_at(data: Any, at: int) -> _Frame | None:
     if mark != _MARK or at + _FRAME.size + size > len(data):
         return None
     body = bytes(data[at + _FRAME.size : at + _FRAME.size + size])
-    return _Frame(key, digest, body, prompt_tokens, completion_tokens) if _digest(key, body) == digest else None
+    return _AnswerFrame(key, digest, body, prompt_tokens, completion_tokens) if _digest(key, body) == digest else None
 
 
-def _frames(data: Any, at: int = _HEAD.size) -> Iterator[tuple[int, _Frame]]:
+def _frames(data: Any, at: int = _HEAD.size) -> Iterator[tuple[int, _AnswerFrame]]:
     """The valid frames of a log, from an offset on. After damaged bytes, the next mark is searched for."""
     while at + _FRAME.size <= len(data):
         frame = _frame_at(data, at)

@@ -75,7 +75,7 @@ def list_indexed(source: Source, recipe: Recipe, folders: Folders, contents: Con
     if not selection.ranges:
         raise NoInput(f"{where}: its index names no record that passes the filter, so there is nothing to read.")
     root = re.sub(r"\[([*?\[])\]", r"\1", source.paths[0]).rstrip("/")
-    look_up = _looking_up(root)
+    look_up = _looking_up(root, source.links)
     names = sorted(selection.ranges)
     with ThreadPoolExecutor(LOOKUPS) as pool:
         found = list(pool.map(lambda name: look_up(name) if safe_name(name) == name else None, names))
@@ -107,12 +107,15 @@ def list_indexed(source: Source, recipe: Recipe, folders: Folders, contents: Con
     return Listing(files, {}, Counter(), unread if selection.bad_lines else {})
 
 
-def _looking_up(root: str) -> Callable[[str], tuple[FileLocation, Any] | None]:
+def _looking_up(root: str, links: str) -> Callable[[str], tuple[FileLocation, Any] | None]:
     """A function that finds a file below a folder, with what its file system knows about it."""
     folder = local_path(root)
+    real = None if folder is None or links == "follow" else os.path.realpath(folder).rstrip("/") + "/"
 
     def on_disk(name: str) -> tuple[FileLocation, Any] | None:
         path = f"{folder}/{name}"
+        if real is not None and not os.path.realpath(path).startswith(real):
+            return None  # a link leads out of the folder
         try:
             return (FileLocation(path), FileEntry(os.stat(path), linked=False)) if os.path.isfile(path) else None
         except FileNotFoundError:

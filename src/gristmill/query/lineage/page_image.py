@@ -48,7 +48,7 @@ def page_of(view: CorpusView, document: DocumentPart, row: int, number: int) -> 
         raise UserError(f"There is no page {number}: the document has {counted(len(pages), 'page')}.")
     page = pages[number - 1]
     data, every = (read.get("text") or "").encode(), read.get("blocks") or []
-    stops = [block["start"] for block in every[1:]] + [len(data)]
+    stops = [*(block["start"] for block in every[1:]), len(data)][: len(every)]
     found = [(block, stop) for block, stop in zip(every, stops, strict=True) if block["page"] == number - 1]
     blocks = [block for block, _ in found]
     text = b"".join(data[block["start"] : stop] for block, stop in found).decode("utf-8", "replace").strip()

@@ -2,7 +2,7 @@
 
 `letter_pairs.txt` has the cost of each pair of letters in words of a hundred languages in Latin, Greek and Cyrillic
 letters (bench/_pdf_letters.py counts them). Text in any of these languages has about 3.8 bits per letter, whatever the
-language; letters that stand for other letters have 5 to 7. Other scripts are not judged by their pairs.
+language; letters that replace other letters have 5 to 7. Other scripts are not judged by their pairs.
 """
 
 import unicodedata
@@ -16,9 +16,9 @@ Array = np.ndarray[Any, Any]
 
 ALPHABETS = ("abcdefghijklmnopqrstuvwxyz", "αβγδεζηθικλμνξοπρςστυφχψω", "абвгдежзийклмнопрстуфхцчшщъыьэюя")
 OTHER = "*"
-"""Stands for all other letters of a script, after its alphabet: letters with accents, or of other languages."""
+"""The symbol of all other letters of a script, after its alphabet: letters with accents, or of other languages."""
 SYMBOLS = " " + "".join(alphabet + OTHER for alphabet in ALPHABETS)
-"""The symbols of the table; a space stands for everything that is no letter of these scripts."""
+"""The symbols of the table; a space is everything that is no letter of these scripts."""
 _ACCENTED = 1 + len(ALPHABETS[0])
 COST_BITS = 2
 """Bits in one unit of a cost in the file: half bits."""

@@ -23,7 +23,7 @@ LEAST_ROWS = 2
 MOST_COLUMNS = 64
 
 
-class Rule(NamedTuple):
+class RuledLine(NamedTuple):
     """A thin line: `place` is its x (down) or y (across), from `start` to `stop`."""
 
     place: int
@@ -38,10 +38,10 @@ class Grid(NamedTuple):
     xs: list[int]
 
 
-def rules_of(page: Any) -> tuple[list[Rule], list[Rule]]:
+def rules_of(page: Any) -> tuple[list[RuledLine], list[RuledLine]]:
     """The lines of a page across and down."""
-    across: list[Rule] = []
-    down: list[Rule] = []
+    across: list[RuledLine] = []
+    down: list[RuledLine] = []
     edges = [ctypes.c_float() for _ in range(4)]
     places = [ctypes.byref(edge) for edge in edges]
     mode, stroked = ctypes.c_int(), ctypes.c_int()
@@ -56,24 +56,24 @@ def rules_of(page: Any) -> tuple[list[Rule], list[Rule]]:
         left, bottom, right, top = (round(edge.value * UNITS) for edge in edges)
         top, bottom = -top, -bottom
         if bottom - top <= THICKEST and right - left >= SHORTEST_ACROSS // 4:
-            across.append(Rule((top + bottom) // 2, left, right))
+            across.append(RuledLine((top + bottom) // 2, left, right))
         elif right - left <= THICKEST and bottom - top >= SHORTEST_DOWN:
-            down.append(Rule((left + right) // 2, top, bottom))
+            down.append(RuledLine((left + right) // 2, top, bottom))
         elif (
             pdfium.FPDFPath_CountSegments(item) <= 6
             and pdfium.FPDFPath_GetDrawMode(item, ctypes.byref(mode), ctypes.byref(stroked))
             and stroked.value
         ):  # the frame of a cell
-            across += [Rule(top, left, right), Rule(bottom, left, right)]
-            down += [Rule(left, top, bottom), Rule(right, top, bottom)]
+            across += [RuledLine(top, left, right), RuledLine(bottom, left, right)]
+            down += [RuledLine(left, top, bottom), RuledLine(right, top, bottom)]
     return across, down
 
 
-def grids(across: Sequence[Rule], down: Sequence[Rule]) -> list[Grid]:
+def grids(across: Sequence[RuledLine], down: Sequence[RuledLine]) -> list[Grid]:
     """The tables that lines across and down form."""
     found: list[Grid] = []
-    group: list[Rule] = []
-    for rule in [*sorted(_merged(across)), Rule(1 << 30, 0, 0)]:
+    group: list[RuledLine] = []
+    for rule in [*sorted(_merged(across)), RuledLine(1 << 30, 0, 0)]:
         if rule.stop - rule.start < SHORTEST_ACROSS and rule.place < 1 << 30:
             continue
         last = group[-1] if group else None
@@ -86,23 +86,23 @@ def grids(across: Sequence[Rule], down: Sequence[Rule]) -> list[Grid]:
     return found
 
 
-def _merged(rules: Sequence[Rule]) -> list[Rule]:
+def _merged(rules: Sequence[RuledLine]) -> list[RuledLine]:
     """Lines in one, where pieces of them touch."""
-    found: list[Rule] = []
+    found: list[RuledLine] = []
     for rule in sorted(rules):
         for at in range(len(found) - 1, max(len(found) - 80, -1), -1):
             one = found[at]
             if rule.place - one.place > NEAR // 2:
                 continue
             if rule.start <= one.stop + NEAR and one.start <= rule.stop + NEAR:
-                found[at] = Rule(one.place, min(one.start, rule.start), max(one.stop, rule.stop))
+                found[at] = RuledLine(one.place, min(one.start, rule.start), max(one.stop, rule.stop))
                 break
         else:
             found.append(rule)
     return found
 
 
-def _joined(upper: Rule, lower: Rule, down: Sequence[Rule]) -> bool:
+def _joined(upper: RuledLine, lower: RuledLine, down: Sequence[RuledLine]) -> bool:
     """Whether a line down leads from one line across to the next."""
     return any(
         upper.start + NEAR < one.place < upper.stop - NEAR
@@ -112,7 +112,7 @@ def _joined(upper: Rule, lower: Rule, down: Sequence[Rule]) -> bool:
     )
 
 
-def _grid(group: Sequence[Rule], down: Sequence[Rule]) -> list[Grid]:
+def _grid(group: Sequence[RuledLine], down: Sequence[RuledLine]) -> list[Grid]:
     """The grid of some lines across, if they and the lines down between them form a table."""
     if len(group) <= LEAST_ROWS:
         return []

@@ -21,10 +21,14 @@ _PGP_SIGNATURE = "-----BEGIN PGP SIGNATURE-----"
 _MOST_FOOTER_LINES = 8
 
 
+LONGEST_HEADER = 16_384
+"""Characters of a header that are read. A header is decoded in quadratic time."""
+
+
 def header(message: Message, name: str, decode: Decode) -> str:
     """A header with its encoded words decoded, on one line; "" if the mail has none."""
     value = next((value for key, value in message.raw_items() if key.lower() == name), "")
-    raw = str(value).encode("ascii", "surrogateescape")
+    raw = str(value)[:LONGEST_HEADER].encode("ascii", "surrogateescape")
     text = raw.decode() if raw.isascii() else decode(raw, None, False)[0]
     parts = []
     try:
