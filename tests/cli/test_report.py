@@ -251,12 +251,16 @@ def test_another_version_is_shown_for_comparison(everything):
     assert sections.pop("Alarms") == []
     assert sections.pop("Canaries") == []
     assert "0 changes are larger than chance" in text
-    for title, (head, *rows) in sections.items():
-        before = [name for name in head if name.endswith(" before")]
-        assert before, title
-        assert [f"{name} before" for name in head[-2 * len(before) : -len(before)]] == before
-        for row in (row for row in rows if not row[-1].endswith(" before")):  # not the heads of further tables
-            assert row[-len(before) :] == row[-2 * len(before) : -len(before)], title
+    for title, rows in sections.items():
+        before: list[str] = []
+        heads = 0
+        for row in rows:
+            if row[-1].endswith(" before"):  # a section may have several tables
+                heads, before = heads + 1, [name for name in row if name.endswith(" before")]
+                assert [f"{name} before" for name in row[-2 * len(before) : -len(before)]] == before
+            elif before:
+                assert row[-len(before) :] == row[-2 * len(before) : -len(before)], title
+        assert heads, title
     assert "(+0.0%)" in text
     assert "0 of " in text[text.index("<h2>Canaries</h2>") :]
     alone = gristmill.open(everything.project.recipe).report()

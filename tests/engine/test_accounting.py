@@ -77,7 +77,10 @@ def test_no_two_documents_share_an_id(project, kind):
     for folder in ("one", "two"):
         (project.folder / "tree" / folder).mkdir(parents=True)
         fill(project.folder / "tree" / folder / name)
-    paths, steps = f"[tree, 'tree/one/{name}', 'tree/*/{name}']", "[extract]" if kind == "html" else "[]"
+    paths, steps = (
+        f"[tree, 'tree/one/{name}', 'tree/*/{name}']",
+        "[extract]" if kind in ("html", "stack_exchange") else "[]",
+    )
     source = f"{{kind: text, read: {{format: {kind}, paths: {paths}, part_bytes: 100B{read}}}}}"
     project.recipe.write_text(
         f"recipe: ids\nstore: ./store\nsources:\n  x: {source}\n  y: {source}\nsteps: {{x: {steps}, y: {steps}}}\n"

@@ -48,8 +48,8 @@ KEYS = {"keep": "en", "sample_bytes": "d", "domains": "d", "tiers": "A", "upsamp
 TRAIN = {"sample_bytes": "{d: 1MB}", "vocab": "600"}
 HOW = ("partitions", "continues.at_sample", "continues.at_tokens", "max_generated", "max_family_epochs")
 HOW += ("index.statuses", "serve.gpus", "serve.memory", "serve.ready_s", "budget.money")
-"""Settings for the number of tasks, and settings that need an existing training run, a generated source, an index, a command or
-a price.
+"""Settings for the number of tasks, and settings that need an existing training run, a generated source, an
+index, a command or a price.
 """
 QUICK = ("exact_dedup", "lines", "jsonl", "read")
 """The quick tests: steps and sections with few numbers."""

@@ -17,7 +17,7 @@ _PLAIN_MARK = re.compile(r"\d{1,3}(?=[^\W\d_a-z])")
 _LEADERS = re.compile(r"(?<!\s)\s*+(?:\.\s*+){4,}")
 _LONG_WORD = re.compile(r"[^\W\d_]{3,}")
 LEAST_DROP_CAP = 180
-"""The least size of a drop cap, in hundredths of the font size of the text beside it."""
+"""The least size of a drop cap, in hundredths of the font size of its paragraph."""
 
 
 @dataclass(slots=True)
