@@ -73,8 +73,7 @@ test: $(VENV)/base
 	@$(MAKE) --no-print-directory --jobs 2 types tests
 
 tests: $(VENV)/dev
-	$(BIN)/pytest -n 4 --dist worksteal --ignore tests/fuzz  # on two cores, beside mypy: tests of clusters and of kills mostly wait
-	$(BIN)/pytest -n 2 tests/fuzz  # in processes of their own: they load metered copies of our modules
+	$(BIN)/pytest -n 4 --dist worksteal  # on two cores, beside mypy: tests of clusters and of kills mostly wait
 
 test-fast: $(VENV)/dev
 	EXAMPLES=25 $(BIN)/pytest -m 'not slow' -n 2 --dist worksteal

@@ -373,7 +373,8 @@ class Metered:
         self._modules: dict[str, types.ModuleType] = {}
 
     def _swap(self) -> None:
-        current = {name: sys.modules.pop(name) for name in list(sys.modules) if is_counted(name)}
+        swapped = (name for name in list(sys.modules) if is_counted(name) or name.startswith("fuzz.targets"))
+        current = {name: sys.modules.pop(name) for name in swapped}  # targets hold our modules, so they have two copies
         sys.modules.update(self._modules)
         self._modules = current
 
