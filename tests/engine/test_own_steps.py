@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from gristmill.engine.executors import local
 from gristmill.engine.mill import Silent, find_warnings
 from gristmill.errors import UserError
 from gristmill.query.sizing.plan import make_plan
@@ -371,6 +372,17 @@ def test_compiling_is_noted_once_and_is_in_the_cost_of_its_task(own):
     made = project.mill().run(1, listener).states["all/fine"]
     assert [note.partition(" (")[0] for note in listener.notes] == ["compiling kernels"]
     assert 0 < made.cost["compile_s"] < made.cost["wall_s"]
+
+
+def test_compiled_code_that_cannot_be_kept_is_reported(monkeypatch, tmp_path):
+    """Else every run takes a minute longer, and nobody sees why."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
+    assert local._how_often().startswith(
+        f"again in every run: {tmp_path}/file/kernels cannot be written: Not a directory"
+    )
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "folder"))
+    assert local._how_often().startswith("once")
 
 
 @pytest.mark.slow

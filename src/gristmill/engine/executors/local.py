@@ -38,7 +38,9 @@ from gristmill.engine.work.memory import (
 from gristmill.engine.work.needs import kept_for, needs_of
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
+from gristmill.kernels import cache_root
 from gristmill.kernels.ahead import to_compile
+from gristmill.kernels.code_files import make_private
 from gristmill.processes import name_of, runs
 from gristmill.stages.contract import Resources
 from gristmill.stages.own_code import Code
@@ -203,7 +205,7 @@ class LocalExecutor:
     def _hear_of_compiling(self) -> None:
         if not self._compiles:
             self._compiles = True
-            self._note("compiling kernels (once, 1 to 2 minutes on a new installation)")
+            self._note(f"compiling kernels ({_how_often()})")
 
     def _take_idle(self, step: str) -> "_Process | None":
         """An idle worker for a step; idle workers that were killed meanwhile had no task, so they are dropped."""
@@ -214,6 +216,16 @@ class LocalExecutor:
                 return worker
             worker.kill()
         return None
+
+
+def _how_often() -> str:
+    root = cache_root()
+    try:
+        make_private(root, root)
+    except OSError as error:
+        why = error.strerror or "no permission"
+        return f"again in every run: {root} cannot be written: {why}; set XDG_CACHE_HOME to a folder that can be"
+    return "once, 1 to 2 minutes on a new installation"
 
 
 class _Child:
