@@ -378,9 +378,7 @@ def test_compiled_code_that_cannot_be_kept_is_reported(monkeypatch, tmp_path):
     """Else every run takes a minute longer, and nobody sees why."""
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "file"))
-    assert local._how_often().startswith(
-        f"again in every run: {tmp_path}/file/kernels cannot be written: Not a directory"
-    )
+    assert local._how_often().startswith(f"again in every run: {tmp_path}/file/kernels cannot be written")
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "folder"))
     assert local._how_often().startswith("once")
 
