@@ -79,7 +79,9 @@ test-fast: $(VENV)/dev
 	EXAMPLES=25 $(BIN)/pytest -m 'not slow' -n 2 --dist worksteal
 
 # Which lines the fast tests run, page by page in build/coverage. Compiled kernels and worker processes are not seen.
+# pytest-cov is not installed for other targets: Numba imports `coverage` in every process if it finds it.
 coverage: $(VENV)/dev
+	$(INSTALL) pytest-cov
 	EXAMPLES=25 $(BIN)/pytest -m 'not slow' -n 2 --dist worksteal --cov --cov-report=term --cov-report=html:build/coverage
 
 # Executors of clusters alone: Ray on two nodes, and Slurm where its packages are (apt-get install slurm-wlm munge).
