@@ -120,7 +120,7 @@ class Stage(Generic[C]):
     explain_fully: Callable[[C], Sequence[str]] | None = None
     """Lines that the plan shows instead when it explains."""
 
-    def __new__(cls, *_: Any, **declared: Any) -> "Stage[C]":
+    def __new__(cls, *_: object, **declared: object) -> "Stage[C]":
         known = {one.name: one.default is MISSING and one.default_factory is MISSING for one in fields(cls)}
         refuse_unknown(cls.__name__, declared, known)
         if missing := [name for name, is_needed in known.items() if is_needed and declared and name not in declared]:

@@ -264,7 +264,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def __init__(self) -> None:
         self.code: dict[str, SourceFile] = {}
 
-    def find_spec(self, fullname: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(self, fullname: str, path: object, target: object = None) -> importlib.machinery.ModuleSpec | None:
         if OF in fullname:
             return importlib.machinery.ModuleSpec(fullname, _FunctionLoader())
         source = self.code.get(fullname)
