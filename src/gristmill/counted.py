@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
 
 MOST_DIGITS = 12
 
@@ -36,7 +35,7 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{Decimal(f'{value:.{digits}g}'):f}"
 
 
-def value_text(value: Any) -> str:
+def value_text(value: object) -> str:
     """A short text for a value of a column or a setting: bytes are hexadecimal, a list is its items."""
     if value is None:
         return "none"

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from gristmill.kernels import shipped
+
 USE = """
 import sys
 from pathlib import Path
@@ -46,6 +48,17 @@ def test_kernels_of_a_wheel_are_not_compiled_again(tmp_path):
     assert use(tmp_path / "user", tmp_path / "none.zip") == (False, order)
     damage(wheel)
     assert use(tmp_path / "another", wheel) == (True, order)
+
+
+def test_kernels_that_need_the_exact_cpu_are_not_shipped(tmp_path, monkeypatch):
+    """On the architecture where the baseline is slow for them; functions that only kernels call are never shipped."""
+    for name in ("dedup.sketch-1/sketch.f.nbi", "text.words-1/words.f.nbi", "text.words-1/words.f.inner.nbi"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    monkeypatch.setattr(shipped, "FILE", tmp_path / "compiled.zip")
+    for machine, files in (("x86_64", 1), ("aarch64", 2)):
+        monkeypatch.setattr(shipped.platform, "machine", lambda machine=machine: machine)
+        assert shipped.pack(tmp_path) == files
 
 
 def damage(wheel: Path):

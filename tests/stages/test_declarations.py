@@ -8,8 +8,10 @@ from types import ModuleType
 
 import pyarrow as pa
 import pytest
+from pydantic import ValidationError
 
 from gristmill import stages
+from gristmill.stages import own_code
 from gristmill.stages.contract import KINDS, Asset, Exchange, Fit, Map, Reader, Resources, Sink, StageConfig
 from gristmill.stages.declarations import NotAStage, declared_by, left_out, stage_of
 from gristmill.stages.faults import faults_of
@@ -84,6 +86,17 @@ def test_a_misspelt_field_names_the_nearest(kind):
         kind(zzz=None)
     with pytest.raises(TypeError, match=rf"^{kind.__name__} needs config and "):
         kind(version=1)
+
+
+def test_a_misspelt_resource_names_the_right_one():
+    """As for a field of a stage; a value that does not fit is one short line."""
+    with pytest.raises(TypeError, match=r"^Resources has no field memroy\. Did you mean memory\?$"):
+        Resources(memroy="2GB")
+    with pytest.raises(ValidationError) as raised:
+        Resources(memory="2G", cores=0)
+    message = own_code.what(raised.value)
+    assert message.startswith("ValidationError: Resources: memory: '2G' is not a size; ")
+    assert message.endswith(" Did you mean 2GB?; cores: Input should be greater than or equal to 1")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -30,7 +30,7 @@ class Documents:
         """An Arrow stream for DuckDB, polars or `pyarrow.dataset.write_dataset`."""
         return pa.RecordBatchReader.from_batches(self.schema, iter(self))
 
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
         return self.reader().__arrow_c_stream__(requested_schema)
 
     def to_arrow(self) -> pa.Table:

@@ -1,7 +1,6 @@
 """The result of a finished run, and the listener that reports its progress."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from gristmill.api.tables import Table
 from gristmill.counted import counted
@@ -48,7 +47,7 @@ class ProgressListener(Silent):
     def expect(self, node: Node, tasks: int) -> None:
         self._left[node.id] = self._left.get(node.id, 0) + tasks
 
-    def done(self, node: Node, task: Any, result: Any, cached: bool) -> None:
+    def done(self, node: Node, task: object, result: object, cached: bool) -> None:
         self._left[node.id] = self._left.get(node.id, 0) - 1
         self._report_if_done(node)
 

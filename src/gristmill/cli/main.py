@@ -94,7 +94,7 @@ def _options(
 class _Commands(Commands):
     """Lists all commands; only those that `make_app` imported can run."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: object) -> list[str]:
         return list(COMMANDS)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

@@ -72,7 +72,7 @@ def round_keys(key: int) -> tuple[int, ...]:
     return tuple(mixed(key + turn * GOLDEN & ALL) for turn in range(1, ROUNDS + 1))
 
 
-def _walked(places: Array, rows: Any, columns: Any, table: Array, mine: Any) -> Array:
+def _walked(places: Array, rows: object, columns: object, table: Array, mine: object) -> Array:
     """One pass of all rounds, with the round keys in columns `mine` of the table."""
     row: Array = places // columns
     column = places - row * columns
@@ -84,7 +84,7 @@ def _walked(places: Array, rows: Any, columns: Any, table: Array, mine: Any) -> 
     return row
 
 
-def _move(side: Array, hashes: Array, size: Any) -> None:
+def _move(side: Array, hashes: Array, size: object) -> None:
     hashes >>= np.uint64(32)
     hashes *= size
     hashes >>= np.uint64(32)

@@ -43,7 +43,7 @@ class TorchBatch:
     is_masked: Any = None
     """(B, seq_len), bool; already applied to `labels`."""
 
-    def to(self, device: Any, non_blocking: bool = False) -> "TorchBatch":
+    def to(self, device: object, non_blocking: bool = False) -> "TorchBatch":
         return self._each(lambda tensor: tensor.to(device, non_blocking=non_blocking))
 
     def pin_memory(self) -> "TorchBatch":

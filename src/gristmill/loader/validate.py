@@ -102,5 +102,5 @@ def _bytes_in_use(manifest: Manifest) -> int:
     return max(sum(largest[name] for name in phase.weights) for phase in manifest.phases)
 
 
-def _is_integer(value: Any) -> bool:
+def _is_integer(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)

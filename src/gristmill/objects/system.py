@@ -43,7 +43,7 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
 
     # Reading
 
-    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: object) -> bytes:
         bucket, key = self._at(path)
         if start is None and end is None:
             return bytes(bucket.get(key))
@@ -61,7 +61,7 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
         bucket, key = self._at(path)
         return bucket.get_large(key, size)
 
-    def get_file(self, rpath: str, lpath: str, **_: Any) -> None:
+    def get_file(self, rpath: str, lpath: str, **_: object) -> None:
         bucket, key = self._at(rpath)
         with open(lpath, "wb") as file:
 
@@ -70,7 +70,7 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
 
             bucket.get_pieces(key, bucket.head(key).size, take)
 
-    def _open(self, path: str, mode: str = "rb", block_size: int | None = None, **_: Any) -> ObjectFile:
+    def _open(self, path: str, mode: str = "rb", block_size: int | None = None, **_: object) -> ObjectFile:
         if mode != "rb":
             raise NotImplementedError(f"mode {mode} is not supported: write objects with pipe_file or put_file")
         bucket, key = self._at(path)
@@ -78,14 +78,14 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
 
     # Writing
 
-    def pipe_file(self, path: str, value: bytes | memoryview, mode: str = "overwrite", **_: Any) -> None:
+    def pipe_file(self, path: str, value: bytes | memoryview, mode: str = "overwrite", **_: object) -> None:
         bucket, key = self._at(path)
         if mode == "create":
             bucket.create(key, bytes(value))
         else:
             bucket.put(key, value)
 
-    def put_file(self, lpath: str, rpath: str, **_: Any) -> None:
+    def put_file(self, lpath: str, rpath: str, **_: object) -> None:
         bucket, key = self._at(rpath)
         bucket.put_file(key, Path(lpath))
 
@@ -95,7 +95,7 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
 
     # Listing
 
-    def info(self, path: str, **_: Any) -> dict[str, Any]:
+    def info(self, path: str, **_: object) -> dict[str, Any]:
         path = self._strip_protocol(path)
         bucket, key = self._at(path)
         if key:
@@ -111,7 +111,7 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
     def _entry(path: str, info: Info) -> dict[str, Any]:
         return {"name": path, "size": info.size, "type": "file", "etag": info.etag, "modified": info.modified}
 
-    def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
+    def ls(self, path: str, detail: bool = True, **_: object) -> list[Any]:
         path = self._strip_protocol(path)
         bucket, key = self._at(path)
         name = path.partition("/")[0]
@@ -123,7 +123,7 @@ class ObjectSystem(AbstractFileSystem):  # type: ignore[misc]
         return found if detail else [one["name"] for one in found]
 
     def find(
-        self, path: str, maxdepth: int | None = None, withdirs: bool = False, detail: bool = False, **_: Any
+        self, path: str, maxdepth: int | None = None, withdirs: bool = False, detail: bool = False, **_: object
     ) -> Any:
         if maxdepth is not None or withdirs:
             return super().find(path, maxdepth=maxdepth, withdirs=withdirs, detail=detail)

@@ -86,14 +86,14 @@ def _forward(device: str) -> Any:
 _COMPILED: list[Any] = []
 
 
-def _compiled(function: Any) -> Any:
+def _compiled(function: object) -> Any:
     """One compiled function for all runs of a process: compiling takes half a minute."""
     if not _COMPILED:
         _COMPILED.append(torch.compile(function))
     return _COMPILED[0]
 
 
-def _ahead(stream: Stream, steps: range, sequences: int, sequence: int, device: Any) -> Iterator[Any]:
+def _ahead(stream: Stream, steps: range, sequences: int, sequence: int, device: object) -> Iterator[Any]:
     """The batches of these steps on the device, some steps before they are used."""
 
     def batch(step: int) -> list[Any]:

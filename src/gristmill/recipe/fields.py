@@ -89,7 +89,7 @@ def _weight(value: str) -> str:
     return value
 
 
-def parse_sample(value: Any) -> Any:
+def parse_sample(value: object) -> Any:
     """`1%` or `0.01` as a share between 0 and 1; raises ValueError with what is wrong with it."""
     text = str(value).strip()
     try:

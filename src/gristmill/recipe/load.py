@@ -164,7 +164,9 @@ def _load_sources(draft: Draft, raw: Mapping[str, Any]) -> dict[str, Source]:
     return {name: source for name, source in loaded.items() if source}
 
 
-def _load_routes(draft: Draft, sources: Any, lists: Lists, loaded: Mapping[str, Source]) -> dict[str, tuple[Step, ...]]:
+def _load_routes(
+    draft: Draft, sources: object, lists: Lists, loaded: Mapping[str, Source]
+) -> dict[str, tuple[Step, ...]]:
     """The route of each source whose kind and steps are known; adds the mistakes in the routes."""
     if not _is_dict(sources):
         return {}
@@ -200,9 +202,9 @@ def _sample(written: float | None, given: str | None) -> float | None:
         ) from None
 
 
-def _is_dict(value: Any) -> TypeGuard[dict[str, Any]]:
+def _is_dict(value: object) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict)
 
 
-def _is_text(value: Any) -> TypeGuard[str]:
+def _is_text(value: object) -> TypeGuard[str]:
     return isinstance(value, str)

@@ -188,7 +188,7 @@ def _default(field: FieldInfo, kind: str) -> str:
     return _shown(value)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if value is None:
         return "none"
     if isinstance(value, BaseModel):
@@ -202,7 +202,7 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
-def _named(kind: Any, marks: tuple[Any, ...] = ()) -> str:
+def _named(kind: object, marks: tuple[Any, ...] = ()) -> str:
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
         return _named(inner[0], (*inner[1:], *marks))
@@ -270,7 +270,7 @@ def below(field: FieldInfo) -> type[BaseModel] | NamesWith | None:
     return _model_in(field.annotation)
 
 
-def _model_in(kind: Any) -> type[BaseModel] | None:
+def _model_in(kind: object) -> type[BaseModel] | None:
     """The config that a field contains, directly, optionally or in a list."""
     if isinstance(kind, type) and issubclass(kind, BaseModel):
         return kind

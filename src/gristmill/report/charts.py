@@ -58,7 +58,7 @@ CONFIG: Spec = {
 }
 
 
-def spec(data: Sequence[Mapping[str, Any]], **rest: Any) -> Spec:
+def spec(data: Sequence[Mapping[str, Any]], **rest: object) -> Spec:
     schema = "https://vega.github.io/schema/vega-lite/v5.json"
     return {"$schema": schema, "config": CONFIG, "data": {"values": list(data)}, **rest}
 
@@ -221,7 +221,7 @@ def _cell(at: int, found: Histogram, other: Histogram | None) -> Iterator[Spec]:
     places = np.log1p(found.edges) if found.is_log else found.edges
     low, wide = places[0], places[-1] - places[0]
 
-    def across(values: Any) -> list[float]:
+    def across(values: object) -> list[float]:
         numbers = np.asarray(values, float)
         return [round(float(x), 1) for x in ((np.log1p(numbers) if found.is_log else numbers) - low) / wide * width]
 

@@ -35,7 +35,7 @@ def check_charts(what: str) -> None:
         )
 
 
-def render(template: Path, **values: Any) -> str:
+def render(template: Path, **values: object) -> str:
     """The page of a template."""
     environment = jinja2.Environment(
         autoescape=True,
@@ -88,7 +88,7 @@ def _inline(svg: str) -> Markup:
     return Markup(re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg))
 
 
-def _printable(found: Any) -> Any:
+def _printable(found: object) -> Any:
     """The specification with printable texts: names in charts come from data, and SVG refuses some characters."""
     if isinstance(found, str):
         return NOT_IN_SVG.sub("\ufffd", one_line(found))

@@ -190,7 +190,7 @@ def _parsed(location: str, content: dict[str, Any]) -> Manifest:
     )
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{value!r:.40} is not text")
     return value

@@ -31,7 +31,7 @@ SIZE_UNITS |= {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 """The accepted units of a size. Case matters, since `Mb` means megabits to some."""
 
 
-def parse_bytes(value: Any) -> Any:
+def parse_bytes(value: object) -> Any:
     """`64MB`, `1.5 GiB` or a plain number, as a number of bytes."""
     if not isinstance(value, str):
         return value
@@ -57,7 +57,7 @@ _SCALE_OF_SIZE = {"KB": "k", "MB": "M", "GB": "B", "TB": "T", "KIB": "k", "MIB":
 _COUNT = re.compile(r"([0-9][0-9_]{0,99}(?:\.[0-9]{1,99})?(?:[eE]\+?[0-9]{1,3})?)\s*+([A-Za-z]?)")
 
 
-def parse_count(value: Any) -> Any:
+def parse_count(value: object) -> Any:
     """`100B`, `1.5T`, `2e9` or a plain number, as an integer. Values other than text and float stay as they are."""
     if isinstance(value, bool) or not isinstance(value, str | float):
         return value

@@ -22,13 +22,10 @@ is a path whose content is in the task key. A field with a `ReportMark` is in no
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
-from difflib import get_close_matches
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import pyarrow as pa
-from pydantic import Field
 
-from gristmill.counted import counted, size
 from gristmill.errors import BrokenPromise
 from gristmill.stages.calls import (
     BatchCall,
@@ -58,26 +55,12 @@ from gristmill.stages.config_types import ReportMark as ReportMark
 from gristmill.stages.config_types import SourceName as SourceName
 from gristmill.stages.config_types import StageConfig as StageConfig
 from gristmill.stages.piece import Piece as Piece
+from gristmill.stages.resources import Resources as Resources
+from gristmill.stages.resources import refuse_unknown
 
 C = TypeVar("C", bound=StageConfig)
 T = TypeVar("T")
 Kind = Literal["read", "map", "exchange", "fit", "asset", "sink"]
-
-
-class Resources(StageConfig):
-    """What one task of a stage needs while it runs. It is in no task key."""
-
-    memory: Bytes = 0
-    """Total memory of the worker in bytes: the model, the batch, and 250 MB for Python. 0: the engine estimates it."""
-    cores: int = Field(default=1, ge=1)
-    """CPU cores. A task gets at most the cores of one machine, or the run's `workers`."""
-    gpus: int = Field(default=0, ge=0)
-    """Whole GPUs. No other task uses them at the same time."""
-
-    def __str__(self) -> str:
-        shown = [f"{size(self.memory)} of memory"] if self.memory else []
-        shown += [counted(self.cores, "core")] if self.cores > 1 else []
-        return ", ".join([*shown, *([counted(self.gpus, "GPU")] if self.gpus else [])]) or "1 core"
 
 
 NOT_A_THRESHOLD = "not a threshold"
@@ -137,12 +120,9 @@ class Stage(Generic[C]):
     explain_fully: Callable[[C], Sequence[str]] | None = None
     """Lines that the plan shows instead when it explains."""
 
-    def __new__(cls, *_: Any, **declared: Any) -> "Stage[C]":
+    def __new__(cls, *_: object, **declared: object) -> "Stage[C]":
         known = {one.name: one.default is MISSING and one.default_factory is MISSING for one in fields(cls)}
-        for name in declared.keys() - known.keys():
-            near = get_close_matches(name, known, 1)
-            hint = f"Did you mean {near[0]}?" if near else f"Fields: {', '.join(known)}"
-            raise TypeError(f"{cls.__name__} has no field {name}. {hint}")
+        refuse_unknown(cls.__name__, declared, known)
         if missing := [name for name, is_needed in known.items() if is_needed and declared and name not in declared]:
             raise TypeError(f"{cls.__name__} needs {' and '.join(missing)}")
         return super().__new__(cls)

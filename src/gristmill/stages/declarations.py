@@ -146,7 +146,7 @@ def _types(one: "Field[Any]") -> list[Any]:
     return [get_origin(kind) or kind for kind in types if kind is not NoneType]
 
 
-def _is_function(kind: Any) -> bool:
+def _is_function(kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, Callable)  # type: ignore[arg-type]
 
 

@@ -27,6 +27,8 @@ from functools import lru_cache
 from types import ModuleType
 from typing import Any
 
+from pydantic import ValidationError
+
 from gristmill.errors import UserError
 from gristmill.places import open_path, shown
 from gristmill.stages.own_function import function_stage
@@ -262,7 +264,7 @@ class _Finder(importlib.abc.MetaPathFinder):
     def __init__(self) -> None:
         self.code: dict[str, SourceFile] = {}
 
-    def find_spec(self, fullname: str, path: Any, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+    def find_spec(self, fullname: str, path: object, target: object = None) -> importlib.machinery.ModuleSpec | None:
         if OF in fullname:
             return importlib.machinery.ModuleSpec(fullname, _FunctionLoader())
         source = self.code.get(fullname)
@@ -357,10 +359,17 @@ def trace_in_own_code(error: BaseException) -> str | None:
 def what(error: BaseException) -> str:
     """The exception on one line: `ValueError: too long`."""
     try:
-        message = str(error)
+        message = _faults(error) if isinstance(error, ValidationError) else str(error)
     except Exception:
         message = ""
     return _cut(f"{type(error).__name__}: {message}" if message else type(error).__name__)
+
+
+def _faults(error: ValidationError) -> str:
+    faults = (
+        (".".join(map(str, fault["loc"])), fault["msg"].removeprefix("Value error, ")) for fault in error.errors()
+    )
+    return f"{error.title}: {'; '.join(f'{field}: {message}' for field, message in faults)}"
 
 
 def _notes(error: BaseException) -> Iterable[str]:

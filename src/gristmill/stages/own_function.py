@@ -29,7 +29,7 @@ _REASON = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _MOST_SHOWN = 60
 
 
-def faults_of_function(function: Any) -> list[str]:
+def faults_of_function(function: object) -> list[str]:
     """Messages about why an object cannot be a step."""
     if not inspect.isfunction(function):
         return [f"it is {_a(type(function).__name__)}, but a step is a module or a function"]
@@ -112,7 +112,7 @@ def _returns(function: Function) -> Any:
     return get_type_hints(function).get("return")
 
 
-def _reason(function: Function, row: Mapping[str, Any], settings: Mapping[str, Any], returns: Any) -> str | None:
+def _reason(function: Function, row: Mapping[str, Any], settings: Mapping[str, Any], returns: object) -> str | None:
     try:
         answer = function(*row.values(), **settings)
     except Exception as error:

@@ -115,7 +115,7 @@ class Values:
         return text
 
 
-def checked(model: type[Model], raw: Any, values: Values, at: Path, noun: str) -> Model:
+def checked(model: type[Model], raw: object, values: Values, at: Path, noun: str) -> Model:
     """The fields of a mapping at a path, or one UserError that names the lines and the valid fields."""
     if not isinstance(raw, dict):
         raise UserError(f"{values.at(at)}: {noun} must be a mapping. Fields: {', '.join(model.model_fields)}.")

@@ -77,7 +77,7 @@ class _AnswerFrame(NamedTuple):
 class _Log:
     """The frames of one log, by key."""
 
-    def __init__(self, data: Any, keys: bytes | None) -> None:
+    def __init__(self, data: object, keys: bytes | None) -> None:
         self.data = data
         self.index = _read_keys(keys) if keys is not None else None
         self.is_indexed = self.index is not None
@@ -176,7 +176,7 @@ class AnswerLog:
 
     # Additions
 
-    def add(self, key: bytes, body: Any, prompt_tokens: int, completion_tokens: int) -> StoredAnswer:
+    def add(self, key: bytes, body: object, prompt_tokens: int, completion_tokens: int) -> StoredAnswer:
         """Store an answer, a JSON value; with `is_immediate` it is stored now, else with the next `flush`."""
         packed = orjson.dumps(body)
         frame, digest = _pack(key, packed, prompt_tokens, completion_tokens)
@@ -247,7 +247,7 @@ class AnswerLog:
         self._own.clear()
         self._usage, self._name = Usage(), ""
 
-    def _complete(self, data: Any) -> None:
+    def _complete(self, data: object) -> None:
         self._store.write_file(f"{self._name.removesuffix('.log')}.keys", _pack_keys(_index_of(data)))
 
     # Costs
@@ -362,7 +362,7 @@ def _frames(data: Any, at: int = _HEAD.size) -> Iterator[tuple[int, _AnswerFrame
             return
 
 
-def _index_of(data: Any, start: int = 0) -> Any:
+def _index_of(data: object, start: int = 0) -> Any:
     keys, places = bytearray(), array("Q")
     for at, frame in _frames(data, max(start, _HEAD.size)):
         keys += frame.key

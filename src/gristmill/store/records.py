@@ -49,7 +49,7 @@ class RecordBody(dict[str, Any]):
         raise MissingKey(f'{self.file} has no "{key}": it {DAMAGED}')
 
 
-def pack(name: str, body: Any) -> bytes:
+def pack(name: str, body: object) -> bytes:
     """The bytes of a record."""
     content = orjson.dumps(body, option=orjson.OPT_INDENT_2)
     return b'%s"sha256":"%s","body":%s}\n' % (_opening(name), hashlib.sha256(content).hexdigest().encode(), content)
@@ -70,6 +70,6 @@ def _opening(name: str) -> bytes:
     return b'{"record":%s,' % orjson.dumps(name)
 
 
-def digest(value: Any) -> str:
+def digest(value: object) -> str:
     """A short name for any JSON value; key order does not matter."""
     return hashlib.sha256(orjson.dumps(value, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]

@@ -326,7 +326,7 @@ class Store:
         except DamagedRecord:
             return None
 
-    def write_json(self, name: str, value: Any) -> None:
+    def write_json(self, name: str, value: object) -> None:
         self.write_file(name, pack(name, value))
 
     def write_file(self, name: str, data: bytes) -> None:

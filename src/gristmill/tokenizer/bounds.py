@@ -68,7 +68,7 @@ def _check_prefix(model: dict[str, Any], uri: str) -> None:
             raise _refused(uri, f"has a merge with {sides[1][:40]!r}, without the prefix {prefix[:40]!r}")
 
 
-def _growth(steps: Any) -> int:
+def _growth(steps: object) -> int:
     """How many times longer the steps, applied in order, may make a text. Above the bound, any larger number."""
     growth = 1
     for step in steps if isinstance(steps, list) else ():
@@ -83,7 +83,7 @@ def _growth(steps: Any) -> int:
     return growth
 
 
-def _replaced(pattern: Any, content: Any) -> int:
+def _replaced(pattern: object, content: object) -> int:
     """The growth of one replacement. An expression is assumed to match at least one byte."""
     known = pattern.get("String") if isinstance(pattern, dict) else None
     matched = len(known.encode("utf-8", "replace")) if isinstance(known, str) else 1

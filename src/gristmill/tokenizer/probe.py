@@ -42,7 +42,7 @@ Probe = Literal["always", "once", "never"]
 """When the two are compared. once: unless this machine has already found that they agree on the same file."""
 
 
-def reason_against_ours(tokenizer: Tokenizer, library: Any, data: bytes, probe: Probe) -> str:
+def reason_against_ours(tokenizer: Tokenizer, library: object, data: bytes, probe: Probe) -> str:
     """`difference` for the tokenizer of a file with this content.
 
     Agreement is cached next to the compiled encoder, for this file, this code, this version of the library and this

@@ -16,6 +16,7 @@ from gristmill.cli.shared.usage import Commands
 from gristmill.engine.mill import Mill, find_warnings
 from gristmill.engine.plan.graph import Node
 from gristmill.engine.run_options import refuse_warnings
+from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
 from gristmill.recipe.checks.mistakes import suggest
 from gristmill.recipe.sections.quality import ROUTE
@@ -109,7 +110,7 @@ def _is_model(node: Node) -> bool:
     return node.id.startswith(f"{ROUTE}/") and not node.has_layers
 
 
-def _about(node: Node, path: Path, run: Any) -> dict[str, Any]:
+def _about(node: Node, path: Path, run: Run) -> dict[str, Any]:
     return {"report": read_report(path)} if _is_classifier(node) else {"metrics": run.states[node.id].metrics}
 
 

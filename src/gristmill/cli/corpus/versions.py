@@ -32,7 +32,7 @@ class _OrList(Commands):
             args = ["list", *args]
         return super().resolve_command(ctx, args)
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+    def parse_args(self, ctx: object, args: list[str]) -> list[str]:
         if args and args[0].startswith("-") and args[0] not in ("-h", "--help"):
             args = ["list", *args]
         return super().parse_args(ctx, args)

@@ -6,7 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gristmill.cli.shared.options import print_json
-from gristmill.cli.shared.screen import passage, words
+from gristmill.cli.shared.screen import Screen, passage, words
 from gristmill.cli.shared.show import console, table
 from gristmill.counted import counted, percent
 from gristmill.engine.schedule.corpus_view import CorpusView
@@ -39,7 +39,7 @@ def show_clusters(view: CorpusView, number: int, full: bool, json: bool) -> None
             _show(out, cluster, full)
 
 
-def _show_counts(out: Any, metrics: dict[str, Any]) -> None:
+def _show_counts(out: Screen, metrics: dict[str, Any]) -> None:
     sizes = sorted(metrics.get("clusters_by_size", {}).items(), key=lambda item: int(item[0].split("-")[0]))
     if not sizes:
         out.print("No clusters: no two documents were similar enough.")
@@ -70,7 +70,7 @@ def _plain_row(row: Row) -> dict[str, Any]:
     return {**fields, "similarity": similarity, "chain": chain, "text": row.text}
 
 
-def _show(out: Any, cluster: ClusterRows, full: bool) -> None:
+def _show(out: Screen, cluster: ClusterRows, full: bool) -> None:
     kept = cluster.keeper.fields["url"] if cluster.keeper and cluster.keeper.fields["url"] else "the one"
     out.rule(words(f"{counted(cluster.size, 'document')}, kept {kept} {cluster.id.hex()}"), align="left", style="dim")
     if cluster.keeper is None:

@@ -7,7 +7,6 @@ columns are left out and named below it. If that is not enough, words are broken
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from rich.cells import cell_len
 from rich.console import ConsoleOptions, RenderableType
@@ -32,7 +31,7 @@ class FittedTable(Table):
         super().__init__(box=None, pad_edge=False, header_style="bold")
         self.spare = spare
 
-    def __rich_console__(self, console: Any, options: ConsoleOptions) -> Iterator[RenderableType]:
+    def __rich_console__(self, console: object, options: ConsoleOptions) -> Iterator[RenderableType]:
         """The table with the columns that fit."""
         room = options.max_width
         columns, widths = self._fit(room)

@@ -25,7 +25,7 @@ def with_log(command: Callable[..., Any] | None) -> Callable[..., Any]:
         return command
 
     @functools.wraps(command)
-    def logged(*given: Any, **named: Any) -> Any:
+    def logged(*given: object, **named: object) -> Any:
         if named.get("verbose"):
             ROOT.setLevel(DEBUG)
         return command(*given, **{name: value for name, value in named.items() if name not in added})

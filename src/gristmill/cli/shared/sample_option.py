@@ -4,7 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from contextvars import ContextVar
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -39,7 +39,7 @@ def with_sample(command: Callable[..., None]) -> Callable[..., None]:
         return command
 
     @functools.wraps(command)
-    def sampled(*given: Any, sample: str | None = None, **named: Any) -> None:
+    def sampled(*given: object, sample: str | None = None, **named: object) -> None:
         before = _chosen.set(sample)
         try:
             command(*given, **named)

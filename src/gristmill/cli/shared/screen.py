@@ -176,7 +176,7 @@ class JsonLines(Guarded):
         super().__init__(stream)
         self._begun = ""
 
-    def add(self, level: str, message: str, logger: str = "gristmill.cli", fields: Any = None) -> None:
+    def add(self, level: str, message: str, logger: str = "gristmill.cli", fields: object = None) -> None:
         now = datetime.now(UTC).isoformat(timespec="milliseconds")
         line = {"time": now, "level": level, "logger": logger, "message": message, "fields": fields or {}}
         super().write(json_text(line) + "\n")
@@ -211,18 +211,18 @@ def log_unwrapped(text: str) -> None:
     sys.stderr.flush()
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print one JSON object on one line, so that the last line of the output is always whole."""
     sys.stdout.write(json_text(value) + "\n")
 
 
-def json_text(value: Any, indent: int | None = None) -> str:
+def json_text(value: object, indent: int | None = None) -> str:
     """JSON that is safe on a terminal: control characters become JSON escapes. Bytes are hexadecimal."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=_plain)
     return STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, bytes):
         return value.hex()
     return int(value) if isinstance(value, numbers.Integral) else str(value)

@@ -84,7 +84,7 @@ def message_for(error: typer.TyperException) -> str:
     return f"{error.format_message().rstrip('.')}. Nothing was done. Add -h to the command for its usage."
 
 
-def _wrong_value(error: typer.TyperException, parameter: Any) -> str:
+def _wrong_value(error: typer.TyperException, parameter: object) -> str:
     from pydantic import ValidationError  # imported here, since a correct command line needs neither
 
     from gristmill.recipe.checks.plain_words import describe

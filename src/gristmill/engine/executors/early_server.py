@@ -63,7 +63,7 @@ def taken_up() -> Iterator[None]:
     """Within this context, Python starts its server in the process that waits, if there is one."""
     start: Callable[[Any, Sequence[Any], Sequence[int]], int] = getattr(util, _SPAWN)
 
-    def hand_over(path: Any, arguments: Sequence[Any], files: Sequence[int]) -> int:
+    def hand_over(path: object, arguments: Sequence[Any], files: Sequence[int]) -> int:
         code = arguments[-1]
         pid = _hand_over(code, files) if "forkserver" in code else None
         return start(path, arguments, files) if pid is None else pid

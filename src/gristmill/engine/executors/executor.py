@@ -9,7 +9,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from gristmill.counted import counted, size
 from gristmill.engine.work.memory import Memory, total_bytes, visible_gpus
@@ -153,7 +153,7 @@ class InlineExecutor:
     slots = 1
     several_machines = False
 
-    def __init__(self, store: Store, workers: int | None = None, begun: Begun = lambda *_: None, **_: Any) -> None:
+    def __init__(self, store: Store, workers: int | None = None, begun: Begun = lambda *_: None, **_: object) -> None:
         if workers not in (None, 1):
             raise UserError(
                 f"{option('workers', workers)} does not apply: a store in memory, or {option('executor', 'inline')}, "

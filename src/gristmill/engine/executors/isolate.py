@@ -117,7 +117,7 @@ class Search:
             return None  # its neighbours die, too: no single record is the cause
         return await try_record(probe, nothing, "controls without a record", self._start, self._patience)
 
-    def _probe(self, **changes: Any) -> Task:
+    def _probe(self, **changes: object) -> Task:
         return replace(with_work(self._task, **changes), probe=True)
 
     async def _survives(self, task: Task) -> bool:

@@ -21,7 +21,6 @@ from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
 from types import ModuleType
-from typing import Any
 
 from gristmill.engine.executors.early_server import taken_up
 from gristmill.engine.executors.executor import Begun, StartWorker, WorkerDied, in_thread, lacking
@@ -84,7 +83,7 @@ class LocalExecutor:
         note: Callable[[str], None] = lambda _: None,
         memory: int | None = None,
         begun: Begun = lambda *_: None,
-        **_: Any,
+        **_: object,
     ) -> None:
         """`workers` defaults to the number of cores, and `memory`, in bytes for all tasks, to the memory free now."""
         self.slots = workers or available_cores()
@@ -234,7 +233,7 @@ class _Child:
     step = ""
     """The step that a worker is kept for; empty if it runs any task."""
 
-    def __init__(self, context: ForkServerContext, target: Callable[..., None], *about: Any) -> None:
+    def __init__(self, context: ForkServerContext, target: Callable[..., None], *about: object) -> None:
         self._pipe, theirs = context.Pipe()
         self._process: BaseProcess = context.Process(target=target, args=(theirs, *about), daemon=True)
         try:

@@ -98,7 +98,7 @@ class Evidence:
     disturbed: int
     """Trials that proved nothing."""
 
-    def of(self, *record: Any) -> dict[str, Any]:
+    def of(self, *record: object) -> dict[str, Any]:
         """The evidence for the task's record; it differs from run to run."""
         return {"record": list(record), "trials": self.trials, "disturbed_trials": self.disturbed}
 

@@ -127,7 +127,7 @@ def unpickled(request: bytes) -> Task:
     return task
 
 
-def reply(pipe: Connection, answer: Any) -> None:
+def reply(pipe: Connection, answer: object) -> None:
     """Send an answer; if it cannot be pickled, send that as a bug instead of dying without explanation."""
     try:
         data = ForkingPickler.dumps(answer)

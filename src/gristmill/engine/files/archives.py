@@ -46,6 +46,6 @@ def split_at_archive(pattern: str) -> tuple[str, Segments] | None:
     return None
 
 
-def opens(name: str, reader: Reader[Any], config: Any) -> bool:
+def opens(name: str, reader: Reader[Any], config: object) -> bool:
     """Whether an archive is opened: its reader does not read archives itself, as that of papers does."""
     return is_archive(name) and (reader.wanted is None or not reader.wanted(name, config))

@@ -230,7 +230,7 @@ def passes(entry: Entry, index: CdxFields, uri: str) -> bool:
     return True
 
 
-def _host(location: Any) -> str:
+def _host(location: object) -> str:
     text = str(location or "")
     try:
         return ((urlsplit(text).hostname or "") if "://" in text else text).lower()

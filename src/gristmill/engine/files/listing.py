@@ -252,7 +252,7 @@ def _once(found: dict[str, tuple[str, FileLocation, Any]], skipped: dict[str, se
         yield uri
 
 
-def _is_linked(about: Any) -> bool:
+def _is_linked(about: object) -> bool:
     return isinstance(about, FileEntry) and about.linked
 
 

@@ -223,7 +223,7 @@ def _stage_identity(module: str, config: StageConfig, code: Code, contents: Cont
     """What a stage is: if anything here changes, its tasks run again. Files count by content, not by name."""
     files: dict[str, ConfigFile] = {}
 
-    def content(location: str, _: Any) -> str:
+    def content(location: str, _: object) -> str:
         files[location] = files.get(location) or find_config_file(location, contents)
         return files[location].content
 

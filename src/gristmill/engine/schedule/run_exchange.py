@@ -81,7 +81,7 @@ class ExchangeRun:
         return answers is not None
 
     async def _round(
-        self, function: str, number: int, files: Sequence[SegmentFile], totals: Any, parts: int | None
+        self, function: str, number: int, files: Sequence[SegmentFile], totals: object, parts: int | None
     ) -> tuple[list[SegmentFile], Route] | None:
         """What the reducers of a round send, and how; `parts` is set in the last round: how many parts get answers."""
         run, node = self._run, self._node
@@ -109,7 +109,7 @@ class ExchangeRun:
         shift: int,
         segments: SegmentList,
         route: Route,
-        totals: Any,
+        totals: object,
         output: Sent,
     ) -> bool:
         node = self._node

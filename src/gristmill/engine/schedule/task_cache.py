@@ -186,11 +186,11 @@ class Tasks:
         finally:
             await self.call_store(self._store.unmark, f"claims/{task.key}")
 
-    async def call_store(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
+    async def call_store(self, function: Callable[..., Answer], *arguments: object) -> Answer:
         """Call the store; in a thread if it is remote, because many tasks call it at once."""
         return function(*arguments) if self._store.is_local else await asyncio.to_thread(function, *arguments)
 
-    async def call_in_thread(self, function: Callable[..., Answer], *arguments: Any) -> Answer:
+    async def call_in_thread(self, function: Callable[..., Answer], *arguments: object) -> Answer:
         """Make a call that takes long on any store, while scheduling continues."""
         return await asyncio.to_thread(function, *arguments)
 

@@ -29,7 +29,7 @@ _BUILT_IN = ("doc_id", "more")
 """Fields of a record that only built-in readers set."""
 
 
-def check_answers(answers: Any, rows: int, module: str, promised: pa.Schema) -> pa.RecordBatch:
+def check_answers(answers: object, rows: int, module: str, promised: pa.Schema) -> pa.RecordBatch:
     """Check what `apply` returned: one row for each row, with the columns of SCHEMA."""
     where = label_of(module, "apply")
     found = _checked(answers, promised, where, "SCHEMA", pa.RecordBatch)
@@ -53,7 +53,7 @@ def check_emitted(records: Any, rows: int, module: str, keyed: pa.Schema) -> pa.
     return found
 
 
-def check_sent(records: Any, entries: int, module: str, keyed: pa.Schema, rows: int | None = None) -> pa.RecordBatch:
+def check_sent(records: object, entries: int, module: str, keyed: pa.Schema, rows: int | None = None) -> pa.RecordBatch:
     """Check what `emit` of a sink returned: RECORD_SCHEMA, and the number of an entry of the layout; if records carry
     rows, also a row of the batch, which has `rows` rows.
     """
@@ -73,7 +73,7 @@ def check_sent(records: Any, entries: int, module: str, keyed: pa.Schema, rows: 
     return found
 
 
-def check_round(found: Any, module: str, verb: str, promised: pa.Schema | None) -> tuple[pa.Table, dict[str, Any]]:
+def check_round(found: object, module: str, verb: str, promised: pa.Schema | None) -> tuple[pa.Table, dict[str, Any]]:
     """Check what a round of an exchange returned, and its counts; in the last round, `promised` is SCHEMA."""
     where = label_of(module, verb)
     records, counts = found if isinstance(found, tuple) and len(found) == 2 else (found, {})
@@ -102,7 +102,7 @@ DEEPEST = 16
 MOST = 2**63
 
 
-def check_tally(counts: Any, module: str) -> dict[str, Any]:
+def check_tally(counts: object, module: str) -> dict[str, Any]:
     """Check counts over all documents. Tasks end in any order, and only whole numbers always add up to the same sum."""
     plain = check_counts(counts, module, "tally")
     _refuse_fractions(plain, module)
@@ -120,7 +120,7 @@ def _refuse_fractions(counts: Mapping[str, Any], module: str) -> None:
             )
 
 
-def check_counts(counts: Any, module: str, verb: str, depth: int = 0) -> dict[str, Any]:
+def check_counts(counts: object, module: str, verb: str, depth: int = 0) -> dict[str, Any]:
     """Counts that a stage returned, as plain numbers."""
     if depth > DEEPEST:
         raise BrokenPromise(
@@ -147,7 +147,7 @@ def check_counts(counts: Any, module: str, verb: str, depth: int = 0) -> dict[st
     return plain
 
 
-def _name(name: Any, module: str, verb: str) -> str:
+def _name(name: object, module: str, verb: str) -> str:
     if not _is_text(str(name)):
         raise BrokenPromise(
             f"{label_of(module, verb)} returned a count with an invalid name ({str(name)!r}). Rename it."
@@ -155,7 +155,7 @@ def _name(name: Any, module: str, verb: str) -> str:
     return str(name)
 
 
-def check_facts(facts: Any, module: str) -> dict[str, Any]:
+def check_facts(facts: object, module: str) -> dict[str, Any]:
     """Check the facts that a sink returned about all its files: a JSON object."""
     where = label_of(module, "facts")
     if not isinstance(facts, Mapping):
@@ -164,7 +164,7 @@ def check_facts(facts: Any, module: str) -> dict[str, Any]:
     return plain
 
 
-def check_totals(totals: Any, module: str) -> dict[str, Any]:
+def check_totals(totals: object, module: str) -> dict[str, Any]:
     """Check what the rounds of an exchange get about all documents: a JSON object."""
     where = label_of(module, "totals")
     if not isinstance(totals, Mapping):
@@ -175,7 +175,7 @@ def check_totals(totals: Any, module: str) -> dict[str, Any]:
     return plain
 
 
-def _has_none_finite(value: Any) -> bool:
+def _has_none_finite(value: object) -> bool:
     if isinstance(value, Mapping):
         return any(map(_has_none_finite, value.values()))
     if isinstance(value, list | tuple):
@@ -183,7 +183,7 @@ def _has_none_finite(value: Any) -> bool:
     return isinstance(value, float) and not math.isfinite(value)
 
 
-def check_layout(layout: Any, module: str) -> dict[str, list[dict[str, Any]]]:
+def check_layout(layout: object, module: str) -> dict[str, list[dict[str, Any]]]:
     """Check the sets of files that a sink wants to write."""
     where = label_of(module, "layout")
     if not isinstance(layout, Mapping) or not all(
@@ -206,7 +206,7 @@ def check_files(folder: Path, names: Sequence[str], module: str, verb: str) -> N
         )
 
 
-def check_records(records: Any, module: str, piece: Piece) -> Iterator[Record]:
+def check_records(records: object, module: str, piece: Piece) -> Iterator[Record]:
     """Check the records of a user's own reader."""
     if not isinstance(records, Iterable):
         raise BrokenPromise(f"{label_of(module, 'read')} returned {_kind_of(records)}. Yield a Record for each record.")
@@ -216,7 +216,7 @@ def check_records(records: Any, module: str, piece: Piece) -> Iterator[Record]:
         last = record.position
 
 
-def _checked_record(record: Any, module: str, after: int, stop: int | None) -> Record:
+def _checked_record(record: object, module: str, after: int, stop: int | None) -> Record:
     """Check that the fields of a record have their types, and that its position comes after the last one's."""
     where = label_of(module, "read")
     if not isinstance(record, Record):
@@ -291,7 +291,7 @@ def _wrong_kind(where: str, given: Any, kind: Any, what: str) -> BrokenPromise:
     )
 
 
-def _has(given: Any, name: str) -> bool:
+def _has(given: object, name: str) -> bool:
     return isinstance(given, pa.Table | pa.RecordBatch) and given.schema.names.count(name) == 1
 
 
@@ -308,7 +308,7 @@ def _below(column: Any, stop: int, where: str, name: str, bound: str) -> None:
         raise BrokenPromise(f"{where} wrote {wrong} in the column {name}, but {bound}. Correct it.")
 
 
-def _json(value: Any, where: str) -> Any:
+def _json(value: object, where: str) -> Any:
     try:
         return orjson.loads(orjson.dumps(value, option=orjson.OPT_SERIALIZE_NUMPY))
     except TypeError as error:
@@ -323,7 +323,7 @@ def _is_text(value: str) -> bool:
     return True
 
 
-def _kind_of(value: Any) -> str:
+def _kind_of(value: object) -> str:
     return "nothing (None)" if value is None else f"a {type(value).__module__}.{type(value).__qualname__}"
 
 

@@ -5,6 +5,7 @@ from collections.abc import Generator, Mapping
 from contextlib import ExitStack
 from typing import Any
 
+from gristmill.errors import BrokenPromise
 from gristmill.stages.contract import LayerStage, StageConfig
 
 _loaded: list[tuple[tuple[LayerStage[Any], StageConfig, Mapping[str, Any]], Any]] = []
@@ -24,7 +25,7 @@ def with_loaded(stage: LayerStage[Any], config: StageConfig, models: Mapping[str
             try:
                 loaded = next(loaded)
             except StopIteration:
-                raise TypeError("setup yields nothing: yield what the step gets as `loaded`") from None
+                raise BrokenPromise("setup yields nothing. Yield what the step gets as `loaded`.") from None
         _loaded.append((about, loaded))
     return {**models, "loaded": next(loaded for known, loaded in _loaded if known == about)}
 

@@ -178,7 +178,7 @@ class Spill:
             self._file.close()
             self._writer = None
 
-    def blocks(self, limit: int, summary: Any) -> Iterator[RecordBlock]:
+    def blocks(self, limit: int, summary: object) -> Iterator[RecordBlock]:
         """Blocks of whole keys that fit into memory. A larger key is split into several blocks, each with the `summary`
         of the others; without a summary function it stays whole.
         """
@@ -236,7 +236,7 @@ class Spill:
 
 
 def blocks_of(
-    segments: Sequence[Segment], memory: int, store: Store, folder: Path, summary: Any, limit: int = IN_MEMORY
+    segments: Sequence[Segment], memory: int, store: Store, folder: Path, summary: object, limit: int = IN_MEMORY
 ) -> Iterator[RecordBlock]:
     """All records of a reducer, in blocks of whole keys."""
     if memory <= limit:

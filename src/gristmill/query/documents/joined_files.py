@@ -86,24 +86,24 @@ class JoinedFiles(AbstractFileSystem):  # type: ignore[misc]
 
     # The file system interface for DuckDB
 
-    def info(self, path: str, **_: Any) -> Mapping[str, Any]:
+    def info(self, path: str, **_: object) -> Mapping[str, Any]:
         return {"name": path, "size": self._kept(lambda: self.contents(path).size), "type": "file"}
 
     def modified(self, path: str) -> datetime:
         return datetime(2000, 1, 1, tzinfo=UTC)  # they never change
 
-    def exists(self, path: str, **_: Any) -> bool:
+    def exists(self, path: str, **_: object) -> bool:
         found = _NAME.fullmatch(self._strip_protocol(path))
         return found is not None and int(found[2]) < self._sets.get(found[1], (0, None))[0]
 
-    def glob(self, path: str, **_: Any) -> list[str]:
+    def glob(self, path: str, **_: object) -> list[str]:
         among, _, last = self._strip_protocol(path).rpartition("/")
         if last != "*":
             return [path] if self.exists(path) else []
         count = self._sets.get(among, (0, None))[0]
         return [f"{PROTOCOL}://{among}/{number:0{DIGITS}}.parquet" for number in range(count)]
 
-    def _open(self, path: str, mode: str = "rb", **_: Any) -> "_OpenFile":
+    def _open(self, path: str, mode: str = "rb", **_: object) -> "_OpenFile":
         if mode != "rb":
             raise PermissionError(f"{path} can only be read")
         return _OpenFile(self, self._kept(lambda: self.contents(path)))

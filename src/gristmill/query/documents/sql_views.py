@@ -243,7 +243,7 @@ class _RereadStream:
     def batches(self) -> Iterator[pa.RecordBatch]:
         raise NotImplementedError
 
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+    def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
         reader = pa.RecordBatchReader.from_batches(self.schema, self.batches())
         return reader.__arrow_c_stream__(requested_schema)
 

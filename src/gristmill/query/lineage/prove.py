@@ -185,7 +185,7 @@ def _compare(where: str, name: str, now: pa.Array, stored: pa.Array) -> None:
         raise Differs(where, f"{name} is {_short(other)} in the store, but {_short(one)} when computed again")
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def _is_same(one: object, other: object) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return one == other or (math.isnan(one) and math.isnan(other))
     if isinstance(one, list) and isinstance(other, list):
@@ -195,6 +195,6 @@ def _is_same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = value.hex() if isinstance(value, bytes) else repr(value)
     return text if len(text) <= 80 else f"{text[:60]}... ({counted(len(text), 'character')})"

@@ -128,7 +128,7 @@ def recorded_config(view: CorpusView, node: NodeFacts, stage: AnyStage) -> Stage
     recorded = view.record["nodes"][node.id]
     copies = {part.hash: part for part in map(part_from_json, recorded.get("config_files", ()))}
 
-    def place(content: str, _: Any) -> str:
+    def place(content: str, _: object) -> str:
         if content not in copies:
             raise _NotKept
         return str(view.store.local_path(copies[content]))

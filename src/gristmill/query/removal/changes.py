@@ -93,7 +93,7 @@ def _is_threshold(node: Node, path: str, value: float) -> bool:
     return False
 
 
-def _with(config: StageConfig, path: Sequence[str], value: Any) -> dict[str, Any]:
+def _with(config: StageConfig, path: Sequence[str], value: object) -> dict[str, Any]:
     """The values of a config, with another value at a path."""
     values: dict[str, Any] = config.model_dump(mode="json")
     inner = values

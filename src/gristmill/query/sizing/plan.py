@@ -148,7 +148,7 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
+def _flat(value: object, prefix: str = "") -> dict[str, Any]:
     if not isinstance(value, Mapping):
         return {prefix: value}
     flat: dict[str, Any] = {}
@@ -157,7 +157,7 @@ def _flat(value: Any, prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def describe_change(old: Any, new: Any) -> str:
+def describe_change(old: object, new: object) -> str:
     """Describe a change: `50 -> 30`; for lists the items that differ, for long texts the first difference."""
     if isinstance(old, list) and isinstance(new, list):
         others = [{*map(str, new)}, {*map(str, old)}]
@@ -175,11 +175,11 @@ def describe_change(old: Any, new: Any) -> str:
     return f"{_show(before, start)} -> {_show(after, start)}"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "nothing" if value is None else str(value)
 
 
-def _show(value: Any, start: int = 0) -> str:
+def _show(value: object, start: int = 0) -> str:
     """The text of a value from an offset, cut to fit into a table."""
     text = f"{'...' if start else ''}{_text(value)[start:]}"
     return text if len(text) <= MOST_CHARACTERS else text[: MOST_CHARACTERS - 3] + "..."

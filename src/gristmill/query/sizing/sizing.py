@@ -23,6 +23,11 @@ from gristmill.engine.work.task import gated_only
 from gristmill.query.sizing.disk import FOOTER_BYTES
 from gristmill.query.sizing.measured import Kind, MeasuredRun, Numbers, read_kinds
 from gristmill.recipe.checks.columns import INGEST
+from gristmill.stages.quality import sample
+from gristmill.stages.quality.classifier_config import ClassifierFields
+from gristmill.stages.quality.language_model import LanguageModelFields
+from gristmill.stages.shards import shards
+from gristmill.stages.tokenizer import tokenizer_sample
 
 DRAWS = 200
 """Bootstrap draws."""
@@ -278,9 +283,9 @@ class _Layout:
         size = kind.bytes * growth
         files = min(RANGES * parts, segments * growth)
         if verb == "build":
-            tokens = getattr(node.config, "shard_tokens", 1 << 26)
-            shards = min(ceil(kind.tasks * growth), ceil(self.measured.tokens * growth / tokens))
-            return max(kind.tasks, shards), size, files
+            tokens = node.config.shard_tokens if isinstance(node.config, shards.Config) else 1 << 26
+            number = min(ceil(kind.tasks * growth), ceil(self.measured.tokens * growth / tokens))
+            return max(kind.tasks, number), size, files
         if verb == "merge":
             return max(kind.tasks, ceil(1.5 * size / MERGED_BYTES)), size, files
         target = min(max((1 << int(size).bit_length()) // RANGES, LEAST_BYTES), MOST_BYTES)
@@ -288,9 +293,12 @@ class _Layout:
 
     def _cap(self, kind: Kind) -> float:
         """The growth of a model's training data, which is limited by its budget."""
-        nodes = {one.node.id: one.node for one in self.measured.kinds}.values()
-        budgets = [getattr(node.config, "sample_bytes", None) or 0 for node in nodes]
-        budget = sum(sum(one.values()) if isinstance(one, dict) else one for one in budgets)
+        budget = 0
+        for config in {one.node.id: one.node.config for one in self.measured.kinds}.values():
+            if isinstance(config, tokenizer_sample.Config):
+                budget += sum(config.sample_bytes.values())
+            elif isinstance(config, sample.Config | ClassifierFields | LanguageModelFields):
+                budget += config.sample_bytes
         return min(self.growth, max(budget / max(COMPRESSION * kind.bytes, 1.0), 1.0))
 
     def merges(self, phases: Mapping[tuple[str, str], int]) -> list[Line]:
@@ -355,7 +363,8 @@ def _requests(kind: Kind, tasks: int, pieces: float) -> tuple[float, float]:
             gets += sum(1 if verdicts else 1 + GETS_PER_LAYER for verdicts in only) / len(views)
     if kind.verb in ("map", "collect"):
         puts += 1  # the verdicts
-    each = len(getattr(kind.node.config, "sidecars", ())) + 3 if kind.verb == "build" else puts
+    config = kind.node.config
+    each = len(config.sidecars if isinstance(config, shards.Config) else ()) + 3 if kind.verb == "build" else puts
     return tasks * (gets + LOOKED_UP["gets"]) + pieces, tasks * (each + LOOKED_UP["puts"])
 
 

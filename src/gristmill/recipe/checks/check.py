@@ -61,7 +61,7 @@ def check(
     return checked if len(draft.mistakes) == before else None
 
 
-def _path_in(values: Any, error: ErrorDetails) -> Path:
+def _path_in(values: object, error: ErrorDetails) -> Path:
     """The part of pydantic's location that is in the file: the names of a union's types are not."""
     path: Path = ()
     location = error["loc"]
@@ -81,7 +81,7 @@ def _value_at(values: Any, path: Path) -> Any:
     return values
 
 
-def _models_in(annotation: Any) -> list[type[BaseModel]]:
+def _models_in(annotation: object) -> list[type[BaseModel]]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
     return [model for part in get_args(annotation) for model in _models_in(part)]
@@ -156,7 +156,7 @@ def _add_missing(draft: Draft, model: type[BaseModel], path: Path, at: Path) -> 
     draft.add_at_key(at + path, f"{dotted(at + path)} is missing{explained} and has no default. Add it.")
 
 
-def _surprises(raw: Any, checked: Any, path: Path) -> Iterable[tuple[Path, str]]:
+def _surprises(raw: object, checked: object, path: Path) -> Iterable[tuple[Path, str]]:
     """Where pydantic is more lenient than a reader of the recipe: true is not 1, and "yes" is not true."""
     if isinstance(raw, dict | list) and checked is raw:
         return  # the field has type Any: another model checks it

@@ -40,7 +40,7 @@ def _marked(metadata: Any) -> bool:
     return any(isinstance(mark, FileMark) or mark is FileMark for mark in metadata)
 
 
-def _placed(hint: Any, marked: bool, value: Any, at: Path, place: Locate) -> Any:
+def _placed(hint: object, marked: bool, value: object, at: Path, place: Locate) -> Any:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _placed(arguments[0], marked or _marked(arguments[1:]), value, at, place)

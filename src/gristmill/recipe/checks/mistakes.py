@@ -4,7 +4,6 @@ import itertools
 import os
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import Any
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
@@ -73,7 +72,7 @@ def dotted(path: Path) -> str:
     return text or "the recipe"
 
 
-def show(value: Any) -> str:
+def show(value: object) -> str:
     """A value as the user would write it in YAML, cut to a readable length."""
     if value is None:
         return "nothing"

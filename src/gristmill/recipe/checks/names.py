@@ -49,7 +49,7 @@ def check_names(draft: Draft, routes: Mapping[str, Route], sources: Mapping[str,
                     _language(draft, path, value, route[:position])
 
 
-def _marked(kind: Any, value: Any, at: Path) -> Iterator[tuple[NameMark, Path, str]]:
+def _marked(kind: object, value: object, at: Path) -> Iterator[tuple[NameMark, Path, str]]:
     """The names in a value of type `kind`, and their positions."""
     if get_origin(kind) is Annotated:
         kind, *marks = get_args(kind)
@@ -121,7 +121,7 @@ def _labels(step: Step) -> tuple[frozenset[str] | None, str]:
     """The labels that a step `language` can predict, in lower case; None if its model cannot be read."""
     from gristmill.stages.shared import fasttext_model  # compiled code, only needed here for a user's own model
 
-    uri = getattr(step.config, "model", None)
+    uri = step.config.model if isinstance(step.config, language.Config) else None
     if uri is None:
         return LID_176, "lid.176.ftz, the model of the step language"
     try:

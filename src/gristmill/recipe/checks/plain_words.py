@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from pydantic_core import ErrorDetails
 
@@ -39,7 +38,7 @@ _LENGTHS = {
 }
 
 
-def describe(name: str, found: Sequence[ErrorDetails], value: Any) -> str:
+def describe(name: str, found: Sequence[ErrorDetails], value: object) -> str:
     """What is wrong with the field `name`, and the fix; a union has an error for each of its types."""
     messages = [words for error in found if (words := _other(name, error))]
     wanted = list(dict.fromkeys(words for error in found if (words := _wanted(error))))
@@ -84,7 +83,7 @@ def _other(name: str, error: ErrorDetails) -> str | None:
     return f"{name} is not valid: {message[:1].lower()}{message[1:]}; it is {show(error['input'])}."
 
 
-def _fix(wanted: list[str], found: Sequence[ErrorDetails], value: Any) -> str:
+def _fix(wanted: list[str], found: Sequence[ErrorDetails], value: object) -> str:
     if "text" in wanted and isinstance(value, bool | int | float):
         return " Put it in quotes."
     if _LIST in wanted and isinstance(value, str):
@@ -101,7 +100,7 @@ LEAST_PERCENTAGE = 10
 """A number of at least this is probably a percentage; a smaller one may be anything."""
 
 
-def _as_share(found: Sequence[ErrorDetails], value: Any) -> float | None:
+def _as_share(found: Sequence[ErrorDetails], value: object) -> float | None:
     """The share that a percentage probably means: for a number, if the field goes up to 1 and a hundredth of the number
     is within its bounds; for text such as 5%, whatever the bounds.
     """

@@ -2,7 +2,7 @@
 
 import os
 import re
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
@@ -100,7 +100,7 @@ class ClusterFields(StageConfig):
         return int(self.sbatch.get("cpus-per-task", 1))
 
 
-def load_cluster(draft: Draft, raw: Any) -> ClusterFields:
+def load_cluster(draft: Draft, raw: object) -> ClusterFields:
     """The field `cluster`; the defaults if it is missing or has a mistake, which is reported."""
     if not isinstance(raw, dict):
         return ClusterFields()

@@ -27,7 +27,7 @@ class MixFields(MixOptions):
 
 
 def load_mix(
-    draft: Draft, raw: Any, name: str, sources: Mapping[str, Source], is_sample: bool = False
+    draft: Draft, raw: object, name: str, sources: Mapping[str, Source], is_sample: bool = False
 ) -> tuple[Step, ...]:
     """The step that mixes; empty if the recipe has no mix, or a mistake in it."""
     if not isinstance(raw, dict):

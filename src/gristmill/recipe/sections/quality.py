@@ -98,7 +98,7 @@ class TrainedModel:
     sources: frozenset[str]
 
 
-def load_quality(draft: Draft, raw: Any, routes: Routes) -> Routes:
+def load_quality(draft: Draft, raw: object, routes: Routes) -> Routes:
     """The routes with the steps that train the models. If `quality` has mistakes, only the routes that use no model:
     the others cannot be checked further.
     """
@@ -143,7 +143,7 @@ def unused_models(recipe: Recipe) -> str | None:
     return f"quality: {listed(idle)} is trained, but no step uses it. Remove it, or use it (docs/quality.md)."
 
 
-def _load_models(draft: Draft, raw: Any) -> list[TrainedModel] | None:
+def _load_models(draft: Draft, raw: object) -> list[TrainedModel] | None:
     before = len(draft.mistakes)
     if not isinstance(raw, dict):  # reported with the other fields of the recipe
         return None

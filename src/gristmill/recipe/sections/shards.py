@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from itertools import takewhile
-from typing import Annotated, Any
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
@@ -15,6 +15,7 @@ from gristmill.recipe.fields import COLUMN, EVERY_SOURCE
 from gristmill.recipe.model import Recipe, Source, Step
 from gristmill.recipe.stage_module import check_config
 from gristmill.stages import GROUPS as GROUPS
+from gristmill.stages.contract import StageConfig
 from gristmill.stages.shards import shard_groups, shards, tokens
 from gristmill.stages.shared.expressions import parse_condition, parse_value
 from gristmill.stages.tokenizer import tokenizer_file
@@ -40,7 +41,7 @@ class ShardsFields(shards.ShardOptions):
 
 
 def load_shards(
-    draft: Draft, raw: Any, name: str, sources: Mapping[str, Source], tokenizer: tuple[Step, ...]
+    draft: Draft, raw: object, name: str, sources: Mapping[str, Source], tokenizer: tuple[Step, ...]
 ) -> dict[str, tuple[Step, ...]]:
     """The steps of each source; empty if the recipe has no shards, or a mistake in them."""
     if not isinstance(raw, dict):
@@ -117,5 +118,5 @@ def idle_settings(recipe: Recipe) -> str | None:
     return f"{' and '.join(unused)} {has} no effect as long as the recipe has no shards: section."
 
 
-def _step(route: str, name: str, module: str, config: Any, line: int) -> Step:
+def _step(route: str, name: str, module: str, config: StageConfig, line: int) -> Step:
     return Step(f"{route}/{name}", name, route, module, config, line, implied_by=SHARDS)

@@ -25,7 +25,7 @@ _UNDER_READ = dict.fromkeys(ReadFields.model_fields, "It belongs one level down,
 _NEXT_TO_READ = dict.fromkeys(SourceFields.model_fields, "It belongs one level up, next to read.")
 
 
-def load_source(draft: Draft, name: str, raw: Any) -> Source | None:
+def load_source(draft: Draft, name: str, raw: object) -> Source | None:
     """The source at sources.`name`; None if there was a mistake."""
     at: Path = ("sources", name)
     before = len(draft.mistakes)

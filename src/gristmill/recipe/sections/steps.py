@@ -43,7 +43,7 @@ Lists = dict[str, list[Step | None]]
 """The steps under each key of `steps`; None for a step with a mistake."""
 
 
-def load_steps(draft: Draft, raw: Any) -> Lists:
+def load_steps(draft: Draft, raw: object) -> Lists:
     """The lists of `steps`; a list instead of a mapping applies to every source."""
     if isinstance(raw, list):
         return {EVERY_SOURCE: _load_list(draft, EVERY_SOURCE, raw, ("steps",))}
@@ -80,7 +80,7 @@ def _before(draft: Draft, step: Step, used: dict[str, int]) -> Sequence[Step | N
     return parts
 
 
-def _load_step(draft: Draft, route: str, item: Any, at: Path, used: dict[str, int]) -> Step | None:
+def _load_step(draft: Draft, route: str, item: object, at: Path, used: dict[str, int]) -> Step | None:
     if at in draft.tree.broken:
         return None
     if isinstance(item, dict) and len(item) > 1:

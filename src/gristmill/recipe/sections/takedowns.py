@@ -22,7 +22,7 @@ from gristmill.stages.takedown.requests import read_all, read_requests
 AT: Path = ("takedowns",)
 
 
-def _several(value: Any) -> Any:
+def _several(value: object) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
@@ -33,7 +33,7 @@ class TakedownFields(takedown.Choices):
     """The requests, in one or several files: which documents must be removed."""
 
 
-def load_takedowns(draft: Draft, raw: Any) -> tuple[Step, ...]:
+def load_takedowns(draft: Draft, raw: object) -> tuple[Step, ...]:
     """The steps that carry out the requests; empty if the recipe has no requests, or a mistake in them."""
     if raw is None or AT in draft.tree.broken:
         return ()

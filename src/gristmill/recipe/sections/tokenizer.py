@@ -44,7 +44,7 @@ class TokenizerFields(StageConfig):
         return self
 
 
-def load_tokenizer(draft: Draft, raw: Any, sources: Mapping[str, Source], lists: Lists) -> tuple[Step, ...]:
+def load_tokenizer(draft: Draft, raw: object, sources: Mapping[str, Source], lists: Lists) -> tuple[Step, ...]:
     """The steps that make the tokenizer; empty if the recipe has none, or a mistake in it."""
     if not isinstance(raw, dict):
         return ()

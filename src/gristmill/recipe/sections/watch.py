@@ -1,7 +1,5 @@
 """The `watch` of a recipe: the version that a finished run is compared with. No key depends on it."""
 
-from typing import Any
-
 from pydantic import Field
 
 from gristmill.recipe.checks.check import check
@@ -34,7 +32,7 @@ class WatchFields(StageConfig):
     names them"""
 
 
-def load_watch(draft: Draft, raw: Any) -> WatchFields | None:
+def load_watch(draft: Draft, raw: object) -> WatchFields | None:
     """The field `watch`; None if it is missing or has a mistake, which is reported."""
     if raw is None or AT in draft.tree.broken:
         return None

@@ -24,7 +24,7 @@ def with_entry(text: str, holder: str, name: str, value: str) -> str | None:
     return with_value(text, (holder, name), value) if isinstance(found, dict) and found and name not in found else None
 
 
-def with_value(text: str, path: Sequence[str | int], value: Any) -> str | None:
+def with_value(text: str, path: Sequence[str | int], value: object) -> str | None:
     """The text with another value at a path of keys and places, which may be new; None where it cannot be put there.
 
     It cannot where the value comes through an alias, or where the result would say anything else differently. A step
@@ -73,17 +73,17 @@ def _replaced(text: str, node: yaml.Node, written: str) -> str:
     return f"{text[: start.index]}{gap}{written}{after}{text[end.index :]}"
 
 
-def _nested(path: Sequence[str | int], value: Any) -> Any:
+def _nested(path: Sequence[str | int], value: object) -> Any:
     for key in reversed(path):
         value = {key: value}
     return value
 
 
-def _written(value: Any) -> str:
+def _written(value: object) -> str:
     return value if isinstance(value, str) and _PLAIN.fullmatch(value) else json.dumps(value)
 
 
-def _with(values: Any, path: Sequence[str | int], value: Any) -> Any:
+def _with(values: object, path: Sequence[str | int], value: object) -> Any:
     """The values with another one at a path; None where something else is in the way."""
     if not path:
         return value

@@ -101,7 +101,7 @@ class _NodeLoader(Reader, Scanner, Parser, Composer, BaseResolver):
         Composer.__init__(self)
         BaseResolver.__init__(self)
 
-    def fetch_flow_collection_start(self, token: Any) -> None:
+    def fetch_flow_collection_start(self, token: object) -> None:
         self.check_nesting()
         Scanner.fetch_flow_collection_start(self, token)
 

@@ -57,7 +57,7 @@ def create_app(title: str, groups: Sequence[PageGroup], token: str, port: int) -
     return app
 
 
-def render(request: Request, template: str, *, status: int = 200, **values: Any) -> Response:
+def render(request: Request, template: str, *, status: int = 200, **values: object) -> Response:
     """A page from a template. Every value is escaped; text from data goes through `shown` or `one_line` as well."""
     state = request.app.state
     text = state.templates.get_template(template).render(**state.shared, path=request.url.path, **values)
@@ -84,7 +84,7 @@ def _templates() -> Any:
     return environment
 
 
-def _plain(value: Any) -> str:
+def _plain(value: object) -> str:
     """A value of a column: numbers with six digits, and the beginning of a long list."""
     if isinstance(value, float):
         return number(value, 6)
@@ -94,7 +94,7 @@ def _plain(value: Any) -> str:
     return value_text(value)
 
 
-def _line(value: Any) -> str:
+def _line(value: object) -> str:
     return one_line(str(value))
 
 

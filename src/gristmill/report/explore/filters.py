@@ -77,7 +77,7 @@ class DocumentFilter:
         """The filter in an address. Other parts of the address are left alone."""
         return cls(**{one.name: values.get(one.name, "").strip() for one in fields(cls)})
 
-    def address(self, **more: Any) -> str:
+    def address(self, **more: object) -> str:
         """The filter as part of an address."""
         return urlencode({name: value for name, value in {**asdict(self), **more}.items() if value not in ("", None)})
 

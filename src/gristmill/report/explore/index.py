@@ -196,7 +196,7 @@ class DocumentIndex:
         except Exception as fault:  # pages show it
             self.fault = fault.with_traceback(None)  # a traceback would keep the cursor open
 
-    def _add_documents(self, cursor: Any) -> None:
+    def _add_documents(self, cursor: object) -> None:
         clusters = [f"{name}.cluster" for name in dict.fromkeys(node.name for node in cluster_steps(self.view))]
         reader = AllRows(self.view, list(dict.fromkeys([*FIELDS, *clusters])))
         number = 0
@@ -217,7 +217,7 @@ class DocumentIndex:
                     return
                 number += len(rows)
 
-    def _add_before(self, cursor: Any, view: CorpusView) -> None:
+    def _add_before(self, cursor: object, view: CorpusView) -> None:
         reader = AllRows(view, ["doc_id", "step", "reason"])
         for part, document in enumerate(self.parts_before):
             for first, batch in _batches(reader, document):

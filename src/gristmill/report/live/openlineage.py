@@ -149,7 +149,7 @@ def _dataset(location: str) -> dict[str, Any]:
     return {"namespace": f"{scheme}://{authority}", "name": path or "/"}
 
 
-def _facet(kind: str, /, **fields: Any) -> dict[str, Any]:
+def _facet(kind: str, /, **fields: object) -> dict[str, Any]:
     return {"_producer": PRODUCER, "_schemaURL": f"{_FACETS}/{_VERSIONS[kind]}/{kind}.json#/$defs/{kind}", **fields}
 
 

@@ -16,6 +16,7 @@ from gristmill.engine.publish.journal import FINISHED, KILLED, RUNNING, RunJourn
 from gristmill.report.explore.app import PageGroup, is_fragment, render
 from gristmill.report.live.openmetrics import CONTENT_TYPE, metrics_text
 from gristmill.stages import INGEST
+from gristmill.store.store import Store
 
 LIVE, METRICS = "/live", "/metrics"
 WIDTH, HEIGHT = 800, 120
@@ -48,7 +49,7 @@ class DroppedLine(NamedTuple):
 class LivePages:
     """The page of a recipe's runs, and their metrics."""
 
-    def __init__(self, store: Any, recipe: str) -> None:
+    def __init__(self, store: Store, recipe: str) -> None:
         self._store, self._recipe = store, recipe
 
     def is_unfinished(self) -> bool:

@@ -24,7 +24,7 @@ from gristmill.stages.decontaminate.suite.suite import Item, Suite, prompt_warni
 SHOWN_HASH = 16
 
 
-def _folder(path: Any) -> Any:
+def _folder(path: object) -> Any:
     """The folder of a suite, which may also be given as the YAML file in it."""
     if isinstance(path, str) and path.lower().endswith((".yaml", ".yml")):
         return path.rpartition("/")[0] or "."

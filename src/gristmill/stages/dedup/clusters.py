@@ -73,7 +73,7 @@ def trees(records: pa.Table, number: int, ones: Array, others: Array, shares: Ar
     return _with(found, "similarity", pa.array(similarity[member]))
 
 
-def roots(records: pa.Table, config: Any) -> pa.Table:
+def roots(records: pa.Table, config: object) -> pa.Table:
     """By document: keep the best root and the shortest path to it; link the other roots to it, for `merge`."""
     node, root, linked = (values_of(records, name) for name in ("node", "root", "linked_to"))
     chain = records.column("chain").to_numpy()
@@ -108,7 +108,7 @@ def _with_links(kept: pa.Table, records: pa.Table, order: Array, fresh: Array, l
     return kept
 
 
-def merge(records: pa.Table, config: Any) -> pa.Table:
+def merge(records: pa.Table, config: object) -> pa.Table:
     """Merge roots that are linked: send each root the best root of its tree. Member records pass through."""
     is_link = records.column("is_merged").to_numpy()
     members_only = records.filter(pa.array(~is_link))
@@ -133,7 +133,7 @@ def merge(records: pa.Table, config: Any) -> pa.Table:
     return pa.concat_tables([members_only, _as_merged(merged)])
 
 
-def resolve(records: pa.Table, config: Any, others: pa.Table | None = None) -> pa.Table:
+def resolve(records: pa.Table, config: object, others: pa.Table | None = None) -> pa.Table:
     """By root: if it was merged into another, its members get that one. `others`: the `merged_roots` elsewhere."""
     is_merged = records.column("is_merged").to_numpy()
     members_only = records.filter(pa.array(~is_merged))
@@ -153,12 +153,12 @@ def resolve(records: pa.Table, config: Any, others: pa.Table | None = None) -> p
     return _with(members_only, "key", pa.array(_hashes(_matrix(members_only, "root"))))
 
 
-def merged_roots(records: pa.Table, config: Any) -> pa.Table:
+def merged_roots(records: pa.Table, config: object) -> pa.Table:
     """The roots that were merged into others: the summary for `resolve`."""
     return records.filter(records.column("is_merged"))
 
 
-def sizes_of_clusters(records: pa.Table, config: Any) -> pa.Table:
+def sizes_of_clusters(records: pa.Table, config: object) -> pa.Table:
     """The number of members of each cluster: the summary for `conclude`."""
     return records.group_by("root", use_threads=False).aggregate([([], "count_all")])
 
@@ -274,5 +274,5 @@ def _column(matrix: Array, kind: pa.DataType) -> pa.Array:
     return pa.FixedSizeBinaryArray.from_buffers(kind, len(matrix), [None, data])
 
 
-def _with(records: pa.Table, name: str, column: Any) -> pa.Table:
+def _with(records: pa.Table, name: str, column: object) -> pa.Table:
     return records.set_column(records.schema.get_field_index(name), name, column)

@@ -52,7 +52,7 @@ def _parsed(script: bytes) -> Any:
         return None
 
 
-def _nodes(value: Any) -> Iterator[Node]:
+def _nodes(value: object) -> Iterator[Node]:
     """The nodes that a script describes: one, a list, a graph, and a page's main entity."""
     if isinstance(value, list):
         for item in value:
@@ -69,7 +69,7 @@ def _types(node: Node) -> set[str]:
     return {kind.lower() for kind in (kinds if isinstance(kinds, list) else [kinds]) if isinstance(kind, str)}
 
 
-def _texts(value: Any, names: dict[str, Node]) -> Iterator[str]:
+def _texts(value: object, names: dict[str, Node]) -> Iterator[str]:
     """Strings, names of nodes or of referenced nodes, or lists of these."""
     if isinstance(value, str):
         yield value

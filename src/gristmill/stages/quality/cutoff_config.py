@@ -106,7 +106,7 @@ class Config(Cutoff):
 
     @model_validator(mode="before")
     @classmethod
-    def _domains_where_used(cls, values: Any) -> Any:
+    def _domains_where_used(cls, values: object) -> Any:
         """Drops the domains if the step does not use them, so that another source's domain does not run it again."""
         if not isinstance(values, Mapping) or "source_domains" not in values:
             return values

@@ -238,7 +238,7 @@ def _bands(given: Any) -> tuple[float, float] | None:
     return first, second
 
 
-def _count(value: Any) -> int:
+def _count(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << 40:
         raise ValueError(f"{str(value)[:40]} is not a count")
     return value

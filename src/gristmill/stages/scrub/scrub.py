@@ -207,7 +207,7 @@ def _scrub_urls(column: pa.Array, scrub: Callable[[pa.Array], tuple[pa.Array, Ma
     return pa.array(strings, column.type)
 
 
-def _each(value: Any, do: Callable[[str], Any]) -> Any:
+def _each(value: object, do: Callable[[str], Any]) -> Any:
     """Applies `do` to each string in nested values, in order."""
     if isinstance(value, dict):
         return {name: _each(one, do) for name, one in value.items()}

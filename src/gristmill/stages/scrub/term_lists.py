@@ -48,7 +48,7 @@ def load(path: str) -> TermLists:
     return lists.keep(("terms", path), lists.stamp_of(found), lambda: _build(fs, found))
 
 
-def _build(fs: Any, found: list[tuple[str, str, dict[str, Any]]]) -> TermLists:
+def _build(fs: object, found: list[tuple[str, str, dict[str, Any]]]) -> TermLists:
     entries, faults = dict[str, int](), dict[str, int]()
     hashes: dict[str, list[Any]] = {}
     for name, uri, _ in found:

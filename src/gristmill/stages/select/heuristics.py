@@ -79,7 +79,7 @@ class Config(StageConfig):
 
     @model_validator(mode="before")
     @classmethod
-    def _complete(cls, values: Any) -> Any:
+    def _complete(cls, values: object) -> Any:
         """Make the order and the thresholds of every set in use explicit, so that the task key has both."""
         if not isinstance(values, Mapping):
             return values

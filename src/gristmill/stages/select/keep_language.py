@@ -41,7 +41,7 @@ class Config(StageConfig):
 
     @field_validator("keep", mode="before")
     @classmethod
-    def _listed(cls, keep: Any) -> Any:
+    def _listed(cls, keep: object) -> Any:
         return dict.fromkeys(keep) if isinstance(keep, list | tuple) else keep
 
     @field_validator("keep")

@@ -75,7 +75,7 @@ def load(field: str, path: str, kind: str, only: tuple[str, ...] | None = None) 
     return keep((field, path, kind, only), stamp_of(found), lambda: _build(fs, field, found, kind))
 
 
-def keep(key: tuple[Any, ...], stamp: Any, make: Callable[[], Built]) -> Built:
+def keep(key: tuple[Any, ...], stamp: object, make: Callable[[], Built]) -> Built:
     """The cached value of this key; it is built again if the stamp of its files has changed."""
     kept = _kept.pop(key, None)
     if kept is None or kept[0] != stamp:
@@ -123,7 +123,7 @@ def _stem(name: str) -> str:
     return _SUFFIX.sub("", name.rpartition("/")[2])
 
 
-def _build(fs: Any, field: str, found: list[tuple[str, str, dict[str, Any]]], kind: str) -> Lists:
+def _build(fs: object, field: str, found: list[tuple[str, str, dict[str, Any]]], kind: str) -> Lists:
     names = sorted({name for name, _, _ in found})
     faults = [0] * len(names)
     pairs, lengths = np.zeros(1 << 16, np.bool_), np.zeros(256, np.bool_)

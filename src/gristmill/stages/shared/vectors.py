@@ -87,7 +87,7 @@ def truth(vector: Vector, what: str) -> Vector:
     return vector
 
 
-def divide(first: Any, second: Any) -> Any:
+def divide(first: object, second: object) -> Any:
     """first / second, and 0 where second is 0."""
     first, second = np.asarray(first), np.asarray(second)
     shape = np.broadcast_shapes(first.shape, second.shape)

@@ -185,7 +185,7 @@ _NO_FRACTION = 2.0**53
 """From here on every double is an integer; the largest cannot be rounded at all."""
 
 
-def _shown_numbers(values: Any) -> Any:
+def _shown_numbers(values: object) -> Any:
     """Up to six decimals: 12, 0.25, 0.333333."""
     numbers = pa.array(np.ascontiguousarray(values))
     if not pa.types.is_floating(numbers.type):

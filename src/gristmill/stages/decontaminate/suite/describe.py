@@ -20,11 +20,11 @@ _Name = Annotated[str, matching(_NAME, _RULE)]
 _Glob = Annotated[str, Field(min_length=1, max_length=1000)]
 
 
-def _several(value: Any) -> Any:
+def _several(value: object) -> Any:
     return [value] if isinstance(value, str) else value
 
 
-def _as_text(value: Any) -> Any:
+def _as_text(value: object) -> Any:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 

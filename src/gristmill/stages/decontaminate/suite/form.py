@@ -92,14 +92,14 @@ class Protection(StageConfig):
     setting of the step."""
 
 
-def _as_path(value: Any) -> Any:
+def _as_path(value: object) -> Any:
     path = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
     if isinstance(path, str) and ("{" in path or "}" in path) and not _TEMPLATE.fullmatch(path):
         raise ValueError(f"{path[:80]!r} has braces without a path in them; write it like {{context}} {{question}}")
     return path
 
 
-def _as_paths(value: Any) -> Any:
+def _as_paths(value: object) -> Any:
     return tuple(map(_as_path, value if isinstance(value, list | tuple) else [value])) if value is not None else None
 
 
@@ -258,7 +258,7 @@ def _filled(record: dict[str, Any], field: str) -> str:
     return _PATH_IN_TEXT.sub(lambda found: _text(value_at(record, found[1]), found[1]), field)
 
 
-def _text(value: Any, path: str) -> str:
+def _text(value: object, path: str) -> str:
     if isinstance(value, str):
         return value
     if value is None:

@@ -102,7 +102,7 @@ class CodeThresholds(StageConfig):
 def _over(published: dict[str, dict[str, Any]]) -> BeforeValidator:
     """Merge the exceptions of a user, threshold by threshold, over the published ones."""
 
-    def merge(written: Any) -> Any:
+    def merge(written: object) -> Any:
         if not isinstance(written, dict) or not all(isinstance(one, dict) for one in written.values()):
             return written
         names = {name.lower(): name for name in written if isinstance(name, str)}
