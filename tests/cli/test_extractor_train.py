@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -87,6 +88,18 @@ def test_page_order_and_core_count_do_not_change_the_model(folder, other, monkey
     monkeypatch.setattr(extractor_training.os, "cpu_count", lambda: 3)
     assert write_model(learn(pages[::-1]).model) == model
     assert write_model(learn(pages[2:]).model) != model
+
+
+def test_a_page_without_most_of_its_gold_is_left_out(folder):
+    """The gold may be a note or the text of another page; gold without words says that the page has no main text."""
+    one = next(page for page in read_gold(folder) if page.text)
+    extractor = extractor_training.Extractor(extractor_training._nothing())
+    found = [
+        extractor_training.labelled(replace(one, text=text), extractor)
+        for text in (one.text, f"{one.text} {one.text} of another page", "THE LAST LINE OF THE MILL IS MISSED", "")
+    ]
+    assert [result is not None for result in found] == [True, False, False, True]
+    assert not found[3].content.any()
 
 
 def test_gain_is_summed_by_feature_over_all_trees():

@@ -114,7 +114,8 @@ def _show(about: dict[str, Any], learned: Learned) -> None:
     rows.append(("all", f"{about['pages']:,}", f"{about['domains']:,}", f"{blocks:,}", percent(content, blocks)))
     out.print(table(("set", "pages", "domains", "blocks", "content"), rows))
     if about["left_out"]:
-        note = f"{counted(about['left_out'], 'page was', 'pages were')} left out: no text, or too much of it to align"
+        left_out = counted(about["left_out"], "page was", "pages were")
+        note = f"{left_out} left out: no text, other text than the gold, or too much of it to align"
         out.print(words((note, "dim")))
     out.print()
     gained = [

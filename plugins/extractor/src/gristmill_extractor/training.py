@@ -79,13 +79,15 @@ class Learned(NamedTuple):
     domains: int
     """Domains over all sets; one may have pages in several."""
     left_out: int
-    """Pages that cannot be used: without text, or too long to align."""
+    """Pages that cannot be used: without text, without the text of their gold, or too long to align."""
     gains: dict[str, dict[str, float]]
     """By the fields of ExtractorModel: each feature's share of the total gain, the largest first."""
 
 
 def labelled(page: GoldPage, extractor: Extractor) -> Labelled | None:
-    """The labels of a page; None if it cannot be used."""
+    """The labels of a page; None if it cannot be used, for example if it lacks most of its gold, which is then the text
+    of another page, or a note.
+    """
     html = page.html.encode()
     try:
         blocks = extractor.blocks(html)
@@ -100,6 +102,8 @@ def labelled(page: GoldPage, extractor: Extractor) -> Labelled | None:
     gold = words_of(page.text)
     content = _covered(words, gold)
     if content is None:
+        return None
+    if 2 * counts[content].sum() < len(gold):
         return None
     readers = _covered(words, words_of(page.comments)) if page.comments else None
     comments = content if readers is None else content | readers
