@@ -182,6 +182,46 @@ def test_a_line_in_hebrew_is_read_from_right_to_left():
     assert logical("The mill (12) grinds.") == "The mill (12) grinds."
 
 
+def test_numbers_in_arabic_digits_are_read_from_left_to_right():
+    """They are so on the page, also in a line of Arabic; dots between two numbers keep them apart."""
+    assert logical("٢٠١ . . . باتك") == "كتاب . . . ٢٠١"
+    assert logical("١٩ … natbib باتك") == "كتاب natbib … ١٩"
+
+
+def test_a_heading_over_two_lines_and_the_text_below_a_number_stay_together(tmp_path):
+    """A heading may be broken long before the edge, or below its text; the next heading has a number."""
+    lines, words = column(60, 560, 6, width=60)
+    heads = [
+        text(60, 720, "How the stones", 16),
+        text(60, 701, "of a mill are cut", 16),
+        text(60, 660, "1.2", 14),
+        text(100, 660, "How the wheel is built and the dam", 14),
+        text(100, 643, "that drives it", 14),
+        text(60, 600, "(a)"),
+        text(90, 600, "a first step that is long enough to fill a whole line of text"),
+        text(90, 588, "and another one."),
+    ]
+    found = row(tmp_path, pdf([*heads, *lines]))
+    assert found.text.split("\n\n") == [
+        "How the stones of a mill are cut",
+        "1.2 How the wheel is built and the dam that drives it",
+        "(a) a first step that is long enough to fill a whole line of text and another one.",
+        words,
+    ]
+
+
+def test_chapters_without_dots_are_entries_of_a_table_of_contents(tmp_path):
+    """Their numbers end where those of the other entries do."""
+    rows = [("1", "Mills", 0, 3), ("1.1", "Stones", 40, 3), ("1.2", "Wheels", 40, 9), ("1.3", "Dams", 40, 12)]
+    rows += [("2", "Corn", 0, 20), ("3", "Flour", 0, 31), ("3.1", "Bread", 40, 33)]
+    page = []
+    for n, (number, title, dots, at) in enumerate(rows):
+        y = 700 - 14 * n
+        page += [text(60, y, number), text(90, y, title + " ." * dots), text(400 - 5.56 * len(str(at)), y, str(at))]
+    found = row(tmp_path, pdf(page))
+    assert found.text.split("\n") == [f"{number} {title} … {at}" for number, title, _, at in rows]
+
+
 def test_code_keeps_its_lines_and_its_indentation(tmp_path):
     code = ["def mill(corn):", "    for one in corn:", "        grind(one)", "    return flour"]
     operators = [text(80, 600 - 12 * n, line, font="C") for n, line in enumerate(code)]
