@@ -5,8 +5,10 @@ import os
 import signal
 import string
 import struct
+import zlib
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from gristmill.stages.contract import Piece
@@ -250,6 +252,34 @@ def test_images_are_kept_of_the_pages_that_need_ocr_and_of_no_other():
     assert document.read_document(data, 10, False, False, lambda pages: None)["drop"] == "needs_ocr"
 
 
+def pixels(png):
+    """The shades of a page image, from 0 (black) to 15."""
+    width, height = struct.unpack(">II", png[16:24])
+    (size,) = struct.unpack(">I", png[33:37])
+    rows = np.frombuffer(zlib.decompress(png[41 : 41 + size]), np.uint8).reshape(height, -1)[:, 1:]
+    return np.stack((rows >> 4, rows & 15), 2).reshape(height, -1)[:, :width].astype(int)
+
+
+def test_the_image_of_a_scanned_page_shows_the_page():
+    """Upright, in full, and as sharp as the page itself would be."""
+    data = pdf([text(72, 700, "The mill grinds corn.", 18), text(300, 90, "The wheel turns.", 24)])
+    found = document.read_document(scanned(data), 10, False, True, lambda pages: None)
+    scan, page = pixels(found["images"][0]), pixels(document.render_page(data, 0)["images"][0])
+    assert (found["drop"], scan.shape) == (None, page.shape)
+    assert 1_000 < np.count_nonzero(page < 8)
+    assert np.abs(scan - page).sum() < 0.25 * (15 - page).sum()
+    assert np.abs(scan[::-1] - page).sum() > (15 - page).sum()
+
+
+def test_a_page_in_bold_has_no_headings(tmp_path):
+    """Bold type tells headings from text only where most of the page is not bold."""
+    operators, words = column(60, 700, 20, width=70)
+    bold = [one.replace(b"/F ", b"/B ") for one in operators]
+    last = text(60, 400, "The wheel turns by day.", font="B")
+    kinds = [row(tmp_path, pdf([*lines, last])).more[1][-1]["kind"] for lines in (operators, bold)]
+    assert kinds == ["heading", "text"]
+
+
 def test_page_images_beyond_the_limit_are_a_reason(monkeypatch):
     """The row has no images then, so its memory is bounded."""
     monkeypatch.setattr(document, "MOST_IMAGE_BYTES", 1 << 10)
@@ -359,6 +389,13 @@ def test_a_file_that_ends_its_reader_is_a_row_with_the_evidence_and_the_next_fil
         assert process.read(pdf(PAGE), 10, False)["text"] == "The mill grinds corn."
     finally:
         process.close()
+
+
+@pytest.mark.parametrize("pages", [1, 10_000])
+def test_the_processor_time_of_a_file_is_bounded_by_its_bytes(pages):
+    """A hundred kilobytes may have 10,000 pages that share one object."""
+    assert child.CPU_S <= child.allowed_s(100_000, pages) <= child.CPU_S + 10
+    assert child.allowed_s(50 << 20, pages) == child.CPU_S + pages * child.CPU_S_PER_PAGE
 
 
 def test_a_reader_that_was_killed_from_outside_is_no_verdict_about_the_file():

@@ -16,13 +16,16 @@ import struct
 import subprocess
 import sys
 import threading
+from functools import partial
 from typing import IO, Any
 
 import orjson
 
 MORE_MEMORY_BYTES = 1 << 30
 """What a child may allocate in addition to what it needs for the control."""
-CPU_S, CPU_S_PER_PAGE = 30, 0.5
+CPU_S, CPU_S_PER_PAGE, CPU_S_PER_BYTE = 30, 0.5, 1e-4
+"""A file may take CPU_S and in addition what its pages and its bytes allow, the smaller of the two: many pages can share
+one object that takes long. Text takes 10 ms per page, and a page has at least a kilobyte."""
 ATTEMPTS = 2
 """The second child reads the file right after the control. One attempt may take all of the memory or time."""
 _REQUEST = struct.Struct("<QI??i")
@@ -171,12 +174,17 @@ def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _allow(pages: int) -> None:
-    """Allows the processor time for a file with so many pages, from now on."""
+def allowed_s(size: int, pages: int) -> float:
+    """The processor time for a file with so many bytes and pages."""
+    return CPU_S + min(CPU_S_PER_BYTE * size, CPU_S_PER_PAGE * pages)
+
+
+def _allow(size: int, pages: int) -> None:
+    """Allows the processor time for a file, from now on."""
     import resource
 
     used = resource.getrusage(resource.RUSAGE_SELF)
-    seconds = int(used.ru_utime + used.ru_stime + CPU_S + CPU_S_PER_PAGE * pages) + 1
+    seconds = int(used.ru_utime + used.ru_stime + allowed_s(size, pages)) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
@@ -185,7 +193,7 @@ def main() -> None:
 
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever a library prints
-    answer = read_document(CONTROL, 1, False, False, _allow)
+    answer = read_document(CONTROL, 1, False, False, partial(_allow, len(CONTROL)))
     _limit()
     while True:
         _send(answers, answer)
@@ -193,9 +201,12 @@ def main() -> None:
         if len(head) < _REQUEST.size:
             return
         size, max_pages, markdown, images, page = _REQUEST.unpack(head)
-        _allow(0)
+        _allow(size, 0)
         data = _exactly(sys.stdin.buffer, size)
-        answer = read_document(data, max_pages, markdown, images, _allow) if page == READ else render_page(data, page)
+        if page == READ:
+            answer = read_document(data, max_pages, markdown, images, partial(_allow, size))
+        else:
+            answer = render_page(data, page)
 
 
 if __name__ == "__main__":

@@ -68,6 +68,8 @@ MOST_GLYPHS = 100_000
 """A page with more is not read. A dense page of a newspaper has 20,000."""
 LEAST_MONO_LETTERS = 8
 """Different letters of equal width that show that a font is for code."""
+LEAST_BOLD_GLYPHS = 500
+"""A page with fewer may be a title, or code with headings."""
 MOST_JUDGED_CHARS = 4_000
 MOST_IMAGES = 1_000
 """The page objects that are examined for images."""
@@ -249,11 +251,13 @@ def _find_mono(glyphs: Array, kinds: Array) -> None:
 
 
 def _find_bold(glyphs: Array, kinds: Array) -> None:
-    """Marks fonts with wide stems as bold, unless most of the page is in such fonts."""
-    is_heavy = kinds & FONT_HEAVY > 0
+    """Fonts with wide stems are bold. None is if most of the page is: then it does not tell headings from text."""
+    is_bold = kinds & (FONT_BOLD | FONT_HEAVY) > 0
     fonts = glyphs[kinds[glyphs[:, FONT]] & FONT_MONO == 0, FONT]
-    if 2 * np.count_nonzero(is_heavy[fonts]) <= len(fonts):
-        kinds[is_heavy] |= FONT_BOLD
+    if len(fonts) >= LEAST_BOLD_GLYPHS and 2 * np.count_nonzero(is_bold[fonts]) > len(fonts):
+        kinds[is_bold] &= ~FONT_BOLD
+    else:
+        kinds[is_bold] |= FONT_BOLD
 
 
 def _turn(glyphs: Array, turn: int) -> None:
