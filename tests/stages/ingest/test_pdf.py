@@ -196,9 +196,10 @@ def test_a_heading_over_two_lines_and_the_text_below_a_number_stay_together(tmp_
     heads = [
         text(60, 720, "How the stones", 16),
         text(60, 701, "of a mill are cut", 16),
-        text(60, 660, "1.2", 14),
-        text(100, 660, "How the wheel is built and the dam", 14),
-        text(100, 643, "that drives it", 14),
+        text(60, 672, "by A. Miller", 16),
+        text(60, 640, "1.2", 14),
+        text(100, 640, "How the wheel is built and the dam", 14),
+        text(100, 623, "that drives it", 14),
         text(60, 600, "(a)"),
         text(90, 600, "a first step that is long enough to fill a whole line of text"),
         text(90, 588, "and another one."),
@@ -206,6 +207,7 @@ def test_a_heading_over_two_lines_and_the_text_below_a_number_stay_together(tmp_
     found = row(tmp_path, pdf([*heads, *lines]))
     assert found.text.split("\n\n") == [
         "How the stones of a mill are cut",
+        "by A. Miller",
         "1.2 How the wheel is built and the dam that drives it",
         "(a) a first step that is long enough to fill a whole line of text and another one.",
         words,
@@ -266,14 +268,14 @@ def test_the_image_of_a_scanned_page_shows_the_page():
     found = document.read_document(scanned(data), 10, False, True, lambda pages: None)
     scan, page = pixels(found["images"][0]), pixels(document.render_page(data, 0)["images"][0])
     assert (found["drop"], scan.shape) == (None, page.shape)
-    assert 1_000 < np.count_nonzero(page < 8)
+    assert np.count_nonzero(page < 8) > 1_000
     assert np.abs(scan - page).sum() < 0.25 * (15 - page).sum()
     assert np.abs(scan[::-1] - page).sum() > (15 - page).sum()
 
 
 def test_a_page_in_bold_has_no_headings(tmp_path):
     """Bold type tells headings from text only where most of the page is not bold."""
-    operators, words = column(60, 700, 20, width=70)
+    operators, _ = column(60, 700, 20, width=70)
     bold = [one.replace(b"/F ", b"/B ") for one in operators]
     last = text(60, 400, "The wheel turns by day.", font="B")
     kinds = [row(tmp_path, pdf([*lines, last])).more[1][-1]["kind"] for lines in (operators, bold)]

@@ -118,7 +118,8 @@ def _is_long_heading(block: Block, line: TextLine, body_size: int) -> bool:
         or _hangs(block, line)
     )
     is_ended = last.text.endswith((".", "!", "?", ":")) or line.text[:1].isdigit() or LEADER in last.text
-    return is_large and is_level and not is_ended and len(block.lines) < 3
+    is_near = (line.base - last.base) * 2 <= 3 * line.size
+    return is_large and is_near and is_level and not is_ended and len(block.lines) < 3
 
 
 def _is_wrapped(block: Block, line: TextLine, right: int, most: int) -> bool:

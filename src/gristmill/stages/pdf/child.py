@@ -24,7 +24,7 @@ import orjson
 MORE_MEMORY_BYTES = 1 << 30
 """What a child may allocate in addition to what it needs for the control."""
 CPU_S, CPU_S_PER_PAGE, CPU_S_PER_BYTE = 30, 0.5, 1e-4
-"""A file may take CPU_S and in addition what its pages and its bytes allow, the smaller of the two: many pages can share
+"""A file may take CPU_S and in addition what its pages or its bytes allow, the smaller of the two: many pages can share
 one object that takes long. Text takes 10 ms per page, and a page has at least a kilobyte."""
 ATTEMPTS = 2
 """The second child reads the file right after the control. One attempt may take all of the memory or time."""
