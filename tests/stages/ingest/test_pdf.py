@@ -368,7 +368,16 @@ def test_a_footnote_follows_the_paragraph_that_has_its_mark(tmp_path):
     assert found.index(one) < found.index("granite.[1]") < found.index("[1] From the quarry") < found.index(two)
 
 
-def test_a_file_that_ends_its_reader_is_a_row_with_the_evidence_and_the_next_file_is_read(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("end", "attempts", "detail"),
+    [
+        ("SIGSEGV", 2, "the reader was ended by SIGSEGV, twice; a control file was read"),
+        ("SIGXCPU", 1, "the file takes too much processor time; a control file was read"),
+    ],
+)
+def test_a_file_that_ends_its_reader_is_a_row_with_the_evidence_and_the_next_file_is_read(
+    tmp_path, monkeypatch, end, attempts, detail
+):
     crash = tmp_path / "crashing_child.py"
     crash.write_text(
         "import os, signal\n"
@@ -377,7 +386,8 @@ def test_a_file_that_ends_its_reader_is_a_row_with_the_evidence_and_the_next_fil
         "read = document.read_document\n"
         "def reads(data, *rest):\n"
         "    if b'crash' in data:\n"
-        "        os.kill(os.getpid(), signal.SIGSEGV)\n"
+        f"        open({str(tmp_path / 'attempts')!r}, 'a').write('.')\n"
+        f"        os.kill(os.getpid(), signal.{end})\n"
         "    return read(data, *rest)\n"
         "document.read_document = reads\n"
         "child.main()\n"
@@ -387,7 +397,8 @@ def test_a_file_that_ends_its_reader_is_a_row_with_the_evidence_and_the_next_fil
     try:
         found = process.read(pdf(PAGE) + b"crash", 10, False)
         assert found["drop"] == "pdf_crashed"
-        assert found["detail"] == "the reader was ended by SIGSEGV, twice; a control file was read"
+        assert found["detail"] == detail
+        assert len((tmp_path / "attempts").read_text()) == attempts
         assert process.read(pdf(PAGE), 10, False)["text"] == "The mill grinds corn."
     finally:
         process.close()

@@ -2,10 +2,11 @@
 
 A worker has one child and uses it for many files. A child first reads a small file of ours, the control, then limits
 itself, then answers requests until the pipe closes. If it dies, a new child reads the control and the file again. Only
-a file that ends both children is given up, as `pdf_crashed`. A child that was killed from outside, or that cannot read
-the control, is a fault of the machine and raises OSError.
+a file that ends both children, or takes all of its processor time, is given up, as `pdf_crashed`. A child that was
+killed from outside, or that cannot read the control, is a fault of the machine and raises OSError.
 
-The limit on processor time (not wall time) is far above what any page needs, so that only endless loops reach it.
+The limit on processor time (not wall time) is far above what any page needs, so that only endless loops and bombs
+reach it.
 """
 
 import atexit
@@ -79,6 +80,8 @@ class PdfChild:
                     return self._ask(data, *settings)
                 except (BrokenPipeError, EOFError):
                     codes.append(self._end())
+                if codes[-1] == -signal.SIGXCPU:  # the time of other files does not count, so it would end the same
+                    return {"drop": "pdf_crashed", "detail": f"{_name(codes[-1])}; a control file was read"}
         if -signal.SIGKILL in codes:
             raise OSError("the process that reads PDF files was killed. Is there too little memory?")
         return {"drop": "pdf_crashed", "detail": f"{_name(codes[-1])}, twice; a control file was read"}
