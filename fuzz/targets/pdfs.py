@@ -115,6 +115,21 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
             _form(TEXT, b"/Resources<</Font<</F 5 0 R>>>>"),
         ),
     ),
+    "forms that draw nothing, 65,536 times": lambda: _document(
+        _stream(b"/X Do"),
+        more=(
+            *(_form(b"/X Do " * 2, b"/Resources<</XObject<</X %d 0 R>>>>" % (7 + depth)) for depth in range(16)),
+            _form(b"0 0 m 9 9 l S"),
+        ),
+    ),
+    "5,000 forms, each in the next": lambda: _document(
+        _stream(TEXT + b"/X Do"),
+        more=tuple(_form(b"/X Do", b"/Resources<</XObject<</X %d 0 R>>>>" % (7 + depth)) for depth in range(5_000)),
+    ),
+    "an image of 10 billion pixels in a byte": lambda: _document(
+        _stream(TEXT + b" q 600 0 0 700 0 0 cm /X Do Q"),
+        more=(_stream(b"x", b"/Subtype/Image/Width 99999/Height 99999/BitsPerComponent 8/ColorSpace/DeviceRGB"),),
+    ),
     "a stream of 100 MB in 100 kB": lambda: _bomb(1),
     "a stream of 100 MB packed twice": lambda: _bomb(2),
     "a stream whose length is its own": lambda: _document(b"<</Length 4 0 R>>stream\n%s\nendstream" % TEXT),
@@ -172,6 +187,8 @@ SLOW = (
     "a stream of 100 MB packed twice",
     "a form that draws itself",
     "forms that draw forms, a billion times",
+    "forms that draw nothing, 65,536 times",
+    "5,000 forms, each in the next",
 )
 """They take the reader seconds, or all of its processor time: no seeds."""
 

@@ -87,8 +87,24 @@ def test_a_page_is_shown_beside_its_image_from_the_input_file(corpus, say, monke
         assert "Page 1" not in client.get(f"/document/{taken}").text
         assert client.get(f"/document/{taken}/page/1").status_code == 403
         (corpus.folder / "files" / "one.pdf").write_bytes(pdf([text(60, 700, "Another paper, with other words.")]))
-        changed = client.get(f"/document/{kept}/page/2").text
-        assert "data:image" not in changed
-        assert "one.pdf" in changed
+        changed = client.get(f"/document/{kept}/page/2")
+        assert (changed.status_code, "data:image" in changed.text) == (404, False)
+        assert re.search(r"There is no page image: \S*one.pdf", changed.text)
+        assert "run again" not in changed.text.lower()
         (corpus.folder / "files" / "one.pdf").unlink()
         assert "existed when the run began and is gone now" in client.get(f"/document/{kept}/page/2").text
+
+
+def test_pages_are_shown_of_all_documents_that_have_them(corpus, say, monkeypatch):
+    """A shorter file is counted, not an error. If input files have changed, the last run still has the text."""
+    monkeypatch.chdir(corpus.folder)
+    (corpus.folder / "files" / "two.pdf").write_bytes(pdf([text(60, 700, "A single page.")]))
+    output = say("inspect", f"{corpus.store}@project", "--page", "2", "--json")
+    assert (output.code, len(output.out.splitlines())) == (0, 3)
+    assert output.err.count("There is no page image: page images are made from the input files") == 3
+    corpus.run()
+    output = say("inspect", corpus.recipe, "--page", "2", "--json")
+    found = [json.loads(line) for line in output.out.splitlines()]
+    assert [one["locator"] for one in found] == ["one.pdf#0", "crawl.warc#0"]
+    assert all((corpus.folder / one["columns"]["image"]).exists() for one in found)
+    assert "1 document has no page 2." in output.err

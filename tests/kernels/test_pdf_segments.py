@@ -5,7 +5,7 @@ import pytest
 
 from gristmill.kernels.pdf.glyphs import BASE_Y as BASE
 from gristmill.kernels.pdf.glyphs import BOTTOM, CODE, FLAGS, FONT, GLYPH_COLUMNS, LEFT, RIGHT, SIZE, TOP, TURN
-from gristmill.kernels.pdf.segments import ACCENTS, S_START, S_STOP, SEGMENT_COLUMNS, join_glyphs
+from gristmill.kernels.pdf.segments import ACCENTS, S_LEFT, S_START, S_STOP, SEGMENT_COLUMNS, join_glyphs
 
 KINDS = np.array([0, 1, 2, 8, 24], np.int64)
 
@@ -19,7 +19,29 @@ def page(seed, count=300):
         size = int(draw.choice([160, 160, 160, 100, 400]))
         kind = draw.integers(20)
         x, y = (0, y + 190) if kind == 0 else (x + int(draw.choice([0, 0, 0, 25, 60, 300, -90])), y)
-        codes = [97, 101, 49, 54, 61, 69, 84, 80, 104, 0xF8EF, 32, 0xB4, 0x2C6, 45, 2, 0xD835, 0xDC00, 0x4E2D]
+        codes = [
+            97,
+            101,
+            49,
+            54,
+            61,
+            69,
+            84,
+            80,
+            104,
+            0xF8EF,
+            32,
+            0xB4,
+            0x2C6,
+            45,
+            2,
+            0xD835,
+            0xDC00,
+            0x4E2D,
+            0x644,
+            0x5D0,
+            40,
+        ]
         row[CODE] = draw.choice(codes)
         row[LEFT], row[RIGHT] = x, x + size // 2
         row[TOP], row[BOTTOM], row[BASE] = y - size, y + size // 4, y - (60 if kind == 1 else -40 if kind == 3 else 0)
@@ -49,3 +71,18 @@ def test_compiled_and_plain_python_join_the_same(seed):
 def test_a_text_that_is_too_long_for_the_memory_is_refused():
     """The kernel writes nothing behind the array."""
     assert joined(join_glyphs, page(1), 10)[0] == -1
+
+
+def test_letters_from_right_to_left_are_written_as_they_are_on_the_page():
+    """Narrow and overlapping letters, the letters of a ligature, and brackets, which pdfium turns around."""
+    glyphs = np.zeros((5, GLYPH_COLUMNS), np.int32)
+    for row, (code, left) in zip(glyphs, (("(", 400), ("ط", 340), ("ا", 310), ("ل", 260), ("ا", 260)), strict=True):
+        row[CODE], row[LEFT], row[RIGHT], row[SIZE], row[BOTTOM] = ord(code), left, left + 70, 160, 40
+    _, segments, text = joined(join_glyphs, glyphs, 20_000)
+    words = ["".join(map(chr, text[row[S_START] : row[S_STOP]])) for row in segments]
+    assert sorted(zip((row[S_LEFT] for row in segments), words, strict=True)) == [
+        (260, "ال"),
+        (310, "ا"),
+        (340, "ط"),
+        (400, ")"),
+    ]

@@ -5,8 +5,10 @@ import os
 import signal
 import string
 import struct
+import zlib
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from gristmill.stages.contract import Piece
@@ -182,6 +184,48 @@ def test_a_line_in_hebrew_is_read_from_right_to_left():
     assert logical("The mill (12) grinds.") == "The mill (12) grinds."
 
 
+def test_numbers_in_arabic_digits_are_read_from_left_to_right():
+    """They are so on the page, also in a line of Arabic; dots between two numbers keep them apart."""
+    assert logical("٢٠١ . . . باتك") == "كتاب . . . ٢٠١"
+    assert logical("١٩ … natbib باتك") == "كتاب natbib … ١٩"
+
+
+def test_a_heading_over_two_lines_and_the_text_below_a_number_stay_together(tmp_path):
+    """A heading may be broken long before the edge, or below its text; the next heading has a number."""
+    lines, words = column(60, 560, 6, width=60)
+    heads = [
+        text(60, 720, "How the stones", 16),
+        text(60, 701, "of a mill are cut", 16),
+        text(60, 672, "by A. Miller", 16),
+        text(60, 640, "1.2", 14),
+        text(100, 640, "How the wheel is built and the dam", 14),
+        text(100, 623, "that drives it", 14),
+        text(60, 600, "(a)"),
+        text(90, 600, "a first step that is long enough to fill a whole line of text"),
+        text(90, 588, "and another one."),
+    ]
+    found = row(tmp_path, pdf([*heads, *lines]))
+    assert found.text.split("\n\n") == [
+        "How the stones of a mill are cut",
+        "by A. Miller",
+        "1.2 How the wheel is built and the dam that drives it",
+        "(a) a first step that is long enough to fill a whole line of text and another one.",
+        words,
+    ]
+
+
+def test_chapters_without_dots_are_entries_of_a_table_of_contents(tmp_path):
+    """Their numbers end where those of the other entries do."""
+    rows = [("1", "Mills", 0, 3), ("1.1", "Stones", 40, 3), ("1.2", "Wheels", 40, 9), ("1.3", "Dams", 40, 12)]
+    rows += [("2", "Corn", 0, 20), ("3", "Flour", 0, 31), ("3.1", "Bread", 40, 33)]
+    page = []
+    for n, (number, title, dots, at) in enumerate(rows):
+        y = 700 - 14 * n
+        page += [text(60, y, number), text(90, y, title + " ." * dots), text(400 - 5.56 * len(str(at)), y, str(at))]
+    found = row(tmp_path, pdf(page))
+    assert found.text.split("\n") == [f"{number} {title} … {at}" for number, title, _, at in rows]
+
+
 def test_code_keeps_its_lines_and_its_indentation(tmp_path):
     code = ["def mill(corn):", "    for one in corn:", "        grind(one)", "    return flour"]
     operators = [text(80, 600 - 12 * n, line, font="C") for n, line in enumerate(code)]
@@ -208,6 +252,34 @@ def test_images_are_kept_of_the_pages_that_need_ocr_and_of_no_other():
     assert all(struct.unpack(">II", png[16:24]) == (1250, 1667) for png in found["images"])
     assert "images" not in document.read_document(pdf(PAGE), 10, False, True, lambda pages: None)
     assert document.read_document(data, 10, False, False, lambda pages: None)["drop"] == "needs_ocr"
+
+
+def pixels(png):
+    """The shades of a page image, from 0 (black) to 15."""
+    width, height = struct.unpack(">II", png[16:24])
+    (size,) = struct.unpack(">I", png[33:37])
+    rows = np.frombuffer(zlib.decompress(png[41 : 41 + size]), np.uint8).reshape(height, -1)[:, 1:]
+    return np.stack((rows >> 4, rows & 15), 2).reshape(height, -1)[:, :width].astype(int)
+
+
+def test_the_image_of_a_scanned_page_shows_the_page():
+    """Upright, in full, and as sharp as the page itself would be."""
+    data = pdf([text(72, 700, "The mill grinds corn.", 18), text(300, 90, "The wheel turns.", 24)])
+    found = document.read_document(scanned(data), 10, False, True, lambda pages: None)
+    scan, page = pixels(found["images"][0]), pixels(document.render_page(data, 0)["images"][0])
+    assert (found["drop"], scan.shape) == (None, page.shape)
+    assert np.count_nonzero(page < 8) > 1_000
+    assert np.abs(scan - page).sum() < 0.25 * (15 - page).sum()
+    assert np.abs(scan[::-1] - page).sum() > (15 - page).sum()
+
+
+def test_a_page_in_bold_has_no_headings(tmp_path):
+    """Bold type tells headings from text only where most of the page is not bold."""
+    operators, _ = column(60, 700, 20, width=70)
+    bold = [one.replace(b"/F ", b"/B ") for one in operators]
+    last = text(60, 400, "The wheel turns by day.", font="B")
+    kinds = [row(tmp_path, pdf([*lines, last])).more[1][-1]["kind"] for lines in (operators, bold)]
+    assert kinds == ["heading", "text"]
 
 
 def test_page_images_beyond_the_limit_are_a_reason(monkeypatch):
@@ -296,7 +368,16 @@ def test_a_footnote_follows_the_paragraph_that_has_its_mark(tmp_path):
     assert found.index(one) < found.index("granite.[1]") < found.index("[1] From the quarry") < found.index(two)
 
 
-def test_a_file_that_ends_its_reader_is_a_row_with_the_evidence_and_the_next_file_is_read(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("end", "attempts", "detail"),
+    [
+        ("SIGSEGV", 2, "the reader was ended by SIGSEGV, twice; a control file was read"),
+        ("SIGXCPU", 1, "the file takes too much processor time; a control file was read"),
+    ],
+)
+def test_a_file_that_ends_its_reader_is_a_row_with_the_evidence_and_the_next_file_is_read(
+    tmp_path, monkeypatch, end, attempts, detail
+):
     crash = tmp_path / "crashing_child.py"
     crash.write_text(
         "import os, signal\n"
@@ -305,7 +386,8 @@ def test_a_file_that_ends_its_reader_is_a_row_with_the_evidence_and_the_next_fil
         "read = document.read_document\n"
         "def reads(data, *rest):\n"
         "    if b'crash' in data:\n"
-        "        os.kill(os.getpid(), signal.SIGSEGV)\n"
+        f"        open({str(tmp_path / 'attempts')!r}, 'a').write('.')\n"
+        f"        os.kill(os.getpid(), signal.{end})\n"
         "    return read(data, *rest)\n"
         "document.read_document = reads\n"
         "child.main()\n"
@@ -315,10 +397,18 @@ def test_a_file_that_ends_its_reader_is_a_row_with_the_evidence_and_the_next_fil
     try:
         found = process.read(pdf(PAGE) + b"crash", 10, False)
         assert found["drop"] == "pdf_crashed"
-        assert found["detail"] == "the reader was ended by SIGSEGV, twice; a control file was read"
+        assert found["detail"] == detail
+        assert len((tmp_path / "attempts").read_text()) == attempts
         assert process.read(pdf(PAGE), 10, False)["text"] == "The mill grinds corn."
     finally:
         process.close()
+
+
+@pytest.mark.parametrize("pages", [1, 10_000])
+def test_the_processor_time_of_a_file_is_bounded_by_its_bytes(pages):
+    """A hundred kilobytes may have 10,000 pages that share one object."""
+    assert child.CPU_S <= child.allowed_s(100_000, pages) <= child.CPU_S + 10
+    assert child.allowed_s(50 << 20, pages) == child.CPU_S + pages * child.CPU_S_PER_PAGE
 
 
 def test_a_reader_that_was_killed_from_outside_is_no_verdict_about_the_file():

@@ -34,7 +34,7 @@ from gristmill.query.documents.documents import (
 from gristmill.query.documents.lookup import find
 from gristmill.query.lineage.evidence import COLUMN, NEW_COLUMN, Suites, steps_with_any_evidence
 from gristmill.query.lineage.evidence import plain as plain_flag
-from gristmill.query.lineage.page_image import page_of, page_png
+from gristmill.query.lineage.page_image import NoImage, NoPage, page_of, page_png
 from gristmill.query.removal.reasons import reasons_of
 from gristmill.query.takedown.withheld import withheld_note, withholding
 from gristmill.recipe.checks.mistakes import listed, suggest
@@ -166,16 +166,25 @@ def command(
     select = partial(rows, *selection, url=url, doc_id=begins, grep=pattern, cuts=cuts, flagged=evidence)
     found = itertools.islice(select(records=shows_all), skip, skip + number)
     out, suites = console(), Suites(view)
-    count = 0
+    count = without_page = 0
     for row in found:
-        count += 1
         if page is not None and row.withheld is None:
-            row = _with_page(view, row, page)
+            try:
+                row = _with_page(view, row, page)
+            except NoPage:
+                if doc_id is not None:
+                    raise
+                without_page += 1
+                continue
+        count += 1
         if json:
             print_json(_plain(row, suites))
         else:
             _show(out, row, MOST if full else chars, pattern, suites)
-    if count == 0:
+    if without_page:
+        missing = counted(without_page, "document has", "documents have")
+        console(stderr=True).print(words(f"{missing} no page {page}."))
+    elif count == 0:
         with_records = () if shows_all or reason is not None else select(records=True)
         is_one = any(row.reason in NO_DOCUMENT for row in with_records)
         others = " Records that are not documents were left out: --records shows them." if is_one else ""
@@ -186,15 +195,19 @@ def command(
 
 
 def _with_page(view: CorpusView, row: Row, number: int) -> Row:
-    """The document with the text of a page, as it was read, whose image is written to a file."""
+    """The document with the text of a page, as it was read. Its image is written to a file, if there is one."""
     [place] = find(view, doc_id=row.fields["doc_id"].hex())
     page = page_of(view, place.document, place.row, number)
     if page is None:
-        raise UserError(f"{row.fields['locator']} is not a PDF file, so it has no pages. Leave --page out.")
-    path = Path(f"{row.fields['doc_id'].hex()}-page-{number}.png")
-    path.write_bytes(page_png(view, place.document, row.fields, number))
+        raise NoPage(f"{row.fields['locator']} is not a PDF file, so it has no pages. Leave --page out.")
     columns = {"page": number, "pages": page.pages, "confidence": page.confidence, "verdict": page.verdict}
-    return replace(row, text=page.text, pieces=(), columns={**columns, "image": str(path)})
+    path = Path(f"{row.fields['doc_id'].hex()}-page-{number}.png")
+    try:
+        path.write_bytes(page_png(view, place.document, row.fields, number))
+        columns["image"] = str(path)
+    except NoImage as fault:
+        console(stderr=True).print(words(f"{row.fields['locator']}: {fault}"))
+    return replace(row, text=page.text, pieces=(), columns=columns)
 
 
 def _check_reason(view: CorpusView, stage: str | None, reason: str) -> None:

@@ -22,8 +22,9 @@ from gristmill.kernels.pdf.glyphs import (
     TURN,
 )
 
-FONT_MONO, FONT_BOLD, FONT_ITALIC, FONT_MATH, FONT_BIG = 1, 2, 4, 8, 16
-"""Bits of the kind of a font. FONT_BIG has large signs and brackets (cmex)."""
+FONT_MONO, FONT_BOLD, FONT_ITALIC, FONT_MATH, FONT_BIG, FONT_HEAVY = 1, 2, 4, 8, 16, 32
+"""Bits of the kind of a font. FONT_BIG has large signs and brackets (cmex); FONT_HEAVY has wide stems, by what the file
+says, which may be wrong."""
 
 SEGMENT_COLUMNS = 18
 (
@@ -62,6 +63,11 @@ FIRST_PIECE, LAST_PIECE = 0xF8E6, 0xF8FE
 DROP_CAP_SIZES = 2
 """A first letter that is so many times as large as the text after it is a drop cap, not a base with a superscript."""
 
+MIRRORED = np.arange(256, dtype=np.int32)
+"""Brackets as pdfium returns them in text from right to left, which it turns around: as they are on the page."""
+for _opened, _closed in ("()", "[]", "{}", "<>", "«»"):
+    MIRRORED[ord(_opened)], MIRRORED[ord(_closed)] = ord(_closed), ord(_opened)
+
 RAISED, LOWERED, IN_FORMULA = 0x100000, 0x104000, 0x8000
 """RAISED or LOWERED is added to the code of a superscript or subscript, which gives a private code point. IN_FORMULA is
 added, too, if the glyph or the one before it is in a font for formulas; a superscript that is not in one may be the
@@ -83,6 +89,24 @@ for _mark, _combining in (
 @njit(nogil=True, cache=True)
 def _is_letter(code: int) -> bool:
     return bool(97 <= code <= 122 or 65 <= code <= 90 or 0xC0 <= code < 0x250 or code == 0x131 or code == 0x237)
+
+
+@njit(nogil=True, cache=True)
+def _is_right_to_left(code: int) -> bool:
+    """Whether a code is a Hebrew or Arabic letter; marks and digits are not."""
+    if code < 0x700:
+        return bool(0x5D0 <= code <= 0x5EA or 0x620 <= code <= 0x64A or 0x66E <= code <= 0x6D5 or code >= 0x6FA)
+    return bool(0x750 <= code < 0x780 or 0x8A0 <= code < 0x8CA or 0xFB1D <= code < 0xFE00 or 0xFE70 <= code < 0xFEFD)
+
+
+@njit(nogil=True, cache=True)
+def _goes_left(glyphs: np.ndarray, count: int, at: int) -> bool:
+    """Whether a glyph is to the left of the one before it, or the next one to its left, on the same base line."""
+    one, size = glyphs[at], glyphs[at, SIZE]
+    before, after = glyphs[max(at - 1, 0)], glyphs[min(at + 1, count - 1)]
+    if at > 0 and abs(before[BASE_Y] - one[BASE_Y]) * 2 < size and abs(before[LEFT] - one[LEFT]) < 2 * size:
+        return bool(one[LEFT] < before[LEFT])
+    return bool(abs(after[BASE_Y] - one[BASE_Y]) * 2 < size and after[LEFT] < one[LEFT])
 
 
 @njit(nogil=True, cache=True)
@@ -130,6 +154,8 @@ def join_glyphs(
         if 0xDC00 <= code < 0xE000 and end > 0 and 0xD800 <= text[end - 1] < 0xDC00:
             text[end - 1] = 0x10000 + ((text[end - 1] - 0xD800) << 10) + code - 0xDC00
             continue
+        if code < len(MIRRORED) and code != MIRRORED[code] and _goes_left(glyphs, count, at):
+            code = MIRRORED[code]
         kind = font_kinds[glyphs[at, FONT]]
         if kind & FONT_MATH and glyphs[at, FLAGS] & MAP_ERROR:
             if kind & FONT_BIG and code < len(BIG_SIGNS):
@@ -160,6 +186,7 @@ def join_glyphs(
                 is_new = True
             elif left == glyphs[last, LEFT] and right == glyphs[last, RIGHT] and drop == 0:
                 pending = 0  # a letter of a ligature, which pdfium takes apart
+                mark = 3 if _is_right_to_left(code) and _is_right_to_left(before) else 0
             elif code < 0x300 and accents[code] and overlap * 2 > right - left and _is_letter(before):
                 mark = 1
             elif (
@@ -181,6 +208,7 @@ def join_glyphs(
                 not near_base
                 or gap * 100 < -back
                 or (segment[S_GLYPHS] <= 2 and segment[S_SIZE] >= DROP_CAP_SIZES * size)
+                or (left < glyphs[last, LEFT] and right < glyphs[last, RIGHT] and _is_right_to_left(code))
             ):
                 is_new = True
             elif kind & FONT_MONO and font_kinds[glyphs[last, FONT]] & FONT_MONO:
@@ -191,6 +219,7 @@ def join_glyphs(
             else:
                 is_new = gap * 100 > SEGMENT_SHARE * em
                 spaces = 1 if gap * 100 > SPACE_SHARE * em or (pending and gap * 100 > -5 * em) else 0
+                spaces = 0 if is_new else spaces
         pending = 0
         if not is_new:
             full_size, full_base = segments[many - 1, S_SIZE], segments[many - 1, S_BASE]
@@ -215,7 +244,11 @@ def join_glyphs(
         segment = segments[many - 1]
         if end >= len(text):
             return -1
-        if mark == 2:
+        if mark == 3:  # lines from right to left are reversed as a whole
+            text[end] = text[end - 1]
+            text[end - 1] = code
+            end += 1
+        elif mark == 2:
             text[end] = accents[text[end - 1]]
             text[end - 1] = code
             end += 1
@@ -227,7 +260,7 @@ def join_glyphs(
             for _ in range(spaces):
                 text[end] = 32
                 end += 1
-            text[end] = accents[code] if mark else code
+            text[end] = accents[code] if mark == 1 else code
             end += 1
         segment[S_STOP] = end
         segment[S_GLYPHS] += 1

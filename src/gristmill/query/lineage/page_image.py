@@ -18,6 +18,17 @@ from gristmill.recipe.checks.columns import INGEST
 from gristmill.stages.ingest.pdf import RENDERED_PAGE
 
 
+class NoImage(UserError):
+    """A page whose text can be shown, but not its image."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"There is no page image: {reason.rstrip('.')}.")
+
+
+class NoPage(UserError):
+    """A document without the page."""
+
+
 @dataclass(frozen=True)
 class DocumentPage:
     """A page as it was read."""
@@ -35,7 +46,7 @@ class DocumentPage:
 
 
 def page_of(view: CorpusView, document: DocumentPart, row: int, number: int) -> DocumentPage | None:
-    """A page (from 1) of a document as its reader stored it; None if it is not from a PDF file. Raises UserError if it
+    """A page (from 1) of a document as its reader stored it; None if it is not from a PDF file. Raises NoPage if it
     has fewer pages.
     """
     layers = DocumentLayers(view, document)
@@ -45,7 +56,7 @@ def page_of(view: CorpusView, document: DocumentPart, row: int, number: int) -> 
     if not pages:
         return None
     if not 1 <= number <= len(pages):
-        raise UserError(f"There is no page {number}: the document has {counted(len(pages), 'page')}.")
+        raise NoPage(f"There is no page {number}: the document has {counted(len(pages), 'page')}.")
     page = pages[number - 1]
     data, every = (read.get("text") or "").encode(), read.get("blocks") or []
     stops = [*(block["start"] for block in every[1:]), len(data)][: len(every)]
@@ -57,21 +68,20 @@ def page_of(view: CorpusView, document: DocumentPart, row: int, number: int) -> 
 
 
 def page_png(view: CorpusView, document: DocumentPart, row: Mapping[str, Any], number: int) -> bytes:
-    """The image of a page (from 1) as PNG. Raises UserError if the input file is gone or has changed."""
+    """The image of a page (from 1) as PNG. Raises NoImage if the input file is gone or has changed, among others."""
     if not isinstance(view, Run):
-        raise UserError(
-            f"Page images are made from the input files, but {view.label} is the result of a run without them. "
-            "Give the recipe file."
-        )
+        raise NoImage(f"page images are made from the input files, which {view.label} does not have")
     set_page = RENDERED_PAGE.set(number - 1)
     try:
         found = read_again(view, document, {row["doc_id"]: row["locator"]}).get(row["doc_id"])
+    except UserError as error:
+        raise NoImage(str(error).partition(". ")[0]) from error  # the rest says how to repeat the run
     finally:
         RENDERED_PAGE.reset(set_page)
     if found is None:
-        raise UserError(f"The record {row['locator']} is not in its input file any more, so there is no page image.")
+        raise NoImage(f"the record {row['locator']} is not in its input file any more")
     images = found.record.more[0] if found.record.more else None
     if not images:
         reason = f"{found.record.drop or 'it is not a PDF file'} {found.record.detail or ''}".strip()
-        raise UserError(f"Page {number} of {row['locator']} cannot be rendered: {reason}.")
+        raise NoImage(f"page {number} of {row['locator']} cannot be rendered: {reason}")
     return bytes(images[0])

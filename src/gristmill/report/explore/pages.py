@@ -11,12 +11,11 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from gristmill.errors import UserError
 from gristmill.query.ablation.mixture import quoted
 from gristmill.query.documents.documents import Row
 from gristmill.query.lineage.evidence import Flag, text_of
 from gristmill.query.lineage.lineage import steps_of
-from gristmill.query.lineage.page_image import page_of, page_png
+from gristmill.query.lineage.page_image import NoImage, page_of, page_png
 from gristmill.report.explore.app import PageGroup, is_fragment, render
 from gristmill.report.explore.differences import Marked, common, differing
 from gristmill.report.explore.explorer import Explorer, beginning
@@ -126,13 +125,14 @@ class DocumentPages:
         if row.withheld:
             raise HTTPException(403, "The document is withheld.")
         page = page_of(explorer.view, *document.place, number)
-        image, fault = "", "The document is not from a PDF file."
+        image, fault, status = "", "The document is not from a PDF file.", 404
         try:
             if page is not None:
                 image = b64encode(page_png(explorer.view, document.place[0], row.fields, number)).decode()
-        except UserError as error:
+                status = 200
+        except NoImage as error:
             fault = str(error)
-        return render(request, "_sheet.html", page=page, image=image, fault=fault)
+        return render(request, "_sheet.html", status=status, page=page, image=image, fault=fault)
 
     def _evidence(self, flag: Flag) -> tuple[Flag, Marked, Marked]:
         """A flag with the passage and the item; words of both are marked."""

@@ -144,7 +144,7 @@ def fill(
 
 
 STAGE = Reader(
-    version=2,
+    version=3,
     config=Config,
     libraries=lambda config: (*libraries(config.images), "zstandard"),
     positions=text.POSITIONS,

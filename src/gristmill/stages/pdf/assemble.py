@@ -330,7 +330,8 @@ def _is_head(
     least = max(3, pages // 4)
     numbers = _DIGITS.findall(line.text)
     words = line.text.split()
-    ends = [word for word in (*words[:1], *words[-1:]) if word.isdecimal() and len(word) < 5]
+    both = (word.strip("-–—[]()·|") for word in (*words[:1], *words[-1:]))
+    ends = [word for word in both if word.isdecimal() and len(word) < 5]
     if any(offsets[side, int(word) - number] >= least for word in ends):
         return len(words) <= 12
     return len(numbers) == 0 and len(words) == 1 and bool(_ROMAN.match(line.text)) and side == 1

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from statistics import median_low
 
-from gristmill.stages.pdf.lines import Block, TextLine, is_formula, note_mark
+from gristmill.stages.pdf.lines import LEADER, Block, TextLine, is_formula, note_mark
 from gristmill.stages.pdf.tables import table_end, table_of
 
 _ITEM = re.compile(
@@ -32,7 +32,7 @@ def blocks_of(lines: list[TextLine], body_size: int) -> list[Block]:
             blocks.append(Block("table", [line], line.segments[0].rows or []))
             continue
         kind = _kind(line, body_size)
-        if blocks and _continues(blocks[-1], line, kind, right, leading):
+        if blocks and _continues(blocks[-1], line, kind, right, leading, body_size):
             blocks[-1].lines.append(line)
         else:
             blocks.append(Block(kind, [line]))
@@ -48,7 +48,7 @@ def _kind(line: TextLine, body_size: int) -> str:
         return "formula"
     if note_mark(line, body_size):
         return "note"
-    if " … " in line.text and line.text[-1:].isalnum():
+    if LEADER in line.text and line.text[-1:].isalnum():
         return "entry"
     return "item" if _ITEM.match(line.text) else "text"
 
@@ -65,7 +65,7 @@ def _leading(lines: Sequence[TextLine]) -> int:
     return median_low(steps) if steps else 0
 
 
-def _continues(block: Block, line: TextLine, kind: str, right: int, leading: int) -> bool:
+def _continues(block: Block, line: TextLine, kind: str, right: int, leading: int, body_size: int) -> bool:
     """Whether a line belongs to the block before it."""
     last = block.lines[-1]
     step = line.base - last.base
@@ -88,14 +88,38 @@ def _continues(block: Block, line: TextLine, kind: str, right: int, leading: int
     em = line.size
     if block.kind == "item" and line.left * 2 < first.left * 2 - em:
         return False
-    if line.left - last.left > em * 3 // 4 and (
-        len(block.lines) > 1 or (block.kind == "text" and last.right > right - em)
+    if (
+        not _hangs(block, line)
+        and line.left - last.left > em * 3 // 4
+        and (len(block.lines) > 1 or (block.kind == "text" and last.right > right - em))
     ):
         is_indented = block.kind != "item" or len(block.lines) > 1
         if is_indented and abs(line.left + line.right - last.left - last.right) > em:  # centred lines are not indented
             return False
+    if _is_long_heading(block, line, body_size):
+        return True
     # If the first word of the line would have fitted on the last line, a paragraph ends there.
     return right - last.right <= line.word_width + em * 3 // 2 or last.hyphen
+
+
+def _hangs(block: Block, line: TextLine) -> bool:
+    """Whether a line begins below the text of the first line, to the right of its number."""
+    starts = [one.left for one in block.lines[0].segments[1:2]]
+    return len(block.lines) == 1 and any(abs(line.left - start) * 3 <= line.size for start in starts)
+
+
+def _is_long_heading(block: Block, line: TextLine, body_size: int) -> bool:
+    """Whether a line is the rest of a heading, which may be broken long before the edge of the page."""
+    last = block.lines[-1]
+    is_large = min(line.size, last.size) * 100 > 112 * body_size and abs(line.size - last.size) * 20 <= line.size
+    is_level = (
+        abs(line.left - last.left) * 2 <= line.size
+        or abs(line.left + line.right - last.left - last.right) <= line.size
+        or _hangs(block, line)
+    )
+    is_ended = last.text.endswith((".", "!", "?", ":")) or line.text[:1].isdigit() or LEADER in last.text
+    is_near = (line.base - last.base) * 2 <= 3 * line.size
+    return is_large and is_near and is_level and not is_ended and len(block.lines) < 3
 
 
 def _is_wrapped(block: Block, line: TextLine, right: int, most: int) -> bool:

@@ -20,10 +20,14 @@ _SCRIPTS = re.compile("|".join(
 _LONG_WORD_END = re.compile(r"[^\W\d_]{3}\Z")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _RTL = "\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc"
+_ARABIC_DIGIT = "[\u0660-\u0669\u06f0-\u06f9]"
 _RIGHT_TO_LEFT = re.compile(f"[{_RTL}]")
 _RUN = re.compile(f"[{_RTL}](?:[^\\w]*[{_RTL}])*")
-_LEFT_TO_RIGHT = re.compile(f"[^\\W{_RTL}](?:[^{_RTL}]*[^\\W{_RTL}])?")
-"""Latin words and numbers in a line that is read from right to left, and what is between them."""
+_LEFT_TO_RIGHT = re.compile(
+    f"[^\\W{_RTL}](?:[^{_RTL}]*[^\\W{_RTL}])?|{_ARABIC_DIGIT}(?:[.,:/\u066b\u066c]?{_ARABIC_DIGIT})*"
+)
+"""Latin words and numbers in a line that is read from right to left, and what is between them; numbers in Arabic
+digits."""
 _FORMS = re.compile("[\ufb50-\ufdff\ufe70-\ufefc]")
 """Shapes of Arabic letters, which have their own code points."""
 _CLUSTER = re.compile("(?s).[\u0300-\u036f\u034f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u064b-\u065f\u0670]*")

@@ -2,10 +2,11 @@
 
 A worker has one child and uses it for many files. A child first reads a small file of ours, the control, then limits
 itself, then answers requests until the pipe closes. If it dies, a new child reads the control and the file again. Only
-a file that ends both children is given up, as `pdf_crashed`. A child that was killed from outside, or that cannot read
-the control, is a fault of the machine and raises OSError.
+a file that ends both children, or takes all of its processor time, is given up, as `pdf_crashed`. A child that was
+killed from outside, or that cannot read the control, is a fault of the machine and raises OSError.
 
-The limit on processor time (not wall time) is far above what any page needs, so that only endless loops reach it.
+The limit on processor time (not wall time) is far above what any page needs, so that only endless loops and bombs
+reach it.
 """
 
 import atexit
@@ -16,13 +17,16 @@ import struct
 import subprocess
 import sys
 import threading
+from functools import partial
 from typing import IO, Any
 
 import orjson
 
 MORE_MEMORY_BYTES = 1 << 30
 """What a child may allocate in addition to what it needs for the control."""
-CPU_S, CPU_S_PER_PAGE = 30, 0.5
+CPU_S, CPU_S_PER_PAGE, CPU_S_PER_BYTE = 30, 0.5, 1e-4
+"""A file may take CPU_S and in addition what its pages or its bytes allow, the smaller of the two: many pages can share
+one object that takes long. Text takes 10 ms per page, and a page has at least a kilobyte."""
 ATTEMPTS = 2
 """The second child reads the file right after the control. One attempt may take all of the memory or time."""
 _REQUEST = struct.Struct("<QI??i")
@@ -76,6 +80,8 @@ class PdfChild:
                     return self._ask(data, *settings)
                 except (BrokenPipeError, EOFError):
                     codes.append(self._end())
+                if codes[-1] == -signal.SIGXCPU:  # the time of other files does not count, so it would end the same
+                    return {"drop": "pdf_crashed", "detail": f"{_name(codes[-1])}; a control file was read"}
         if -signal.SIGKILL in codes:
             raise OSError("the process that reads PDF files was killed. Is there too little memory?")
         return {"drop": "pdf_crashed", "detail": f"{_name(codes[-1])}, twice; a control file was read"}
@@ -171,12 +177,17 @@ def _limit() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def _allow(pages: int) -> None:
-    """Allows the processor time for a file with so many pages, from now on."""
+def allowed_s(size: int, pages: int) -> float:
+    """The processor time for a file with so many bytes and pages."""
+    return CPU_S + min(CPU_S_PER_BYTE * size, CPU_S_PER_PAGE * pages)
+
+
+def _allow(size: int, pages: int) -> None:
+    """Allows the processor time for a file, from now on."""
     import resource
 
     used = resource.getrusage(resource.RUSAGE_SELF)
-    seconds = int(used.ru_utime + used.ru_stime + CPU_S + CPU_S_PER_PAGE * pages) + 1
+    seconds = int(used.ru_utime + used.ru_stime + allowed_s(size, pages)) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
@@ -185,7 +196,7 @@ def main() -> None:
 
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever a library prints
-    answer = read_document(CONTROL, 1, False, False, _allow)
+    answer = read_document(CONTROL, 1, False, False, partial(_allow, len(CONTROL)))
     _limit()
     while True:
         _send(answers, answer)
@@ -193,9 +204,12 @@ def main() -> None:
         if len(head) < _REQUEST.size:
             return
         size, max_pages, markdown, images, page = _REQUEST.unpack(head)
-        _allow(0)
+        _allow(size, 0)
         data = _exactly(sys.stdin.buffer, size)
-        answer = read_document(data, max_pages, markdown, images, _allow) if page == READ else render_page(data, page)
+        if page == READ:
+            answer = read_document(data, max_pages, markdown, images, partial(_allow, size))
+        else:
+            answer = render_page(data, page)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,10 @@ MARK = re.compile("[\U00100030-\U00100039¹²³⁰⁴-⁹]+")
 _PLAIN_MARK = re.compile(r"\d{1,3}(?=[^\W\d_a-z])")
 """The same from a font with raised digits, whose codes are those of plain digits."""
 _LEADERS = re.compile(r"(?<!\s)\s*+(?:\.\s*+){4,}")
+LEADER = " … "
+"""What is written for the dots between the entry of a table of contents and its page."""
+_PAGE_NUMBER = re.compile(r"\d{1,4}|[ivxlc]{1,7}")
+LEAST_ENTRIES = 3
 _LONG_WORD = re.compile(r"[^\W\d_]{3,}")
 LEAST_DROP_CAP = 180
 """The least size of a drop cap, in hundredths of the font size of its paragraph."""
@@ -99,7 +103,21 @@ def lines_of(segments: Sequence[TextSegment]) -> list[TextLine]:
     rows.sort(key=lambda row: row.base)
     for row in rows:
         _finish(row)
+    _mark_entries(rows)
     return [row for row in rows if row.text]
+
+
+def _mark_entries(rows: Sequence[TextLine]) -> None:
+    """Finds the entries without dots, such as chapters, among those of a table of contents: a number ends where the
+    numbers of the others do."""
+    ends = [row.right for row in rows if LEADER in row.text and row.text[-1:].isalnum()]
+    if len(ends) < LEAST_ENTRIES:
+        return
+    right = sorted(ends)[len(ends) // 2]
+    for row in rows:
+        is_entry = len(row.cells) > 1 and abs(row.right - right) <= row.size // 2
+        if is_entry and LEADER not in row.text and _PAGE_NUMBER.fullmatch(row.cells[-1].text):
+            row.text = " ".join(cell.text for cell in row.cells[:-1]) + LEADER + row.cells[-1].text
 
 
 def _finish(row: TextLine) -> None:
@@ -140,7 +158,7 @@ def _finish(row: TextLine) -> None:
         cell.text = logical(cell.text)
     row.text = logical(" ".join(texts)).strip()
     if not row.is_mono:
-        row.text = _LEADERS.sub(" … ", row.text) if _LEADERS.search(row.text) else row.text
+        row.text = _LEADERS.sub(LEADER, row.text) if _LEADERS.search(row.text) else row.text
     row.word_width = row.segments[0].word_right - row.left
 
 
@@ -153,8 +171,9 @@ def note_mark(line: TextLine, body_size: int) -> str | None:
 
 
 def is_formula(line: TextLine) -> bool:
-    """Whether a line is mathematics: glyphs of such fonts, signs, and hardly a word."""
-    if line.math * 4 < line.glyphs or line.is_mono or line.is_table:
+    """Whether a line is mathematics: glyphs of such fonts, signs, and hardly a word. The dots of a table of contents
+    may be in such a font."""
+    if line.math * 4 < line.glyphs or line.is_mono or line.is_table or LEADER in line.text:
         return False
     letters = sum(len(word) for word in _LONG_WORD.findall(line.text))
     return letters * 4 < line.glyphs

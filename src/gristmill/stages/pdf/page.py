@@ -31,6 +31,7 @@ from gristmill.kernels.pdf.segments import (
     FIRST_PIECE,
     FONT_BIG,
     FONT_BOLD,
+    FONT_HEAVY,
     FONT_ITALIC,
     FONT_MATH,
     FONT_MONO,
@@ -67,6 +68,8 @@ MOST_GLYPHS = 100_000
 """A page with more is not read. A dense page of a newspaper has 20,000."""
 LEAST_MONO_LETTERS = 8
 """Different letters of equal width that show that a font is for code."""
+LEAST_BOLD_GLYPHS = 500
+"""A page with fewer may be a title, or code with headings."""
 MOST_JUDGED_CHARS = 4_000
 MOST_IMAGES = 1_000
 """The page objects that are examined for images."""
@@ -176,6 +179,7 @@ class PageReader:
         glyphs = glyphs[:many]
         kinds = np.array([_kind_of(int(font)) for font in self._fonts[:fonts]], np.int64)
         _find_mono(glyphs, kinds)
+        _find_bold(glyphs, kinds)
         turns = np.bincount(glyphs[:, TURN], minlength=5)[:4]
         for turn in range(1, 4):
             if turns[turn]:
@@ -222,13 +226,13 @@ def _kind_of(font: int) -> int:
     is_bold = flags & _FORCE_BOLD or any(
         part in name for part in ("bold", "black", "heavy", "demi", "cmbx", "sfbx", "-bd")
     )
-    if not any(part in name for part in ("regular", "roman", "medium", "book", "light", "math")):
-        is_bold = is_bold or pdfium.FPDFFont_GetWeight(handle) >= 600  # from the width of stems, which may be wrong
+    is_regular = any(part in name for part in ("regular", "roman", "medium", "book", "light", "math"))
     is_italic = flags & _ITALIC_FLAG or any(part in name for part in ("italic", "oblique", "cmti", "cmsl"))
     is_math = any(part in name for part in _MATH_NAMES)
     bits = (
         (is_mono, FONT_MONO),
         (is_bold, FONT_BOLD),
+        (not is_regular and pdfium.FPDFFont_GetWeight(handle) >= 600, FONT_HEAVY),
         (is_italic, FONT_ITALIC),
         (is_math, FONT_MATH),
         ("cmex" in name or "mathextension" in name, FONT_BIG),
@@ -244,6 +248,16 @@ def _find_mono(glyphs: Array, kinds: Array) -> None:
         chosen = letters[:, FONT] == font
         if len(np.unique(letters[chosen, CODE])) >= LEAST_MONO_LETTERS and np.ptp(widths[chosen]) <= 1:
             kinds[font] |= FONT_MONO
+
+
+def _find_bold(glyphs: Array, kinds: Array) -> None:
+    """Fonts with wide stems are bold. None is if most of the page is: then it does not tell headings from text."""
+    is_bold = kinds & (FONT_BOLD | FONT_HEAVY) > 0
+    fonts = glyphs[kinds[glyphs[:, FONT]] & FONT_MONO == 0, FONT]
+    if len(fonts) >= LEAST_BOLD_GLYPHS and 2 * np.count_nonzero(is_bold[fonts]) > len(fonts):
+        kinds[is_bold] &= ~FONT_BOLD
+    else:
+        kinds[is_bold] |= FONT_BOLD
 
 
 def _turn(glyphs: Array, turn: int) -> None:

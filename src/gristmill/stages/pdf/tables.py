@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Sequence
 
 from gristmill.stages.pdf.characters import HYPHENS
-from gristmill.stages.pdf.lines import Block, Cell, TextLine, is_formula
+from gristmill.stages.pdf.lines import LEADER, Block, Cell, TextLine, is_formula
 
 MOST_COLUMNS = 64
 WIDE_CELL = 8
@@ -39,7 +39,7 @@ def _may_be_row(line: TextLine) -> bool:
         and not line.is_table
         and not is_formula(line)
         and len(line.cells) <= MOST_COLUMNS
-        and " … " not in line.text
+        and LEADER not in line.text
     )
 
 
