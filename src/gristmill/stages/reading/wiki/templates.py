@@ -245,7 +245,7 @@ _FUNCTIONS: dict[str, Callable[[Arguments], str]] = {
     **dict.fromkeys(("ipablink", "ipa blink", "phon", "phonetik"), _sounds),
     **dict.fromkeys(("respell", "pronunciation respelling"), lambda given: "-".join(_values(given))),
     "music": lambda given: {"flat": "♭", "sharp": "♯", "natural": "♮"}.get(given.get("1", ""), given.get("1", "")),
-    "ipac-en": lambda given: f"/{''.join(one for one in _values(given) if one not in _REMARKS)}/",
+    "ipac-en": lambda given: f"/{''.join(one for one in _values(given) if one not in _REMARKS).replace('_', ' ')}/",
     "korean": lambda given: ", ".join(given[name] for name in ("hangul", "hanja", "rr", "mr") if given.get(name)),
     "zh": _chinese,
     "duration": _duration,
