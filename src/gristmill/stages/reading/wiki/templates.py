@@ -224,6 +224,9 @@ _INDEX = re.compile(r"(?<=[A-Za-z)\]])\d+")
 _YEAR = re.compile(r"\b\d{4}\b")
 _CENTURY = re.compile(r"([ivx]{1,5})(e|er) siècle")
 _LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z]{2,8})*")
+_REMARKS = frozenset(
+    ["lang", "pron", "audio", "us", "uk", "also", "local", "icon", "respell", "US", "UK", "US:", "UK:"]
+)
 _DIRECTIONS = frozenset("NSEWO")
 _PATTERNS: tuple[tuple[re.Pattern[str], Callable[[Arguments], str]], ...] = (
     (re.compile(r"lang-[a-z-]{2,12}"), lambda given: given.get("1", "")),
@@ -254,6 +257,3 @@ _FUNCTIONS: dict[str, Callable[[Arguments], str]] = {
     "nihongo": _nihongo,
     "val": _value,
 }
-_REMARKS = frozenset(
-    ("lang", "pron", "audio", "us", "uk", "us also", "also", "local", "icon", "respell", "US", "UK", "US:")
-)
