@@ -324,6 +324,11 @@ ATTACKS = [
             ("names", b"&nbsp;"),
         )
     ),
+    *(
+        Attack(format_name, "attributes of one element", numbered('a{n}="b" ', f"<{root} ", f">x</{root}>"))
+        for format_name, root in (("epub", "html"), ("jats", "article"), ("office", "document"))
+    ),
+    Attack("office", "references to other files", fill(b'<object href="../a"/><p>a</p>', b"<document>", b"</document>")),
     Attack("jats", "opened elements", fill(b"<a>")),
     Attack("jats", "citations", fill(b'[<xref ref-type="bibr">1</xref>, ', b"<article><body>", b"</body></article>")),
     Attack("mediawiki", "pages", fill(b"<page><text>x</text></page>", b"<mediawiki>")),
@@ -355,6 +360,14 @@ ATTACKS = [
             ("quotes", b"'"),
             ("dates", b"{{birth date|1|2|3}}"),
             ("units", b"{{convert|1|to|2|to|3|ft|4|in}}"),
+            ("quotations", b"{{quote|text=[a|author=[b]}}"),
+            ("citations", b"a {{cite book|title=b}} "),
+            ("coordinates", b"{{coord|1|2|N|3|4|W}}"),
+            ("elided articles", b" l''''a"),
+            ("parameters", b"{{{a|"),
+            ("variants", b"-{zh:a;"),
+            ("character references", b"&#39;"),
+            ("arguments of one template", b"|a"),
         )
     ),
     *(
@@ -365,6 +378,9 @@ ATTACKS = [
             ("dollars", b"$ a "),
             ("opened equations", b"\\begin{equation}"),
             ("opened verbatim", b"\\begin{verbatim}"),
+            ("short verbatim", b"\\verb|a| "),
+            ("opened short verbatim", b"\\verb|a"),
+            ("German letters", b'"a'),
             ("headings", b"\\section{a}"),
             ("opened headings", b"\\section{"),
             ("citations", b"\\cite[a][b]{c,"),
@@ -382,6 +398,7 @@ ATTACKS = [
     ),
     Attack("subtitles", "captions", fill(b"00:00:01,000 --> 00:00:02,000\na\n\n")),
     Attack("subtitles", "lines of a caption", fill(b"a\n", b"00:00:01,000 --> 00:00:02,000\n")),
+    Attack("subtitles", "times", fill(b"9999:99:99,999 --> 9999:99:99,999 --> ")),
     Attack("subtitles", "opened tags", fill(b"<v a", b"00:00:01,000 --> 00:00:02,000\n")),
     Attack("subtitles", "equal captions of many lines", packed(lambda data: data, lambda size: (b"00:00:01,000 --> 00:00:02,000\n" + b"a\n" * 100 + b"\n") * (size // 231))),
     Attack("stack_exchange", "rows", fill(b'<row Id="1" PostTypeId="1" Body="x"/>\n', b"<posts>\n")),
@@ -393,11 +410,15 @@ ATTACKS = [
     Attack("mbox", "ids", fill(b"<a>", b"From a 1:11\nReferences: ", b"\n\nb")),
     Attack("mbox", "marks of replies", fill(b"re: ", b"From a 1:11\nSubject: ", b"\n\nb")),
     Attack("mbox", "encoded words", fill(b"=?utf-8?q?a?= ", b"From a 1:11\nSubject: ", b"\n\nb")),
+    Attack("mbox", "a header without end", fill(b"a", b"From a 1:11\nSubject: ")),
+    Attack("mbox", "a folded header", fill(b" =?utf-8?q?a?=\n", b"From a 1:11\nSubject: a\n", b"\nb")),
     Attack("mbox", "headers", fill(b"a: b\n", b"From a 1:11\n")),
     Attack("mbox", "parts", fill(b"--b\n\nc\n", b"From a 1:11\nContent-Type: multipart/mixed; boundary=b\n\n")),
     Attack("mbox", "signatures", fill(b"--\n-- \n", b"From a 1:11\n\nb\n")),
     Attack("notebook", "fences", fill(b"`", b'{"cells": [{"cell_type": "code", "source": "', b'"}]}')),
     Attack("notebook", "images", fill(b"(data:", b'{"cells": [{"cell_type": "markdown", "source": "', b'"}]}')),
+    Attack("notebook", "outputs", fill(b'{"text": ["y"]},', b'{"cells": [{"cell_type": "code", "source": "x", "outputs": [', b"{}]}]}")),
+    Attack("notebook", "one output", fill(b"\\u001b[0;31my", b'{"cells": [{"cell_type": "code", "outputs": [{"text": "', b'"}]}]}')),
     Attack("notebook", "cells", fill(b'{"cell_type": "code", "source": "x", "outputs": [{"text": "y"}]},', b'{"cells": [', b"{}]}")),
     # Lists, robots.txt
     Attack("robots", "groups", fill(b"User-agent: x\nDisallow: /\n")),

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import zipfile
 from datetime import UTC, datetime
 
 import pytest
@@ -160,6 +161,20 @@ def test_a_file_that_two_sources_read_causes_a_warning(project, monkeypatch, cap
     assert run_command() == 0
     assert capsys.readouterr().out.count(expected) == 1
     assert [expected in line for line in find_warnings(project.run())].count(True) == 1
+
+
+def test_members_of_one_archive_may_be_read_by_two_sources(project, capsys):
+    """Only sources that name the same members cause a warning."""
+    with zipfile.ZipFile(project.folder / "in.zip", "w") as archive:
+        for name in ("a", "b"):
+            archive.writestr(f"{name}/x.jsonl", f'{{"text": "mill {name}"}}\n')
+    for paths, count in ((("in.zip/a/", "in.zip/b/"), 0), (("in.zip/*/", "in.zip/*/"), 1)):
+        first, second = (f"{{kind: text, read: {{format: jsonl, paths: [{path}]}}}}" for path in paths)
+        project.recipe.write_text(
+            f"recipe: parts\nstore: ./store\nsources:\n  a: {first}\n  b: {second}\nsteps: [stagebox.length]\n"
+        )
+        found = find_warnings(project.run())
+        assert sum("read by each of the sources a, b" in line for line in found) == count
 
 
 COPIES = [" ".join(f"{word}{number}" for word in ("mill", "corn", "rye", "wheat", "sack") * 3) for number in range(5)]

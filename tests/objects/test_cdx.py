@@ -175,6 +175,28 @@ def test_a_missing_file_and_a_range_without_a_record_are_rows_with_reasons(proje
     assert run.inputs["x"].unread["lines of the index that are not records"].files == 1
 
 
+def test_links_out_of_the_folder_are_rows_with_a_reason(project):
+    """A link to a file, and one to a folder; a link that stays in the folder is read."""
+    entries = write(project, files=1)
+    crawl, name = project.folder / "crawl", entries[3]["filename"]
+    outside = project.folder / "outside"
+    outside.mkdir()
+    (crawl / name).rename(outside / "x.warc.gz")
+    (crawl / "inside.warc.gz").write_bytes((outside / "x.warc.gz").read_bytes())
+    (crawl / "file.warc.gz").symlink_to(outside / "x.warc.gz")
+    (crawl / "folder").symlink_to(outside)
+    (crawl / "stays.warc.gz").symlink_to(crawl / "inside.warc.gz")
+    named = ["file.warc.gz", "folder/x.warc.gz", "stays.warc.gz"]
+    (project.folder / "x.cdxj").write_bytes(cdxj([{**entries[3], "filename": one} for one in named]))
+    recipe(project, ", index: {files: [x.cdxj]}")
+    found = dict(rows(project, project.run(), "locator", "drop"))
+    assert found == {
+        "file.warc.gz#0": "missing_file",
+        "folder/x.warc.gz#0": "missing_file",
+        f"stays.warc.gz#{entries[3]['offset']}": None,
+    }
+
+
 @pytest.mark.parametrize(
     ("index", "paths", "message"),
     [

@@ -123,3 +123,12 @@ def test_statements_have_their_names(tmp_path):
     source = "\\begin{lemma}[Zorn]\n\\label{l}\nLet (see \\ref{x}).\n\\end{lemma}\\begin{proof}Easy.\\end{proof}"
     found = row(tmp_path, f"\\documentclass{{a}}\\begin{{document}}{source}".encode())
     assert found.text == "Lemma (Zorn). Let (see).\n\nProof. Easy."
+
+
+def test_short_verbatim_text_and_german_letters_are_kept(tmp_path):
+    """\\verb|...| is text as it is, also in formulas of other signs; in a comment, it is a comment."""
+    source = 'Use \\verb|\\x{%}| or \\lstinline!y=1!. "Ubung % \\verb|z|\nw'
+    german = "\\documentclass{a}\\usepackage[english,ngerman]{babel}\\begin{document}" + source + "\\end{document}"
+    (tmp_path / "a.tex").write_text(german)
+    [found] = latex.read(Piece(str(tmp_path / "a.tex"), "a.tex"), latex.Config())
+    assert found.text == "Use \\x{%} or y=1. Übung w"

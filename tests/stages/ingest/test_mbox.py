@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import mbox
+from gristmill.stages.reading.mail import LONGEST_HEADER
 
 FROM = b"From miller at mill.org  Mon Nov  9 21:54:11 1999\n"
 FIRST = (
@@ -94,3 +95,15 @@ def test_any_cut_of_a_file_gives_the_same_rows(tmp_path_factory, cuts):
     found = [row for a, b in pairwise(bounds) for row in rows(folder, WHOLE, start=a, stop=b)]
     assert found == rows(folder, WHOLE)
     assert len(found) == 4
+
+
+def test_headers_without_end_are_cut(tmp_path):
+    """The beginning of a long header is read; the mail after it is read as if nothing was."""
+    endless = [
+        b"Subject: " + b"mill " * 50_000,
+        b"Subject: m" + b"\n =?utf-8?q?a?=" * 20_000,
+        b"X-A: b\n" * 20_000 + b"c: d",
+    ]
+    found = rows(tmp_path, b"".join(mail(one + b"\n", b"corn") for one in endless) + mail(b"Subject: x\n", b"rye"))
+    assert [row.text for row in found] == ["corn", "corn", "corn", "rye"]
+    assert max(len(row.title or "") for row in found) <= LONGEST_HEADER

@@ -149,7 +149,19 @@ def test_damage_in_a_stream_costs_its_own_pages(tmp_path):
             '{| class="w"\n|+ Cap\n! a !! b\n|-\n| style="x" | 1 || 2\n| \n|-\n|{{!}}\nlong\n|}\nafter',
             "Cap\na | b\n1 | 2 | -\nlong\n\nafter",
         ),
-        ("words (; {{ipa|x}}) and ({{ipa|x}}, more)", "words and (more)"),
+        ("words (; {{audio|x}}) and ({{audio|x}}, more)", "words and (more)"),
+        ("{{IPA-fr|x}} {{IPA|/y/}} {{IPAc-en|f|uː}} {{respell|FOO|bar}}", "[x] /y/ /fuː/ FOO-bar"),
+        ("{{quote|text=a|author=B}} {{cquote|c|D}} {{blockquote|e}}", "a — B c — D e"),
+        ("{{circa|1800|1810}} {{circa|1790}} {{sort|1|one}} {{sort|2}}", "c. 1800 – 1810 c. 1790 one 2"),
+        ("{{convert|1|e6km2}} {{val|5|+2|-1}} {{val|5(2)|e=3|s=+}}", "1 million km² 5 +2 −1 5(2)×10^{3}+"),
+        ("{{coord|51|30|N|0|7|W}} {{coord|1|2|display=title}}{{coord|1.5|-2}}", "51°30′N 0°7′W 1.5, -2"),
+        ("{{transl|ar|ALA|a}} {{ill|B|de|lt=C}} {{zh|s=d|p=e}}", "a C simplified Chinese: d; pinyin: e"),
+        ("{{date|3|mars|2001}} {{s|XIX|e}} {{XVe siècle}}", "3 mars 2001 XIXe siècle XVe siècle"),
+        ("See {{cite book|last=Cox|year=2006|title=A}}.\n* {{cite book|title=B}}", 'See Cox, "A" (2006).'),
+        ("l'''Odyssée''; '''b'''\nl'''ami''' d", "l'Odyssée; b\nlami d"),
+        ("-{zh-hans:a;zh-hant:b}- -{T|zh-hans:c}--{d}- {{{1|e}}}", "a d e"),
+        ("<math chem>H2O</math> {{chem2|C6H12O6}}", "$\\ce{H2O}$ C_{6}H_{12}O_{6}"),
+        ("__KEIN_INHALTSVERZEICHNIS____NOTOC__ __init__ [[Datei:a.png|b]]", "__init__"),
         ("never {{closed and [[open", "never closed and open"),
         ("a }} b ]] c", "a  b  c"),
     ],
@@ -157,6 +169,19 @@ def test_damage_in_a_stream_costs_its_own_pages(tmp_path):
 def test_wikitext_becomes_the_text_that_is_seen(source, text):
     """Templates that carry text are written out, tables become rows, references are cut."""
     assert plain_text(source) == text
+
+
+@pytest.mark.parametrize("word", ["REDIRECT", "WEITERLEITUNG", "redirection", "ПЕРЕНАПРАВЛЕНИЕ", "重定向"])
+def test_a_redirect_is_known_by_its_first_word(tmp_path, word):
+    """In dumps without <redirect>, in every language; a list that begins with a link is not one."""
+    found = rows(tmp_path, HEAD + page(1, f"#{word} [[B]]") + page(2, "#[[B]]\n#mill [[C]]"))
+    assert [row.drop for row in found] == ["redirect", None]
+
+
+def test_references_to_characters_are_wikitext(tmp_path):
+    """Other programs write '' as &#39;&#39; in XML; of MediaWiki, &amp;#91; is a character that the page shows."""
+    [found] = rows(tmp_path, HEAD + page(1, "&#39;&#39;a&apos;&#x27; &#91;[b&#93;] &amp;#91;&amp;#91;c]] &#0;&#xD800;"))
+    assert found.text == "a b [[c ?"
 
 
 def test_nested_templates_are_bounded():

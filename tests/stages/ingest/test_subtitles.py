@@ -35,6 +35,13 @@ def test_webvtt_names_its_speakers_and_repeats_no_line(tmp_path):
     """Notes, styles and identifiers are not said."""
     found = row(tmp_path, VTT)
     assert (found.text, found.language_hint) == ("Miller: Turn it on.", "de")
+    assert found.meta == '{"captions":2,"seconds":3,"repeated_lines":1}'
+
+
+def test_times_may_lack_zeros(tmp_path):
+    """As meeting software writes them: 0:0:3.5 is three and a half seconds."""
+    found = row(tmp_path, "WEBVTT\n\n0:0:0.0 --> 0:0:3.5\na\n\n0:0:7.0 --> 1:2:7.25\nb\n")
+    assert (found.text, found.meta) == ("a\n\nb", '{"captions":2,"seconds":3727}')
 
 
 @pytest.mark.parametrize(

@@ -39,11 +39,11 @@ ARTICLE = """<!DOCTYPE article SYSTEM "jats.dtd"><article xmlns:xlink="x" xmlns:
 <xref ref-type="bibr">2</xref>] and <xref ref-type="bibr">Smith 2005</xref> say<sup><xref ref-type="bibr">3</xref></sup>.
 <inline-formula><alternatives><mml:math><mml:mi>z</mml:mi></mml:math><tex-math>\\begin{document}$x^2$\\end{document}
 </tex-math></alternatives></inline-formula> <mml:math><mml:msup><mml:mi>a</mml:mi><mml:mn>2</mml:mn></mml:msup><mml:mo>=
-</mml:mo><mml:mfrac><mml:mi>b</mml:mi><mml:mi>c</mml:mi></mml:mfrac></mml:math></p></sec></body><back><ref-list><ref>
+</mml:mo><mml:mfrac><mml:mi>b</mml:mi><mml:mi>c</mml:mi></mml:mfrac></mml:math></p><table-wrap><table-wrap-foot><fn><label>a</label><p>A mark.</p></fn></table-wrap-foot></table-wrap></sec></body><back><ref-list><ref>
 Old work</ref></ref-list></back></article>"""
 DOCX = """<w:document xmlns:w="x" xmlns:m="y"><w:body><w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>Mill</w:t>
 </w:r></w:p><w:p><w:r><w:t>H</w:t></w:r><w:r><w:rPr><w:vertAlign w:val="subscript"/></w:rPr><w:t>2</w:t></w:r><w:r>
-<w:t>O</w:t></w:r><w:del><w:r><w:delText>gone</w:delText></w:r></w:del><w:r><w:footnoteReference/></w:r></w:p><w:p><w:pPr>
+<w:t>O</w:t></w:r><w:del><w:r><w:delText>gone</w:delText></w:r></w:del><w:r><w:footnoteReference/></w:r></w:p><w:p><w:pPr><w:pStyle w:val="TOC1"/></w:pPr><w:r><w:t>Mill 1</w:t></w:r></w:p><w:p><w:pPr>
 <w:numPr/></w:pPr><w:r><w:t>item</w:t></w:r></w:p><w:tbl><w:tr><w:tc><w:p><w:r><w:t>a</w:t></w:r></w:p></w:tc><w:tc>
 <w:p><w:r><w:t>b</w:t></w:r></w:p></w:tc></w:tr></w:tbl><w:p><m:oMath><m:f><m:fPr/><m:num><m:r><m:t>1</m:t></m:r></m:num>
 <m:den><m:r><m:t>x</m:t></m:r></m:den></m:f></m:oMath></w:p></w:body></w:document>"""
@@ -94,7 +94,7 @@ def test_an_article_is_title_abstract_and_body(tmp_path):
     """Citations by number and references are left out; formulas are TeX; the license is that of its address."""
     found = row(tmp_path, jats, ARTICLE)
     body = "As and Smith 2005 say. $x^2$ $a^{2} = \\frac{b}{c}$"
-    assert found.text == f"On mills\n\nShort.\n\nIntro\n\n{body}"
+    assert found.text == f"On mills\n\nShort.\n\nIntro\n\n{body}\n\nA mark."
     assert (found.title, found.language_hint, found.license) == ("On mills", "en", "CC-BY-4.0")
     assert (found.url, found.timestamp_us) == ("https://doi.org/10.1/a", 1_577_923_200_000_000)
 
@@ -106,6 +106,30 @@ def test_what_is_left_out_leaves_no_gap(tmp_path):
     assert row(tmp_path, jats, f"<article><body><p>{body}</p></body></article>").text == "seen. As says it"
     note = '<p>a</p><aside><span><span class="fn-bracket">[</span><a role="doc-backlink">1</a><span class="fn-bracket">]</span></span><p>n</p></aside>'
     assert row(tmp_path, epub, BOOK | {"OEBPS/1.xhtml": f"<body>{note}</body>"}).text.startswith("a\n\nn\n")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"OEBPS/1.xhtml": "<p>never closed"},
+        {"OEBPS/1.xhtml": "<body/>", "OEBPS/a.opf": PACKAGE.format('<itemref idref="out"/>')},
+    ],
+    ids=["invalid", "outside"],
+)
+def test_a_damaged_chapter_is_left_out(tmp_path, changes):
+    """The other chapters are read; `meta` has the number of those left out, such as one outside of the book."""
+    found = row(tmp_path, epub, BOOK | changes)
+    assert (found.text, '"chapters_left_out":1' in found.meta) == ("Two\n\nA note.", True)
+
+
+def test_a_book_is_found_in_a_folder_and_its_contents_are_left_out(tmp_path):
+    """Many zip files have the book in a folder; a chapter may be named with a place in it, and have a table of
+    contents. The year 101 is calibre's for no date."""
+    one = '<body><div class="toc"><p>Contents</p></div><p>One</p></body>'
+    package = PACKAGE.format("").replace('href="1.xhtml"', 'href="1.xhtml#top"').replace("2020-01-02", "0101-01-01")
+    book = {f"book/{name}": text for name, text in (BOOK | {"OEBPS/1.xhtml": one, "OEBPS/a.opf": package}).items()}
+    found = row(tmp_path, epub, book)
+    assert (found.text, found.timestamp_us) == ("One\n\nTwo\n\nA note.", None)
 
 
 @pytest.mark.parametrize(
@@ -127,8 +151,7 @@ def test_an_office_document_has_paragraphs_lists_tables_formulas_and_notes(tmp_p
     [
         (epub, "words", "not_a_zip"),
         (epub, {"a": "b"}, "missing_member"),
-        (epub, BOOK | {"OEBPS/a.opf": PACKAGE.format('<itemref idref="out"/>')}, "missing_member"),
-        (epub, BOOK | {"OEBPS/1.xhtml": "<p>never closed"}, "invalid_xml"),
+        (epub, BOOK | {"OEBPS/1.xhtml": "<p>never", "OEBPS/2 b.xhtml": "<p>", "notes.xhtml": "<p>"}, "invalid_xml"),
         (epub, BOOK | {"OEBPS/1.xhtml": "\x01\x02", "META-INF/encryption.xml": "<e/>"}, "encrypted"),
         (epub, BOOK | {"OEBPS/1.xhtml": f"{BOMB}<a>&c;</a>"}, "xml_entities"),
         (epub, BOOK | {"OEBPS/1.xhtml": "<p>" + "x" * (1 << 20) + "</p>"}, "record_too_large"),

@@ -10,6 +10,7 @@ from typing import Any
 from gristmill.checked import Content
 from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor
+from gristmill.engine.files.archives import MemberGlobs
 from gristmill.engine.files.cdx import list_indexed
 from gristmill.engine.files.content import ContentHashes
 from gristmill.engine.files.grouping import FileGroup, group_files
@@ -214,12 +215,13 @@ def _other_suffixes(others: Mapping[str, int], read: int, has_suffixes: bool) ->
 
 
 def read_twice(inputs: Mapping[str, SourceInputs]) -> list[str]:
-    """Warnings about files that several sources read, under any names: their documents are in the corpus twice."""
-    readers: dict[str, dict[str, InputFile]] = {}
+    """Warnings about files that several sources read, under any names: their documents are in the corpus twice. Of an
+    archive, other members may be other documents."""
+    readers: dict[tuple[str, MemberGlobs | None], dict[str, InputFile]] = {}
     for source, found in sorted(inputs.items()):
         for uri, file in found.files.items():
             if file.size:
-                readers.setdefault(file.stamp or uri, {})[source] = file
+                readers.setdefault((file.stamp or uri, file.opens), {})[source] = file
     shared: dict[tuple[str, ...], list[InputFile]] = {}
     for by_source in readers.values():
         if len(by_source) > 1:

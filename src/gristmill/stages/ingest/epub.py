@@ -1,7 +1,8 @@
 """Reads books in EPUB, one document per file: the chapters in the order of the spine, then notes outside of it.
 
-Title, language and rights are those of the package file. The table of contents (`nav`) and the marks of notes are left
-out; the notes stay. Members are read from the zip file in memory, by names that it lists, and never written.
+Title, language and rights are those of the package file. Tables of contents and the marks of notes are left out; the
+notes stay. Of a book with a few damaged chapters, the others are read; `meta` has the number of those left out. Members
+are read from the zip file in memory, by names that it lists, and never written.
 """
 
 import posixpath
@@ -39,6 +40,7 @@ ROLES = {
     "br": "break",
 }
 _MARKS = re.compile(r"\b(?:noteref|doc-noteref|headerlink|pagebreak|doc-pagebreak|backlink|doc-backlink|fn-bracket)\b")
+_CONTENTS = {"toc", "doc-toc", "toctree-wrapper", "toctree-wrapper compound", "list-of-tables", "list-of-figures"}
 
 
 class Config(TreeConfig):
@@ -53,13 +55,16 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
 
 def _parse(data: bytes, record: Record, config: Config) -> None:
     members = Members(data, config.max_record_bytes)
-    package = next(
-        (one.get("full-path", "") for one in descendants(parse_xml(members.read(_CONTAINER)), "rootfile")), ""
-    )
+    container = min((one for one in members.names if one.endswith(f"/{_CONTAINER}")), default=_CONTAINER)
+    container = _CONTAINER if _CONTAINER in members.names else container  # or the book is in a folder of the zip file
+    rootfiles = descendants(parse_xml(members.read(container)), "rootfile")
+    package = container.removesuffix(_CONTAINER) + next((one.get("full-path", "") for one in rootfiles), "")
     root = parse_xml(members.read(package))
     facts = {name: words(next(root.iter(name), None)) for name in ("title", "language", "rights", "date", "creator")}
     record.title, record.language_hint = facts["title"] or None, facts["language"] or None
     record.license, record.timestamp_us = spdx.creative_commons(facts["rights"]), microseconds(facts["date"])
+    if facts["date"].startswith("0"):  # calibre writes the year 101 if there is no date
+        record.timestamp_us = None
     items = {one.get("id"): one for one in root.iter("item")}
     listed = list(root.iter("itemref"))
     ordered = [one for one in listed if one.get("linear") != "no"] + [
@@ -68,8 +73,10 @@ def _parse(data: bytes, record: Record, config: Config) -> None:
     chapters = [items[one.get("idref")] for one in ordered if one.get("idref") in items]
     writer = Writer(ROLES, _role)
     used: set[str] = set()
+    left_out: list[ReadFault] = []
     for chapter in chapters:
-        name = posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(chapter.get("href", ""))))
+        file = unquote(chapter.get("href", "").partition("#")[0])
+        name = posixpath.normpath(posixpath.join(posixpath.dirname(package), file))
         if chapter.get("media-type") not in _TYPES or "nav" in chapter.get("properties", "").split() or name in used:
             continue
         used.add(name)
@@ -78,17 +85,24 @@ def _parse(data: bytes, record: Record, config: Config) -> None:
         except ReadFault as fault:
             if fault.reason == "invalid_xml" and "META-INF/encryption.xml" in members.names:
                 raise ReadFault("encrypted", f"{name[:200]} is encrypted") from fault
-            raise ReadFault(fault.reason, f"{name[:200]}: {fault.detail}") from fault
-    record.meta = dump({name: facts[name] for name in ("creator", "rights") if facts[name]} | {"chapters": len(used)})
+            if fault.reason not in ("invalid_xml", "missing_member"):
+                raise ReadFault(fault.reason, f"{name[:200]}: {fault.detail}") from fault
+            left_out.append(fault)
+            if 2 * len(left_out) > len(chapters):
+                raise ReadFault(fault.reason, f"most chapters, such as {name[:200]}: {fault.detail}") from fault
+    about = {name: facts[name] for name in ("creator", "rights") if facts[name]} | {"chapters": len(used)}
+    record.meta = dump(about | ({"chapters_left_out": len(left_out)} if left_out else {}))
     record.text = writer.text()
 
 
 def _role(element: Element) -> str | None:
-    """Marks of notes, of pages and of headings are not text."""
+    """Marks of notes, of pages and of headings are not text, nor is a table of contents."""
+    if element.tag in ("div", "section"):
+        return "skip" if _CONTENTS & {element.get("class"), element.get("type"), element.get("role")} else None
     if element.tag not in ("a", "span", "sup"):
         return None
     kinds = " ".join(element.get(name, "") for name in ("type", "role", "class"))
     return "skip" if kinds.strip() and _MARKS.search(kinds) else None
 
 
-STAGE = tree_reader(2, Config, read, ("orjson",))
+STAGE = tree_reader(3, Config, read, ("orjson",))

@@ -59,6 +59,9 @@ def _parse(data: bytes, record: Record, config: Config) -> None:
         raise ReadFault("not_jats", f"the root is <{root.tag[:40]}>, and there is no <article>")
     meta = next(article.iter("article-meta"), article)
     _facts(article, meta, record)
+    for note in [*article.iter("fn"), *article.iter("list-item")]:  # their marks
+        for label in note.findall("label"):
+            note.remove(label)
     writer = Writer(ROLES, _role)
     for part in (*meta.iter("article-title"), *meta.iter("abstract")):
         writer.add(part)
@@ -97,4 +100,4 @@ def _role(element: Element) -> str | None:
     return None
 
 
-STAGE = tree_reader(2, Config, read, ("orjson",))
+STAGE = tree_reader(3, Config, read, ("orjson",))

@@ -31,7 +31,13 @@ MAX_FILES = 1000
 _SOURCES = (".tex", ".bbl", ".ltx")
 _INPUT = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]{1,300})\}|\\input\s+([^\s{}\\]{1,300})")
 _COMMENT = re.compile(r"\\.|%[^\n]*(?:\n[ \t]*)?", re.DOTALL)
-_VERBATIM = re.compile(r"\\begin\{(verbatim\*?|lstlisting|minted|Verbatim|alltt)\}")
+_VERBATIM = re.compile(
+    r"\\begin\{(verbatim\*?|lstlisting|minted|Verbatim|alltt)\}"
+    r"|\\(?:verb\*?|lstinline(?:\[[^\[\]\n]{0,200}\])?)([^\w\s*{\[])([^\n]{0,500}?)\2"
+)
+_GERMAN = re.compile(r"\\usepackage\s*\[[^\[\]]{0,300}german[^\[\]]{0,300}\]\s*\{babel\}|\\usepackage\s*\{n?german\}")
+_UMLAUT = re.compile(r'"([aouAOUs`\'])')
+_UMLAUTS = dict(zip("aouAOUs`'", "äöüÄÖÜß„“", strict=True))
 _BEGIN = re.compile(r"\\begin\s*\{document\}")
 _TITLE = re.compile(r"\\title\s*+(?:\[[^\[\]]{0,300}\]\s*+)?(?=\{)")
 _ITEM = re.compile(r"\\bibitem\s*\[")
@@ -104,6 +110,8 @@ def _paper(files: Mapping[str, bytes], name: str, record: Record) -> None:
     source, record.charset = _decoded(files[main])
     budget = [MAX_REPEATS * sum(map(len, files.values()))]
     source = _with_inputs(_without_comments(source, kept), files, folder, kept, budget, 0)
+    if _GERMAN.search(source):
+        source = _UMLAUT.sub(lambda found: _UMLAUTS[found[1]], source)
     expanded = Macros(len(source)).expand(source)
     begin = _BEGIN.search(expanded)
     body = expanded[begin.end() :] if begin else expanded
@@ -127,6 +135,11 @@ def _without_comments(source: str, kept: list[str]) -> str:
     at = 0
     missing: set[str] = set()
     while (begin := _VERBATIM.search(source, at)) is not None:
+        if begin[2]:
+            kept.append(begin[3])
+            parts += (source[at : begin.start()], f"\0{len(kept) - 1}\0")
+            at = begin.end()
+            continue
         ending = f"\\end{{{begin[1]}}}"
         end = -1 if ending in missing else source.find(ending, begin.end())
         parts.append(source[at : begin.start()])
@@ -138,7 +151,7 @@ def _without_comments(source: str, kept: list[str]) -> str:
         parts.append(f"\n\n\0{len(kept) - 1}\0\n\n")
         at = end + len(ending)
     parts.append(source[at:])
-    return "".join(_COMMENT.sub(lambda found: found[0] if found[0][0] == "\\" else "", part) for part in parts)
+    return _COMMENT.sub(lambda found: found[0] if found[0][0] == "\\" else "", "".join(parts))
 
 
 def _with_inputs(
@@ -176,7 +189,7 @@ def _labels(files: Mapping[str, bytes]) -> dict[str, str]:
 
 
 STAGE = Reader(
-    version=2,
+    version=3,
     config=Config,
     libraries=("resiliparse", "zstandard"),
     positions=text.POSITIONS,

@@ -19,7 +19,7 @@ from gristmill.stages.reading.fields import dump
 from gristmill.stages.reading.head import Head
 from gristmill.stages.reading.stream import MAGIC_BYTES, compression, decompressed, peek, plain_chunks
 from gristmill.stages.reading.timestamps import microseconds
-from gristmill.stages.reading.wiki.templates import DISAMBIGUATION
+from gristmill.stages.reading.wiki.templates import DISAMBIGUATION, REDIRECTS, UNSHOWN
 from gristmill.stages.reading.wiki.wikitext import plain_text
 
 _HEAD_BYTES = 1 << 16
@@ -32,9 +32,10 @@ _FIELDS = {
     name: re.compile(rb"<%s\b[^>]*>([^<]*)<" % name.encode()) for name in ("title", "ns", "id", "timestamp", "model")
 }
 _TEXT = re.compile(rb"<text\b[^>]*>")
-_ENTITY = re.compile(rb"&(lt|gt|quot|amp);")
-_SIGNS = {b"lt": b"<", b"gt": b">", b"quot": b'"', b"amp": b"&"}
+_REFERENCE = re.compile(rb"&(lt|gt|quot|amp|apos|#x[0-9A-Fa-f]{1,6}|#\d{1,7});")
+_SIGNS = {b"lt": b"<", b"gt": b">", b"quot": b'"', b"amp": b"&", b"apos": b"'"}
 _REDIRECT = re.compile(rb'<redirect title="([^"]*)"')
+_FIRST_WORD = re.compile(r"\s*+#[ \t]*+([^\W\d_][^\[\]:{}\n#]{2,24}+):?\s*+\[\[")
 _TEMPLATE = re.compile(r"\{\{\s{0,8}([^{}|\n]{1,60})")
 _NUMBER = re.compile(r"-?\d{1,9}", re.ASCII)
 _BASE = re.compile(rb"<base>([^<\s]{1,2000})/[^/<]*</base>")
@@ -60,7 +61,7 @@ class _Site:
 
     def __init__(self, head: bytes) -> None:
         names = {int(key): _unescaped(name).lower() for key, name in _NAMESPACE.findall(head)}
-        self.unshown = frozenset(("file", "image", "category", *(names[key] for key in (6, 14) if names.get(key))))
+        self.unshown = UNSHOWN | {names[key] for key in (6, 14) if names.get(key)}
         base, language = _BASE.search(head), _LANGUAGE.search(head)
         self.base = _unescaped(base[1]) if base else None
         self.language = language[1].decode() if language else None
@@ -239,7 +240,10 @@ def _record(position: int, page: bytes | ReadFault, site: _Site, config: Config)
         record.title = title or None
         if site.base and title:
             record.url = f"{site.base}/{title.replace(' ', '_')}"
-        revision = page[max(page.rfind(b"<revision"), 0) :]
+        last = after = max(page.find(b"<revision"), 0)
+        while (after := page.find(b"<revision", after + 1)) >= 0:  # `rfind` takes ten times as long
+            last = after
+        revision = page[last:]
         record.timestamp_us = microseconds(_field(revision, "timestamp"))
         number = int(namespace) if _NUMBER.fullmatch(namespace) else 0
         record.meta = dump({"page_id": key, "namespace": number})
@@ -252,6 +256,9 @@ def _record(position: int, page: bytes | ReadFault, site: _Site, config: Config)
         if model not in ("", "wikitext"):
             raise ReadFault("not_wikitext", f"the page's model is {model[:40]}")
         source = _unescaped(_text(revision).replace(b"\0", b"").replace(b"\r\n", b"\n"))
+        first = _FIRST_WORD.match(source)
+        if first and first[1].strip().lower() in REDIRECTS and not config.redirects:
+            raise ReadFault("redirect", "by its first word")
         if not config.disambiguation and _is_disambiguation(source):
             raise ReadFault("disambiguation_page", "by its template")
         record.text = plain_text(source, title, site.unshown)
@@ -284,14 +291,20 @@ def _field(page: bytes, name: str) -> str:
 
 
 def _unescaped(data: bytes) -> str:
-    """The text with the entities that XML defines, and no others: those are wikitext."""
-    parts = _ENTITY.split(data)
-    parts[1::2] = map(_SIGNS.__getitem__, parts[1::2])
+    """The text with the references that XML defines, and no others: those are wikitext."""
+    parts = _REFERENCE.split(data)
+    parts[1::2] = [_SIGNS.get(name) or _character(name) for name in parts[1::2]]
     return b"".join(parts).decode()
 
 
+def _character(reference: bytes) -> bytes:
+    """MediaWiki itself writes no references to characters, other programs do."""
+    code = int(reference[2:], 16) if reference[1:2] == b"x" else int(reference[1:])
+    return chr(code).encode(errors="replace") if 0 < code < 0x110000 else b""
+
+
 STAGE = Reader(
-    version=1,
+    version=2,
     config=Config,
     libraries=("orjson", "zstandard"),
     positions="bytes of the decompressed stream; in bzip2, 2^26 for each byte of the file, and the page in its stream",

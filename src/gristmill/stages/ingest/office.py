@@ -5,6 +5,7 @@ title, language and date are those of the document's properties.
 """
 
 import posixpath
+import re
 from collections.abc import Iterator
 from xml.etree.ElementTree import Element
 
@@ -47,6 +48,8 @@ _ODT_ROLES = {
     "note": "note",
     "math": "math",
 }
+_CONTENTS = re.compile(r"(?:TOC|TM|Verzeichnis|TDC|Sommario|Inhopg|Spistreci)\d|TOCHeading|TableofFigures")
+"""Styles of a table of contents in Word, in some languages."""
 
 
 class Config(TreeConfig):
@@ -94,8 +97,11 @@ def _docx_role(element: Element) -> str | None:
     """Paragraphs of a list are items; raised and lowered runs are known by their properties."""
     properties = next((one for one in element if one.tag in ("pPr", "rPr")), None)
     if element.tag == "p":
-        style = properties.find("pStyle") if properties is not None else None
-        is_listed = style is not None and style.get("val", "").startswith("List")
+        found = properties.find("pStyle") if properties is not None else None
+        style = found.get("val", "") if found is not None else ""
+        if _CONTENTS.fullmatch(style):
+            return "skip"
+        is_listed = style.startswith("List")
         is_numbered = properties is not None and properties.find("numPr") is not None
         return "mark" if is_listed or is_numbered else "block"
     if element.tag == "r" and properties is not None:
@@ -125,4 +131,4 @@ def _odt(root: Element, members: Members) -> Writer:
     return writer
 
 
-STAGE = tree_reader(1, Config, read)
+STAGE = tree_reader(2, Config, read)

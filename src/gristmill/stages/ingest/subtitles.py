@@ -1,7 +1,8 @@
 """Reads subtitles (SubRip .srt and WebVTT .vtt), one document per file: what is said, without times and styles.
 
-Lines that a caption repeats from the one before it are written once, as captions that scroll have them. A pause longer
-than `paragraph_pause_s` begins a paragraph. A speaker's name in WebVTT is kept: `Miller: The wheel turns.`
+Lines that a caption repeats from the one before it are written once, as captions that scroll have them; `meta` has
+their number. A pause longer than `paragraph_pause_s` begins a paragraph. A speaker's name in WebVTT is kept: `Miller:
+The wheel turns.`
 """
 
 import html
@@ -18,7 +19,7 @@ from gristmill.stages.ingest.whole_file import one_record, tree_reader
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import dump
 
-_TIME = r"(?:(\d{1,4}):)?(\d\d):(\d\d)[.,](\d{3})"
+_TIME = r"(?:(\d{1,4}):)?(\d\d?):(\d\d?)[.,](\d{1,3})"
 _CUE = re.compile(rf"[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}")
 _SPEAKER = re.compile(r"<v(?:\.[^\s<>]*)?\s++([^<>]{1,100}+)>")
 _TAG = re.compile(r"<[^<>\n]{0,200}>|\{\\[^{}\n]{0,200}\}")
@@ -43,7 +44,7 @@ def _parse(data: bytes, record: Record, config: Config) -> None:
         record.content_type = "application/x-subrip"
     paragraphs: list[list[str]] = [[]]
     last: set[str] = set()
-    end = cues = 0
+    end = cues = repeated = 0
     at = 0
     while at < len(lines):
         cue = _CUE.match(lines[at])
@@ -57,19 +58,21 @@ def _parse(data: bytes, record: Record, config: Config) -> None:
         said = [line for line in map(_said, lines[first:at]) if line]
         if cues > 1 and _milliseconds(cue.groups()[:4]) - end > 1000 * config.paragraph_pause_s:
             paragraphs.append([])
-        paragraphs[-1] += [line for line in said if line not in last]
+        new = [line for line in said if line not in last]
+        repeated += len(said) - len(new)
+        paragraphs[-1] += new
         last, end = set(said), _milliseconds(cue.groups()[4:])
     if not cues:
         raise ReadFault("not_subtitles", "no line has the times of a caption (00:00:01,000 --> 00:00:02,000)")
     record.text = "\n\n".join(" ".join(one) for one in paragraphs if one)
     stated = _LANGUAGE.search(text[:1000])
     record.language_hint = stated[1] if stated else None
-    record.meta = dump({"captions": cues, "seconds": end // 1000})
+    record.meta = dump({"captions": cues, "seconds": end // 1000} | ({"repeated_lines": repeated} if repeated else {}))
 
 
 def _milliseconds(time: tuple[str | None, ...]) -> int:
-    hours, minutes, seconds, rest = (int(one or 0) for one in time)
-    return ((hours * 60 + minutes) * 60 + seconds) * 1000 + rest
+    hours, minutes, seconds = (int(one or 0) for one in time[:3])
+    return ((hours * 60 + minutes) * 60 + seconds) * 1000 + int((time[3] or "").ljust(3, "0"))
 
 
 def _said(line: str) -> str:
@@ -78,4 +81,4 @@ def _said(line: str) -> str:
     return " ".join(html.unescape(line).split())
 
 
-STAGE = tree_reader(1, Config, read, ("orjson", "resiliparse"))
+STAGE = tree_reader(2, Config, read, ("orjson", "resiliparse"))

@@ -1,5 +1,6 @@
 """The text of templates in wikitext: units, dates, languages and similar. Others are left out."""
 
+import functools
 import re
 import tomllib
 from collections.abc import Callable
@@ -9,8 +10,14 @@ from typing import Any
 _TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("templates.toml").read_text())
 _WRITTEN: dict[str, str] = {name: form for form, names in _TABLES["write"].items() for name in names}
 _UNITS: dict[str, str] = _TABLES["units"]
+_PREFIXES: dict[str, str] = _TABLES["prefixes"]
 DISAMBIGUATION: frozenset[str] = frozenset(_TABLES["disambiguation"]["names"])
-_ARGUMENT = re.compile(r"\{(\w+)\}")
+REDIRECTS: frozenset[str] = frozenset(_TABLES["redirect"]["words"])
+UNSHOWN: frozenset[str] = frozenset(_TABLES["unshown"]["names"])
+CITATION = "\x02"
+"""The first character of a citation, which is written in running text and left out of lists of references."""
+_OPTIONAL = re.compile(r"\[([^\[\]]*)\]")
+_ARGUMENT = re.compile(r"\{([\w/]+)\}")
 _NAMED = re.compile(r"\s*+([\w\-]++(?: ++[\w\-]++)*+)\s*+=(?!=)")
 LONGEST_NAME = 40
 _MONTHS = re.findall(r"\w+", "January February March April May June July August September October November December")
@@ -21,8 +28,6 @@ _RANGES = {
     **{word: f" {word.removesuffix('(-)')} " for word in ("to", "to(-)", "and", "and(-)", "or", "by", "+")},
 }
 _NUMBER = re.compile(r"[-+−–]?[.,/⁄½¼¾ ]*+\d[\d.,/⁄½¼¾ e+-]*+")
-_LANGUAGE = re.compile(r"lang-[a-z-]{2,12}")
-_DATES = re.compile(r"(?:birth|death|start|end|film|release)[ -]?date.*|dts|date|birth-date|death-date|bda|dob")
 
 Arguments = dict[str, str]
 
@@ -49,19 +54,36 @@ def template_text(content: str, title: str) -> str:
     name = name.strip().replace("_", " ").lower()
     if colon:  # {{formatnum:1234}}
         parts = [first, *parts]
+    write = _writer(name)
+    if write is None:
+        return title if name in ("pagename", "fullpagename") else ""
+    return write if isinstance(write, str) else write(arguments(parts))
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _writer(name: str) -> Callable[[Arguments], str] | str | None:
+    """The text of a template, or what writes it."""
     form = _WRITTEN.get(name)
     if form is not None:
-        if "{" not in form:
-            return form
-        given = arguments(parts)
-        return _ARGUMENT.sub(lambda found: given.get(found[1], ""), form)
-    if (write := _FUNCTIONS.get(name)) is not None:
-        return write(arguments(parts))
-    if _LANGUAGE.fullmatch(name):
-        return arguments(parts).get("1", "")
-    if _DATES.fullmatch(name):
-        return _date(arguments(parts))
-    return title if name in ("pagename", "fullpagename") else ""
+        return functools.partial(_formed, form) if "{" in form else form
+    if name in _FUNCTIONS:
+        return _FUNCTIONS[name]
+    if century := _CENTURY.fullmatch(name):
+        return f"{century[1].upper()}{century[2]} siècle"
+    return next((write for pattern, write in _PATTERNS if pattern.fullmatch(name)), None)
+
+
+def _formed(form: str, given: Arguments) -> str:
+    """A form of templates.toml with its arguments."""
+
+    def first(found: re.Match[str]) -> str:
+        return next((given[name] for name in found[1].split("/") if given.get(name)), "")
+
+    parts = _OPTIONAL.split(form)  # texts, and optional parts between them
+    for at, part in enumerate(parts):
+        is_written = at % 2 == 0 or any(map(first, _ARGUMENT.finditer(part)))
+        parts[at] = _ARGUMENT.sub(first, part) if is_written else ""
+    return "".join(parts)
 
 
 def _convert(given: Arguments) -> str:
@@ -77,14 +99,16 @@ def _convert(given: Arguments) -> str:
         text += f" {_UNITS.get(unit, unit)} {following}"
         unit, at = given.get(str(at + 2), ""), at + 2
         following = given.get(str(at + 1), "")
+    if prefix := _POWER.match(unit):  # {{convert|5|e6km2}}
+        text, unit = f"{text} {_PREFIXES[prefix[0]]}", unit[prefix.end() :]
     return f"{text} {_UNITS.get(unit, unit)}".rstrip()
 
 
 def _date(given: Arguments) -> str:
     """Day, month and year of {{birth date|1879|3|14}}; a date in words is kept."""
     year, month, day = (given.get(n, "") for n in "123")
-    if not (year.isdecimal() and len(year) <= 4):
-        return year
+    if not year.isdecimal() or (not month.isdecimal() and day.isdecimal()):  # in words, or {{date|3|mars|2001}}
+        return " ".join(one for one in (year, month, day) if one) if year.isdecimal() else year
     if not month.isdecimal():
         return " ".join(one for one in (day, month, year) if one)
     name = _MONTHS[int(month[:2]) - 1] if 0 < int(month[:2]) <= 12 else month
@@ -105,15 +129,21 @@ def _fraction(given: Arguments) -> str:
 
 def _value(given: Arguments) -> str:
     """{{val|1.23|0.02|e=6|u=m/s}}"""
-    error, power, unit = given.get("2", ""), given.get("e", ""), given.get("u", "") or given.get("ul", "")
-    text = given.get("1", "") + (f" ± {error.lstrip('±+')}" if error else "")
-    return text + (f"×10^{{{power}}}" if power else "") + (f" {unit}" if unit else "")
+    error, lower, power = (given.get(name, "") for name in ("2", "3", "e"))
+    unit, below = (given.get(name, "") or given.get(f"{name}l", "") for name in ("u", "up"))
+    text = given.get("p", "") + given.get("1", "")
+    if error[:1] == "(":
+        text += error
+    elif error:
+        text += f" +{error.lstrip('±+')} −{lower.lstrip('-−')}" if lower else f" ± {error.lstrip('±+')}"
+    unit = f"{unit}/{below}" if below else unit
+    return text + (f"×10^{{{power}}}" if power else "") + given.get("s", "") + (f" {unit}" if unit else "")
 
 
 def _chemical(given: Arguments) -> str:
-    """{{chem|H|2|O}}: numbers after letters are indices."""
+    """{{chem|H|2|O}} and {{chem2|H2O}}: numbers after letters are indices."""
     parts = [given[str(n)] for n in range(1, len(given) + 1) if given.get(str(n))]
-    return "".join(f"_{{{part}}}" if part[:1].isdigit() else part for part in parts)
+    return _INDEX.sub(r"_{\g<0>}", "".join(parts))
 
 
 def _nihongo(given: Arguments) -> str:
@@ -129,13 +159,100 @@ def _bulleted(given: Arguments) -> str:
     return "".join(f"\n* {value}" for name, value in given.items() if name.isdigit() and value) + "\n"
 
 
+def _values(given: Arguments) -> list[str]:
+    """The arguments without names, in order."""
+    return [value for name, value in given.items() if name.isdigit() and value]
+
+
+def _sounds(given: Arguments) -> str:
+    """{{IPA|/x/}}, {{IPA|fr|x}}, {{IPA-fr|x|pron}}: in brackets, unless it has its own."""
+    first, second = given.get("1", ""), given.get("2", "")
+    text = second if second and _LANGUAGE_CODE.fullmatch(first) else first
+    return text if not text or text[0] in "[/⟨" else f"[{text}]"
+
+
+def _chinese(given: Arguments) -> str:
+    """{{zh|s=...|t=...|p=...}}"""
+    names = (("c", "Chinese"), ("s", "simplified Chinese"), ("t", "traditional Chinese"), ("p", "pinyin"))
+    return "; ".join(f"{label}: {given[name]}" for name, label in names if given.get(name))
+
+
+def _coordinates(given: Arguments) -> str:
+    """{{coord|51|30|N|0|7|W}} and {{coord|12.5|-3.2}}; "" if they are only shown in the title."""
+    if given.get("display", "inline") in ("title", "t"):
+        return ""
+    numbers: list[str] = []
+    halves: list[str] = []
+    for value in _values(given):
+        if value in _DIRECTIONS and numbers:
+            halves.append("".join(number + mark for number, mark in zip(numbers, "°′″", strict=False)) + value)
+            numbers = []
+        elif not _NUMBER.fullmatch(value):
+            break
+        else:
+            numbers.append(value)
+    return " ".join(halves) if halves else ", ".join(numbers[:2])
+
+
+def _duration(given: Arguments) -> str:
+    parts = [given.get(name, "") or given.get(place, "") for name, place in zip("hms", "123", strict=True)]
+    return ":".join(one.zfill(2) if at else one for at, one in enumerate(parts[not parts[0] :]))
+
+
+def _height(given: Arguments) -> str:
+    units = (("m", "m"), ("cm", "cm"), ("ft", "ft"), ("in", "in"))
+    return " ".join(f"{given[name]} {unit}" for name, unit in units if given.get(name))
+
+
+def _reference(given: Arguments) -> str:
+    """{{harvtxt|Smith|Jones|1990}}: Smith and Jones (1990)"""
+    *authors, year = _values(given) or [""]
+    return f"{' and '.join(authors)} ({year})" if authors else year
+
+
+def _citation(given: Arguments) -> str:
+    """{{cite book|last=Smith|first=Ann|year=1999|title=Mills}}: Ann Smith, "Mills" (1999)"""
+    last = next((given[name] for name in ("last", "last1", "author", "author1", "surname") if given.get(name)), "")
+    author = f"{given.get('first') or given.get('first1') or ''} {last}".strip()
+    title, year = given.get("title", ""), _YEAR.search(given.get("year") or given.get("date") or "")
+    text = f'{author}, "{title}"' if author and title else f'"{title}"' if title else author
+    return CITATION + text + (f" ({year[0]})" if year else "") if text else ""
+
+
+_POWER = re.compile("|".join(sorted(_PREFIXES, key=len, reverse=True)) + r"(?=[A-Za-z])")
+_INDEX = re.compile(r"(?<=[A-Za-z)\]])\d+")
+_YEAR = re.compile(r"\b\d{4}\b")
+_CENTURY = re.compile(r"([ivx]{1,5})(e|er) siècle")
+_LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z]{2,8})*")
+_REMARKS = frozenset(
+    ["lang", "pron", "audio", "us", "uk", "also", "local", "icon", "respell", "US", "UK", "US:", "UK:"]
+)
+_DIRECTIONS = frozenset("NSEWO")
+_PATTERNS: tuple[tuple[re.Pattern[str], Callable[[Arguments], str]], ...] = (
+    (re.compile(r"lang-[a-z-]{2,12}"), lambda given: given.get("1", "")),
+    (re.compile(r"(?:birth|death|start|end|film|release)[ -]?date.*|dts|date|birth-date|death-date|bda|dob"), _date),
+    (re.compile(r"ipa-[a-z-]{2,12}|ipa"), _sounds),
+    (re.compile(r"cite .*|citation|vcite .*|cite"), _citation),
+)
 _FUNCTIONS: dict[str, Callable[[Arguments], str]] = {
     **dict.fromkeys(("convert", "cvt", "convert/spell"), _convert),
     **dict.fromkeys(("as of", "asof"), _as_of),
     **dict.fromkeys(("frac", "sfrac", "fraction", "fract"), _fraction),
     **dict.fromkeys(("chem", "chem2", "chemical formula"), _chemical),
     **dict.fromkeys(("hlist", "flatlist2", "hlist2"), _listed(" · ")),
-    **dict.fromkeys(("ubl", "unbulleted list", "plain list", "bulleted list", "vunblist", "ublist"), _bulleted),
+    **dict.fromkeys(("bar percent", "bartable", "linktext", "bar pixel"), lambda given: " ".join(_values(given)[:2])),
+    **dict.fromkeys(("ubl", "unbulleted list", "bulleted list", "vunblist", "ublist", "ordered list"), _bulleted),
+    **dict.fromkeys(("collapsible list", "columns"), _bulleted),
+    **dict.fromkeys(("harvtxt", "harvcoltxt", "harvcol"), _reference),
+    **dict.fromkeys(("coord", "coor", "coordinates"), _coordinates),
+    **dict.fromkeys(("ipablink", "ipa blink", "phon", "phonetik"), _sounds),
+    **dict.fromkeys(("respell", "pronunciation respelling"), lambda given: "-".join(_values(given))),
+    "music": lambda given: {"flat": "♭", "sharp": "♯", "natural": "♮"}.get(given.get("1", ""), given.get("1", "")),
+    "ipac-en": lambda given: f"/{''.join(one for one in _values(given) if one not in _REMARKS).replace('_', ' ')}/",
+    "korean": lambda given: ", ".join(given[name] for name in ("hangul", "hanja", "rr", "mr") if given.get(name)),
+    "zh": _chinese,
+    "duration": _duration,
+    "height": _height,
     "gaps": _listed(""),
     "nihongo": _nihongo,
     "val": _value,

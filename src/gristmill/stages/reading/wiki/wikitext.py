@@ -9,17 +9,23 @@ import re
 from collections.abc import Callable, Iterator
 
 from gristmill.stages.reading.raised import raised
-from gristmill.stages.reading.wiki.templates import template_text
+from gristmill.stages.reading.wiki.templates import CITATION, UNSHOWN, template_text
 
 MAX_DEPTH = 40
 """Templates and links that are inside each other. Those further inside are not expanded."""
 
-_HIDDEN = "ref references gallery timeline imagemap score hiero templatedata graph mapframe indicator style script"
+_HIDDEN = (
+    "ref references gallery timeline imagemap score hiero templatedata graph mapframe indicator style script inputbox"
+    " categorytree includeonly"
+)
 _SHOWN = "nowiki math chem ce pre source syntaxhighlight poem"
 _OPAQUE = re.compile(rf"<(?:(!--)|({'|'.join((_HIDDEN + ' ' + _SHOWN).split())})\b([^<>]*)>)", re.IGNORECASE)
 """Comments, and tags inside which there is no wikitext, or none that counts."""
 _CUT = frozenset(_HIDDEN.split())
-_PLAIN_LINK = re.compile(r"\[\[(?:[^\[\]{}|<>\n:]{1,255}\|([^\[\]{}|<>\n]{1,255})|([^\[\]{}|<>\n:]{1,255}))\]\]")
+_PLAIN_LINK = re.compile(r"\[\[(?:[^\[\]{}|<>\n:]{1,255}\|)?+([^\[\]{}|<>\n:]{1,255})\]\]")
+_PARAMETER = re.compile(r"\{\{\{[^{}|\n]{1,99}(?:\|([^{}]*))?\}\}\}")
+_VARIANTS = re.compile(r"-\{(?:([A-Za-z;-]{0,40})\|)?([^{}]*)\}-")
+_VARIANT = re.compile(r"\s*zh(?:-[a-z]{2,4})?\s*:([^;]*)")
 _TOKEN = re.compile(
     r"(\{\{|\}\}|\[\[|\]\]?|\[(?:(?:https?|ftp|irc|news):|mailto:)?//[^\s\[\]<>\"]*[ \t]*|\[mailto:\S*"
     r"|</?[a-zA-Z][^<>\n]*>)"
@@ -30,10 +36,12 @@ _BREAKS = {
     **dict.fromkeys(("td", "th"), " | "),
     "li": "\n* ",
 }
-_INTERWIKI = re.compile(r"[a-z]{2,3}(?:-[a-z]{2,8}){0,2}:|simple:")
+_QUOTES = re.compile("''+")
+_ELIDED = re.compile(r"'''(?=\w)(?:(?<=\b\w''')|(?<=\b\w\w'''))")
+_INTERWIKI = re.compile(r"[a-z]{2,3}(?:-[a-z]{1,8}){0,2}:|simple:")
 # These begin with a fixed character, which `re` finds at the speed of memory; `^` would be tried at every character.
-_SWITCH = re.compile(r"__[A-Z]{3,20}__")
-_LISTED = re.compile(r"\n([*#:;]+) ?")
+_SWITCH = re.compile(r"__[^\Wa-z\d]{3,40}?__")
+_LISTED = re.compile(r"\n([*#:;]+)[ \t]*+(?:[.,;][ \t]*+)*+(?=(\n)?)")
 _HEADING = re.compile(r"\n(={1,6})([^=\n][^\n]*)=[ \t]*(?=\n)")
 _KEPT = re.compile("\0(\\d+)\0")
 _EMPTY_BRACKETS = re.compile(r" \([ ,;:]*\)")
@@ -52,20 +60,26 @@ class _Frame:
         self.out: list[str] = []
 
 
-def plain_text(source: str, title: str = "", unshown: frozenset[str] = frozenset(("file", "image", "category"))) -> str:
+def plain_text(source: str, title: str = "", unshown: frozenset[str] = UNSHOWN) -> str:
     """The text that a reader of the page sees. `unshown` are the namespaces whose links show a picture or nothing. The
     source has no zeros, and lines end with \\n."""
     kept: list[str] = []
     source = "".join(_without_opaque(source, kept))
-    source = "".join(filter(None, _PLAIN_LINK.split(source)))
-    text = f"\n{_expanded(source, title, unshown)}\n".replace("'''", "").replace("''", "")
+    if "{{{" in source:
+        source = _PARAMETER.sub(r"\1", source)
+    if "-{" in source:
+        source = _VARIANTS.sub(_variant, source)
+    source = "".join(_PLAIN_LINK.split(source))
+    text = _without_quotes(f"\n{_expanded(source, title, unshown)}\n")
     if (first := text.find("{|")) >= 0:
         first = text.rfind("\n", 0, first) + 1
         text = text[:first] + "\n".join(_without_tables(text[first:]))
     if "&" in text:
         text = html.unescape(text)
-    text = _AFTER_BRACKET.sub("(", _EMPTY_BRACKETS.sub("", _SWITCH.sub("", text)).replace("\xa0", " "))
-    text = _LISTED.sub(_list_mark, _with_content(text.replace(" \n", "\n")))
+    if "__" in text:
+        text = _SWITCH.sub("", text)
+    text = _AFTER_BRACKET.sub("(", _EMPTY_BRACKETS.sub("", text).replace("\xa0", " "))
+    text = _with_content(_LISTED.sub(_list_mark, text.replace(" \n", "\n")))
     return _BLANK.sub("\n\n", _KEPT.sub(lambda found: kept[int(found[1])], text)).strip()
 
 
@@ -106,10 +120,10 @@ def _closing(source: str, name: str, at: int) -> int:
 
 def _shown(name: str, content: str, attributes: str) -> str:
     content = html.unescape(content)
-    if name == "math":
+    if name == "math" and "chem" not in attributes:
         formula = " ".join(content.split())
         return f"$${formula}$$" if "block" in attributes else f"${formula}$"
-    if name in ("chem", "ce"):
+    if name in ("math", "chem", "ce"):
         return f"$\\ce{{{' '.join(content.split())}}}$"
     if name == "nowiki":
         return content
@@ -151,6 +165,8 @@ def _expanded(source: str, title: str, unshown: frozenset[str]) -> str:
         elif token == "}}":
             if opened["{{"]:
                 text = template_text(close("{{"), title)
+                if text[:1] == CITATION:
+                    text = text[1:] if _is_in_sentence(top.out) else ""
                 if text:
                     top.out.append(text)
                 elif after[:1] == " " and (not top.out or top.out[-1][-1:] in " \n"):
@@ -170,6 +186,12 @@ def _expanded(source: str, title: str, unshown: frozenset[str]) -> str:
     return "".join(stack[0].out)
 
 
+def _is_in_sentence(out: list[str]) -> bool:
+    """Whether there are words before the end of a line, in its last pieces."""
+    line = "".join(out[-3:]).rpartition("\n")[2]
+    return any(map(str.isalnum, line))
+
+
 def _tag(token: str, stack: list[_Frame], opened: dict[str, int], close: Callable[[str], str]) -> None:
     found = _TAG.match(token)
     name = found[2].lower() if found else ""
@@ -185,6 +207,30 @@ def _tag(token: str, stack: list[_Frame], opened: dict[str, int], close: Callabl
     stack[-1].out.append(_BREAKS.get(name, "") if name != "li" or not token.startswith("</") else "")
 
 
+def _variant(found: re.Match[str]) -> str:
+    """-{zh-hans:A;zh-hant:B}- of Chinese editions: the first variant; a rule for titles or for other places is not
+    shown."""
+    if found[1] and {*found[1]} & {*"HTDR"}:
+        return ""
+    return first[1].strip() if (first := _VARIANT.match(found[2])) else found[2]
+
+
+def _without_quotes(text: str) -> str:
+    """Without marks of bold and italics. In a line where neither is closed, ''' after a letter is an apostrophe and
+    '': l'''Odyssée'' is l'Odyssée."""
+    parts: list[str] = []
+    at = 0
+    for found in _ELIDED.finditer(text):
+        line = text[
+            text.rfind("\n", 0, found.start()) + 1 : text.find("\n", found.end())
+        ]  # text ends with a line break
+        runs = [len(run) for run in _QUOTES.findall(line)]
+        if sum(run != 2 for run in runs) % 2 and sum(run == 2 or run > 4 for run in runs) % 2:
+            parts += (text[at : found.start()], "'")
+            at = found.end()
+    return "".join((*parts, text[at:])).replace("'''", "").replace("''", "")
+
+
 def _link_text(content: str, unshown: frozenset[str]) -> str:
     target, bar, label = content.partition("|")
     prefix, colon, _ = target.partition(":")
@@ -195,6 +241,8 @@ def _link_text(content: str, unshown: frozenset[str]) -> str:
 
 def _list_mark(found: re.Match[str]) -> str:
     marks = found[1]
+    if found[2]:  # nothing is left of the item
+        return ""
     return "\n" if marks[-1] in ":;" else "\n" + "  " * (min(len(marks), MAX_DEPTH) - 1) + "- "
 
 
