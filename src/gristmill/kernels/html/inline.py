@@ -192,6 +192,15 @@ def is_delimited(data: Bytes, begin: int, stop: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
+def begins_formula(data: Bytes, at: int, stop: int) -> bool:
+    """Whether a text begins with the delimiter of a formula."""
+    while at < stop and data[at] <= SP:
+        at += 1
+    is_open = at + 1 < stop and data[at] == BACKSLASH and data[at + 1] in (LEFT_PAREN, LEFT_BRACKET)
+    return bool(is_open or (at < stop and data[at] == DOLLAR))
+
+
+@njit(nogil=True, cache=True)
 def annotation(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> tuple[int, int]:
     """Returns begin and end of the TeX of a formula, or 0 twice."""
     while True:

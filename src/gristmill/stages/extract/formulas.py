@@ -47,7 +47,7 @@ def write_formulas(marked: bytes, delimiters: Delimiters = "dollars") -> Written
         count, chars = count + 1, chars + len(tex)
         return f"{signs[2 * display]}{tex}{signs[2 * display + 1]}"
 
-    marks = [(match[2], match[1] == "[") for match in _FORMULA.finditer(text)]
+    marks = [(match[2], match[1] == "[" or match[2].startswith(("\\[", "$$"))) for match in _FORMULA.finditer(text)]
     text = _FORMULA.sub(_FORMULA_SIGN, text)
     pieces, at = [], 0
     for one in find_formulas(text, known=bool(marks)):
