@@ -216,7 +216,8 @@ def there_and_back(
             numbers = range(start, min(start + FORMULAS_PER_PAGE, len(rendered)))[place :: len(ends)]
             pieces.append((end, "".join(f" qq{one}q {rendered[one]} zz{one}z," for one in numbers)))
         text = extracted(_filled(html, pieces), reader)
-        for match in re.finditer(r"qq(\d+)q(.*?)zz\1z", text, re.DOTALL):
+        # A formula on its own line is a paragraph, so that the sign after it may be lost.
+        for match in re.finditer(r"qq(\d+)q\s*(.*?)\s*(?:zz\1z|\n\n|\Z)", text, re.DOTALL):
             formula = " ".join(match[2].split())
             tex = re.fullmatch(r"(\$\$?)(.*)\1|\\[(\[](.*)\\[)\]]", formula)
             if tex or reader != "extract":

@@ -52,6 +52,7 @@ from gristmill.kernels.html.block_names import (
     BOX_SUP,
     BOX_SVG,
     BOX_TITLE,
+    CELL,
     E_LAST,
     HINT_INVISIBLE,
     NESTED,
@@ -68,6 +69,7 @@ from gristmill.kernels.html.block_text import (
 )
 from gristmill.kernels.html.bounds import seek, skip_declaration, skip_raw
 from gristmill.kernels.html.boxes import (
+    K_KIND,
     S_BLOCKS,
     S_BREAKS,
     S_END,
@@ -78,6 +80,7 @@ from gristmill.kernels.html.boxes import (
     S_TAGS,
     S_TITLE,
     S_TITLE_END,
+    S_TOP,
     S_VERBATIM,
     close,
     flush,
@@ -92,6 +95,7 @@ from gristmill.kernels.html.inline import (
     annotation,
     begins_formula,
     data_latex,
+    has_displaystyle,
     inline,
     is_delimited,
     put_math,
@@ -276,6 +280,9 @@ def cut_page(
                 first, last = annotation(data, words, at, end)
             if first < last:
                 display = noted[A_DISPLAY] & 0xFFFFFFFFFF == DISPLAY_BLOCK
+                if tally[T_CHARS] == 0 and BOX_FLAGS[stack[K_KIND, state[S_TOP] - 1]] & CELL:
+                    # LaTeXML cuts an alignment into cells of a table, each with this command.
+                    display |= has_displaystyle(source, first, last)
                 state[S_END] = put_math(source, first, last, text, state[S_END], tally, display)
                 at = end
                 missing[BOX_IMG] = 1  # a picture of a formula is next to its markup

@@ -96,7 +96,8 @@ def with_latex(page: bytes) -> bytes:
 
 _SCRIPT_SIGNS = {"sub": "_", "sup": "^"}
 _STYLES = {"em": "", "i": "", "b": "bold", "strong": "bold"}
-_PIECE = re.compile(r"(\w)([\u0300-\u036f\u20d0-\u20ff])|(\s?[A-Za-zÀ-ÿ]{2,}(?:\s[A-Za-zÀ-ÿ]{2,})*\s?)|\d+|\S")
+_WORD = "[A-Za-zÀ-ÖØ-öø-ÿ]{2,}"
+_PIECE = re.compile(rf"(\w)([\u0300-\u036f\u20d0-\u20ff])|(\s?{_WORD}(?:\s{_WORD})*\s?)|\d+|\S")
 _TEX_SIGN = re.compile(r"[\\^_{]")
 
 
