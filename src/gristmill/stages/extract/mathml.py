@@ -82,10 +82,10 @@ def with_latex(page: bytes) -> bytes:
             classes = _attributes(tag).get("class", "").split()
             if classes[:1] != ["math"]:
                 continue
-            tex, end = plain_math(text, at, name)
+            tex, tex_end = plain_math(text, at, name)
             if tex:
-                put(tag.start(), end, tex, name == "div" or "display" in classes)
-                at = end
+                put(tag.start(), tex_end, tex, name == "div" or "display" in classes)
+                at = tex_end
             elif name == "div" and at > pictures_end >= 0:
                 pictures_end = text.find("</div", at)
         elif name == "img" and at < pictures_end and (alttext := _attributes(tag).get("alt", "")):
