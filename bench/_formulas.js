@@ -23,6 +23,10 @@ async function renderer() {
       return {annotated: temml.renderToString(tex, {displayMode, annotate: true}), bare, mathml: bare};
     };
   }
+  if (tool === 'mathml-to-latex') {
+    const {MathMLToLaTeX} = load('mathml-to-latex');
+    return mathml => ({found: MathMLToLaTeX.convert(mathml)});
+  }
   if (tool === 'mathjax3') { // no release of version 3 writes the TeX of a formula
     const {mathjax} = load('mathjax-full/js/mathjax.js');
     const {TeX} = load('mathjax-full/js/input/tex.js');

@@ -1,9 +1,13 @@
-"""Formulas there and back: `python -m bench._formulas DATA NODE TOOL COUNT`.
+"""Formulas there and back: `python -m bench._formulas DATA NODE TOOL COUNT [READER ...]`.
 
-Real formulas (latex-math of DATA/text and DATA/text_large) are rendered by TOOL (katex, temml, mathjax3, mathjax4), put
-into paragraphs of the main text of real pages (DATA/warc), extracted, and rendered again by the same tool. A formula
-counts if its MathML is the same, once with the TeX that the tool writes beside its MathML and once without it. NODE is
-a folder in which these packages are installed: `npm install katex temml mathjax-full@3 mathjax@4`.
+Real formulas (latex-math of DATA/text and DATA/text_large) are rendered by TOOL (katex, temml, mathjax3, mathjax4,
+latexml, pandoc), put into paragraphs of the main text of real pages (DATA/warc), extracted, and rendered again by the
+same tool. A formula counts if its MathML is the same, once with the TeX that the tool writes beside its MathML
+(annotated), once without it (bare). pandoc also has forms without MathML: mathjax, katex, webtex, and plain HTML.
+
+NODE is a folder in which these packages are installed: `npm install katex temml mathjax-full@3 mathjax@4
+mathml-to-latex`; latexml, pandoc and lynx come from Debian. READER is ours (`extract`), or a peer: lynx, trafilatura,
+resiliparse, or mathml-to-latex, which gets the MathML alone. A peer may write a formula with or without delimiters.
 
 The same MathML means: the same elements, characters and alphabets. Spaces, sizes, classes, empty elements and rows
 around other elements do not count. A limit below a sum is the same as an index, and a script of a group in fences is
@@ -23,6 +27,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import trafilatura
+from resiliparse.extract.html2text import extract_plain_text
 
 from bench.inputs import scratch, texts, web_pages
 from gristmill.schema import as_str
@@ -31,6 +37,9 @@ from gristmill.stages.shared.formulas import ENVIRONMENTS
 
 SCRIPT = Path(__file__).with_name("_formulas.js").resolve()
 FORMULAS_PER_PAGE = 20
+SHOWN = 5
+LATEXML_BATCH = 100
+"""Formulas of a document; an error in one may damage those after it."""
 MIN_PARAGRAPHS, MAX_PAGE_CHARS = 12, 200_000
 _NAMES = "Mor Ob Spec Hom Ext Ker Im Coker Tor Aut Gal id GL Id Mat Tr Pic"
 MACROS = {
@@ -92,13 +101,81 @@ def _expanded(match: re.Match[str]) -> str:
 
 
 def render(tool: str, node: Path, tex: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    given = "\n".join(map(json.dumps, tex))
-    command = ["node", str(SCRIPT), tool]
-    done = subprocess.run(command, input=given, stdout=subprocess.PIPE, cwd=node, text=True, check=True)
+    """The forms that a tool gives each formula: its `mathml`, and the markup of a page by kind; or `error`."""
+    if not tex:
+        return []
+    if tool == "latexml":
+        return [one for at in range(0, len(tex), LATEXML_BATCH) for one in _latexml(tex[at : at + LATEXML_BATCH])]
+    return _pandoc(tex) if tool == "pandoc" else _node(tool, node, tex)
+
+
+def _node(tool: str, node: Path, given: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    lines = "\n".join(map(json.dumps, given))
+    done = subprocess.run(
+        ["node", str(SCRIPT), tool], input=lines, stdout=subprocess.PIPE, cwd=node, text=True, check=True
+    )
     return [json.loads(line) for line in done.stdout.split("\n") if line]
 
 
-def extracted(html: str) -> str:
+def _latexml(tex: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    lines = [r"\documentclass{article}\usepackage{amsmath,amssymb}\begin{document}"]
+    for number, one in enumerate(tex):
+        formula = f"\\[{one['tex']}\\]" if one["display"] else f"${one['tex']}$"
+        lines.append(f"\\noindent QQ{number}Q {formula} ZZ{number}Z\n")
+    command = ["latexmlc", "--quiet", "--quiet", "--whatsin=document", "--format=html5", "--pmml", "--mathtex", "-"]
+    given = "\n".join([*lines, r"\end{document}"])
+    with scratch() as folder:  # it writes style sheets there, and fails after 100 errors
+        done = subprocess.run(command, input=given, capture_output=True, cwd=folder, text=True)
+    shown = {int(one[1]): one[2] for one in re.finditer(r"QQ(\d+)Q(.*?)ZZ\1Z", done.stdout, re.DOTALL)}
+    out: list[dict[str, Any]] = []
+    for number in range(len(tex)):
+        annotated = shown.get(number, "ltx_ERROR")
+        if "ltx_ERROR" in annotated or "<math" not in annotated or "QQ" in annotated:
+            out.append({"error": annotated})
+            continue
+        bare = re.sub(r' alttext="[^"]*"|<annotation .*?</annotation>', "", annotated, flags=re.DOTALL)
+        mathml = "".join(re.findall(r"<math.*?</math>", bare, re.DOTALL))
+        out.append({"mathml": f"<div>{mathml}</div>", "annotated": annotated, "bare": bare})
+    return out
+
+
+def _pandoc(tex: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    kinds = {True: {"t": "DisplayMath"}, False: {"t": "InlineMath"}}
+    blocks = [{"t": "Para", "c": [{"t": "Math", "c": [kinds[one["display"]], one["tex"]]}]} for one in tex]
+    given = json.dumps({"pandoc-api-version": [1, 22], "meta": {}, "blocks": blocks})
+    forms = {}
+    for form in ("mathml", "mathjax", "katex", "webtex", "plain"):
+        command = ["pandoc", "-f", "json", "-t", "html", "--wrap=none", *([f"--{form}"] if form != "plain" else [])]
+        done = subprocess.run(
+            command, input=given, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True
+        )
+        forms[form] = [one[3:] for one in done.stdout.removesuffix("</p>\n").split("</p>\n")]
+    out: list[dict[str, Any]] = []
+    for annotated, mathjax, katex, webtex, plain in zip(*forms.values(), strict=True):
+        bare = re.sub(r"<annotation .*?</annotation>", "", annotated, flags=re.DOTALL)
+        shown = {"mathml": bare, "annotated": annotated, "bare": bare, "mathjax": mathjax, "katex": katex}
+        found = "<math" in annotated and "<mtext mathcolor" not in bare
+        out.append({**shown, "webtex": webtex, "plain": plain} if found else {"error": annotated})
+    return out
+
+
+def extracted(html: str, reader: str = "extract") -> str:
+    if reader == "lynx":
+        command = [
+            "lynx",
+            "-stdin",
+            "-dump",
+            "-force_html",
+            "-nolist",
+            "-width=990",
+            "-display_charset=utf-8",
+            "-assume_charset=utf-8",
+        ]
+        return subprocess.run(command, input=html, stdout=subprocess.PIPE, text=True, check=True).stdout
+    if reader == "trafilatura":
+        return trafilatura.extract(html) or ""
+    if reader == "resiliparse":
+        return extract_plain_text(html, main_content=True)
     row = [pa.array([value], pa.string()) for value in (html, None, None, None)]
     batch = pa.RecordBatch.from_arrays(row, names=list(extract.READS))
     return extract.apply(batch, extract.Config()).column("text")[0].as_py() or ""
@@ -127,7 +204,9 @@ def _filled(html: str, pieces: Sequence[tuple[int, str]]) -> str:
     return "".join([*out, html[at:]])
 
 
-def there_and_back(rendered: Sequence[str], places: Sequence[tuple[str, list[int]]]) -> dict[int, str]:
+def there_and_back(
+    rendered: Sequence[str], places: Sequence[tuple[str, list[int]]], reader: str = "extract"
+) -> dict[int, str]:
     """The TeX of each formula that is found in the text of its page, by number."""
     found = {}
     for start in range(0, len(rendered), FORMULAS_PER_PAGE):
@@ -136,8 +215,13 @@ def there_and_back(rendered: Sequence[str], places: Sequence[tuple[str, list[int
         for place, end in enumerate(ends):
             numbers = range(start, min(start + FORMULAS_PER_PAGE, len(rendered)))[place :: len(ends)]
             pieces.append((end, "".join(f" qq{one}q {rendered[one]} zz{one}z," for one in numbers)))
-        for match in re.finditer(r"qq(\d+)q (\$\$?)(.*?)\2 zz\1z", extracted(_filled(html, pieces)), re.DOTALL):
-            found[int(match[1])] = match[3]
+        text = extracted(_filled(html, pieces), reader)
+        # A formula on its own line is a paragraph, so that the sign after it may be lost.
+        for match in re.finditer(r"qq(\d+)q\s*(.*?)\s*(?:zz\1z|\n\n|\Z)", text, re.DOTALL):
+            formula = " ".join(match[2].split())
+            tex = re.fullmatch(r"(\$\$?)(.*)\1|\\[(\[](.*)\\[)\]]", formula)
+            if tex or reader != "extract":
+                found[int(match[1])] = (tex[2] or tex[3] or "") if tex else formula
     return found
 
 
@@ -194,24 +278,25 @@ def _form(rendered: dict[str, Any]) -> str:
     return plain_form(rendered["mathml"]) if "error" not in rendered else str(rendered["error"])
 
 
-def run(data: Path, node: Path, tool: str, count: int) -> None:
+def run(data: Path, node: Path, tool: str, count: int, readers: Sequence[str]) -> None:
     tex = formulas(data)[: count * 5 // 4]
     both = [(one, shown) for one, shown in zip(tex, render(tool, node, tex), strict=True) if "error" not in shown]
     both = both[:count]
     places = [place for place, _ in zip(pages(data), range(-(-len(both) // FORMULAS_PER_PAGE)), strict=False)]
-    for kind in ("annotated", "bare"):
-        if both[0][1][kind] is None:
-            continue
-        found = there_and_back([shown[kind] for _, shown in both], places)
+    kinds = [kind for kind, form in both[0][1].items() if kind != "mathml" and form]
+    for reader, kind in ((reader, kind) for reader in readers for kind in kinds):
+        if reader == "mathml-to-latex":
+            answers = _node(reader, node, [{"tex": shown["mathml"], "display": False} for _, shown in both])
+            found = {number: answer["found"] for number, answer in enumerate(answers) if "found" in answer}
+        else:
+            found = there_and_back([shown[kind] for _, shown in both], places, reader)
         again = render(tool, node, [{**both[one][0], "tex": found[one]} for one in found])
         same = [one for one, shown in zip(found, again, strict=True) if _form(both[one][1]) == _form(shown)]
-        share = len(same) / len(both)
-        found_same = f"{len(found)} found, {len(same)} same: {share:.4f}"
-        print(f"{tool}, {kind}: {len(both)} formulas in {len(places)} pages, {found_same}")
-        wrong = sorted(set(found) - set(same))
-        for one in wrong[:5]:
+        found_same = f"{len(found)} found, {len(same)} same: {len(same) / len(both):.4f}"
+        print(f"{tool}, {kind}, {reader}: {len(both)} formulas in {len(places)} pages, {found_same}", flush=True)
+        for one in sorted(set(found) - set(same))[:SHOWN]:
             print(f"    {both[one][0]['tex'][:100]}\n    {found[one][:100]}")
 
 
 if __name__ == "__main__":
-    run(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]))
+    run(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5:] or ["extract"])

@@ -16,6 +16,7 @@ from gristmill.kernels.html.assemble import (
     close_gaps,
     drop_copies,
     drop_lone_links,
+    keep_formulas,
     keep_headline,
 )
 from gristmill.kernels.html.block_names import (
@@ -84,6 +85,26 @@ def test_a_gap_between_two_of_its_kind_is_closed(rows: list[tuple[bool, int]]) -
     for row in range(1, len(rows) - 1):
         alike = {path for _, path in rows[row - 1 : row + 2]}
         expected[row] |= expected[row - 1] and expected[row + 1] and len(alike) == 1
+    assert keep.tolist() == expected
+
+
+STARTS = [b"\x7f[x\x7f)", b"| \x7f[x\x7f) | (1)", b"\\[ x \\]", b"\x7f(x\x7f) is", b"words", b"\\", b"| "]
+
+
+@given(st.lists(st.tuples(st.booleans(), st.sampled_from(STARTS)), max_size=12))
+def test_formulas_beside_kept_blocks_are_kept(rows: list[tuple[bool, bytes]]) -> None:
+    """All of a run of formulas on their own lines, if a block before or after it is kept."""
+    texts = [text for _, text in rows]
+    ends = np.cumsum([0, *map(len, texts)])
+    blocks = np.zeros((len(rows), BLOCK_COLUMNS), np.int32)
+    blocks[:, B_START], blocks[:, B_STOP] = ends[:-1], ends[1:]
+    keep = np.array([kept for kept, _ in rows], np.uint8)
+    keep_formulas(blocks, len(rows), np.frombuffer(b"".join(texts) + b" ", np.uint8).copy(), keep)
+    expected = [kept for kept, _ in rows]
+    for _ in rows:
+        for row, text in enumerate(texts):
+            beside = expected[max(0, row - 1) : row + 2]
+            expected[row] |= text in STARTS[:3] and any(beside)
     assert keep.tolist() == expected
 
 

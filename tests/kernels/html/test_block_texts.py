@@ -19,7 +19,17 @@ TEXTS = {
     "2<sup>n</sup>, sin<sup>2</sup>x, x<sup>a<sub>i</sub></sup>, R<sub>max</sub>": "2^n, sin^2x, x^{a_i}, R_{max}",
     "1<sup>st</sup> 2<sup>e</sup> Mill<sup>TM</sup> M<sup>me</sup>": "1st 2e MillTM Mme",
     "a mill.<sup>3</sup> A wheel<sup>12</sup> (of wood)<sup>1</sup>": "a mill. A wheel (of wood)",
-    "a<sup><a href='#n'>[3]</a></sup> b<a href='#n'><sup>4</sup></a> word<sup>[3]</sup>": "a b word[3]",
+    "a<sup><a href='#n'>[3]</a></sup> b<a href='#n'><sup>4</sup></a> word<sup>[3]</sup>": "a b word",
+    "shown<sup>1,2</sup> so<sup>1–3</sup> Ada<sup>1,*</sup> Name<sup>a</sup> in 2019<sup>5</sup>": (
+        "shown so Ada Name in 2019"
+    ),
+    "<sup>14</sup>C, <sup>238</sup><sub>92</sub>U, SO<sub>4</sub><sup>2-</sup>": "^{14}C, ^{238}_{92}U, SO_4^{2-}",
+    "mc = mc<sup>2</sup> 4ac<sup>2</sup> πr<sup>2</sup> a<sup>†</sup> A<sup>*</sup>": "mc = mc^2 4ac^2 πr^2 a^† A^*",
+    "$19<sup>99</sup> 4<sup>95</sup> € $5.<sup>50</sup> 9<sup>00</sup> 10:<sup>30</sup> 19<sup>20</sup>": (
+        "$19.99 4.95 € $5.50 9.00 10:30 19^{20}"
+    ),
+    "20<sup>o</sup>C D<sup>r</sup> Ada N<sup>o</sup> 5, D<sup>r</sup> is": "20°C Dr Ada No 5, D^r is",
+    "3<sup>1</sup>/<sub>2</sub> came in<sup>3</sup> 5 in<sup>3</sup>": "3 1/2 came in 5 in^3",
     "10 <sup>6</sup> a<sup></sup> b<sup>c": "10 6 a bc",
     "<sup> <b>1</b></sup> note<p><sup><sup><sup><sup><sup>x": "1 note\n\nx",
     "<sub>x</sup>y": "xy",
@@ -87,7 +97,7 @@ TEXTS = {
     '<mjx-container jax="SVG" display="true"><svg data-latex="x&lt;1"></svg></mjx-container>.': "$$x<1$$.",
     '<mjx-container><mjx-math data-latex="a"></mjx-math><mjx-assistive-mml><math data-latex="y_1"><mi>y</mi></math>'
     "</mjx-assistive-mml></mjx-container>": "$y_1$",
-    "<img alt='$x^2$'> <img alt='\\[y\\]'> <img alt='a $5 mill'>": "$x^2$ $y$",
+    "<img alt='$x^2$'> <img alt='\\[y\\]'> <img alt='a $5 mill'>": "$x^2$ $$y$$",
     "<script type=math/tex>a % a note\n+b</script> and <script type=math/tex>5% c</script>": "$a +b$ and $5% c$",
     "<math/>a<math><mi>x</mi><math><mi>y</mi></math>": "axy",
 }

@@ -56,6 +56,13 @@ FORMULAS = {
         "<mtr><mtd></mtd><mtd><mo>≤</mo><mi>b</mi></mtd></mtr></mtable>",
         r"\begin{aligned}y&=a\\&\leq b\end{aligned}",
     ),
+    "a command that MathJax does not know": (r"<msub><mrow><mtext>\CH</mtext></mrow><mi>i</mi></msub>", r"\CH_i"),
+    "an index of a prime, as pandoc writes it": ("<mi>f</mi><msub><mi>′</mi><mo>*</mo></msub>", "f'_*"),
+    "two primes of one operator": ("<msup><mi>x</mi><mo>′′</mo></msup>", "x''"),
+    "bar and line of pandoc": (
+        "<mover><mi>s</mi><mo accent='true'>¯</mo></mover><mover><mi>s</mi><mo accent='true'>‾</mo></mover>",
+        r"\overline{s}\bar{s}",
+    ),
     "numbered equation": (
         "<mtable><mlabeledtr><mtd><mtext>(1)</mtext></mtd><mtd><mi>x</mi></mtd></mlabeledtr></mtable>",
         r"\begin{matrix}x\end{matrix}",

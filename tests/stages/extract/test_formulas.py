@@ -18,6 +18,9 @@ WAYS = {
     "LaTeXML": '<math alttext="\\displaystyle {}" display="inline"><mi>a</mi></math>',
     "MathML": "<math><mfrac><mi>a</mi><mi>b</mi></mfrac></math>",
     "Wikipedia": '<img class="mwe-math-fallback-image-inline" alt="{{\\displaystyle {}}}">',
+    "pandoc for KaTeX": '<span class="math inline">{}</span>',
+    "pandoc for MathJax": '<span class="math inline">\\({}\\)</span>',
+    "pandoc with pictures": '<img alt="{}" class="math inline">',
     "image": '<img src="1.png" alt="${}$">',
     "brackets": "\\({}\\)",
     "dollars": "${}$",
@@ -55,6 +58,31 @@ def test_tex_has_one_normal_form(tex: str, normal: str) -> None:
     """It does not change again."""
     assert normal_form(tex) == normal
     assert normal_form(normal) == normal
+
+
+def cell(tex: str) -> str:
+    return f'<td class="ltx_eqn_cell"><math alttext="\\displaystyle {tex}" display="inline"></math></td>'
+
+
+PARAGRAPH = "<p>" + SENTENCE.format("two") * 3
+NUMBER = '<td><span class="ltx_tag">(2)</span></td>'
+
+
+@pytest.mark.parametrize(
+    ("rows", "written"),
+    [
+        ([cell("a") + cell("=b"), "<td></td>" + cell("=c")], r"$$\begin{aligned}a&=b\\&=c\end{aligned}$$"),
+        ([cell("a") + cell("=b") + NUMBER, cell("c") + cell("=d")], "$$a =b$$ (2)\n\n$$c =d$$"),
+        (['<td></td><td><math display="block" alttext="x"></math></td><td></td>' + NUMBER], "$$x$$ (2)"),
+    ],
+)
+def test_an_equation_that_is_a_table_is_one_formula(rows: list[str], written: str) -> None:
+    """As LaTeXML writes alignments; a row with a number is a formula of its own."""
+    table = "".join(f"<tbody><tr><td></td>{row}</tr></tbody>" for row in rows)
+    page = f"<title>Mill</title>{PARAGRAPH}<table>{table}</table>{PARAGRAPH}"
+    row = [pa.array([value], pa.string()) for value in (page, None, None, None)]
+    (found,) = extract.apply(pa.RecordBatch.from_arrays(row, names=list(extract.READS)), extract.Config()).to_pylist()
+    assert found["text"].split("\n\n", 1)[1].rsplit("\n\n", 1)[0] == written
 
 
 def test_formulas_of_plain_text_are_counted_and_not_changed() -> None:

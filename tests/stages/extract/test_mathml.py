@@ -51,6 +51,26 @@ def test_what_has_tex_or_is_no_formula_stays(page: str) -> None:
     assert with_latex(page.encode()) == page.encode()
 
 
+@pytest.mark.parametrize(
+    ("page", "expected"),
+    [
+        ("<em>x</em><sup>2</sup> + <em>s̄</em><sub><em>i</em>, 1</sub> ≤ 12", r"x^2+\bar{s}_{i,1}\leq12"),
+        ("if <em>α</em><em>b</em><strong>P</strong>sin ℤ", r"\text{if }\alpha b\mathbf{P}\sin\mathbb{Z}"),
+        (r"F_\text{été}&lt;1", r"F_\text{été}&lt;1"),
+        ("<p><img alt='x_1'></p>", None),
+        ("<span class=katex>x</span>", None),
+        ("<em>x</em><sup>2", None),
+    ],
+)
+def test_an_element_of_the_class_math_is_a_formula(page: str, expected: str | None) -> None:
+    """If it has TeX, or only letters, signs and scripts; a picture in it has its TeX."""
+    page, before = f"<div class='math display'>{page}</div>", page
+    formula = f'<math display="block" alttext="{expected or "x_1"}"></math>'
+    picture = page.replace("<img alt='x_1'>", formula) if "<img" in page else page
+    assert with_latex(page.encode()).decode() == (formula if expected else picture)
+    assert with_latex(before.encode()).decode() == before
+
+
 def test_a_formula_without_an_end_does_not_hide_the_next() -> None:
     """It ends where a paragraph ends."""
     assert (

@@ -36,10 +36,11 @@ from gristmill.kernels.html.block_names import (
 from gristmill.kernels.html.context import CHANCES
 from gristmill.kernels.html.features import AT_TITLE, LEVEL
 from gristmill.kernels.html.hashes import MAX_TRIES, text_hash
+from gristmill.kernels.html.inline import MARK
 from gristmill.kernels.html.names import HASH_MIX
 from gristmill.kernels.memory import borrow, eight_bytes_at, view
 from gristmill.kernels.memory_writes import copy_bytes
-from gristmill.kernels.text.ascii import BACKTICK, BAR, DOT, GREATER, HYPHEN, LF, SP
+from gristmill.kernels.text.ascii import BACKSLASH, BACKTICK, BAR, DOT, GREATER, HYPHEN, LEFT_BRACKET, LF, SP
 
 LEAST_EXPECTED = 100
 """In thousandths: if no choice has a better expected F1, the page has no main content."""
@@ -94,6 +95,22 @@ def close_gaps(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.nd
             path = elements[blocks[row, B_ELEMENT], E_PATH]
             before, after = blocks[row - 1, B_ELEMENT], blocks[row + 1, B_ELEMENT]
             keep[row] = elements[before, E_PATH] == path and elements[after, E_PATH] == path
+
+
+@njit(nogil=True, cache=True)
+def keep_formulas(blocks: np.ndarray, count: int, texts: np.ndarray, keep: np.ndarray) -> None:
+    """Keeps blocks that begin with a formula on its own line, if they are next to a kept block."""
+    blocks, keep, text = borrow(blocks), borrow(keep), view(texts)
+    for backward in (False, True):
+        is_kept = np.uint8(0)
+        for place in range(count):
+            row = count - 1 - place if backward else place
+            at, stop = blocks[row, B_START], blocks[row, B_STOP] - 1
+            while at < stop and (text[at] <= SP or text[at] == BAR):
+                at += 1
+            if is_kept and at < stop and (text[at] == MARK or text[at] == BACKSLASH):
+                keep[row] |= text[at + 1] == LEFT_BRACKET
+            is_kept = keep[row]
 
 
 @njit(nogil=True, cache=True)

@@ -187,13 +187,17 @@ def _note(data: np.ndarray, name: Any, begin: int, stop: int, noted: np.ndarray)
         noted[A_START] = _number_of(data, begin, stop)
 
 
-MATH_KATEX, MATH_JAX, MATH_IMAGE = 1, 2, 3
+MATH_KATEX, MATH_JAX, MATH_IMAGE, MATH_WORD = 1, 2, 3, 4
 
 
 @njit(nogil=True, cache=True)
 def math_class(data: np.ndarray, begin: int, stop: int) -> int:
-    """Whether a class is katex-html, MathJax (or MathJax_SVG, MathJax_Preview), or one of pictures of formulas."""
+    """Whether a class is katex-html, MathJax (or MathJax_SVG, MathJax_Preview), one of pictures of formulas, or math
+    and others, as pandoc and Sphinx write it."""
     size = stop - begin
+    is_math = size >= 4 and data[begin] == 0x6D and data[begin + 1] == LOWER_A and data[begin + 2] == 0x74
+    if is_math and data[begin + 3] == 0x68 and (size == 4 or data[begin + 4] <= SP):
+        return MATH_WORD
     if size >= 10 and data[begin] == 0x6B and data[begin + 4] == 0x78 and data[begin + 6] == 0x68:
         return MATH_KATEX
     if size >= 7 and data[begin] == 0x4D and data[begin + 4] == 0x4A and data[begin + 6] == 0x78:

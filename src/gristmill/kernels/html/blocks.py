@@ -25,12 +25,14 @@ from gristmill.kernels.html.attributes import (
     MATH_IMAGE,
     MATH_JAX,
     MATH_KATEX,
+    MATH_WORD,
     read_attributes,
 )
 from gristmill.kernels.html.block_names import (
     BARRIER,
     BOX,
     BOX_BR,
+    BOX_DIV,
     BOX_FLAGS,
     BOX_HASHES,
     BOX_HR,
@@ -50,6 +52,7 @@ from gristmill.kernels.html.block_names import (
     BOX_SUP,
     BOX_SVG,
     BOX_TITLE,
+    CELL,
     E_LAST,
     HINT_INVISIBLE,
     NESTED,
@@ -66,6 +69,7 @@ from gristmill.kernels.html.block_text import (
 )
 from gristmill.kernels.html.bounds import seek, skip_declaration, skip_raw
 from gristmill.kernels.html.boxes import (
+    K_KIND,
     S_BLOCKS,
     S_BREAKS,
     S_END,
@@ -76,6 +80,7 @@ from gristmill.kernels.html.boxes import (
     S_TAGS,
     S_TITLE,
     S_TITLE_END,
+    S_TOP,
     S_VERBATIM,
     close,
     flush,
@@ -88,7 +93,9 @@ from gristmill.kernels.html.inline import (
     DISPLAY_TRUE,
     MATH_TEX,
     annotation,
+    begins_formula,
     data_latex,
+    has_displaystyle,
     inline,
     is_delimited,
     put_math,
@@ -190,6 +197,8 @@ def cut_page(
             else:
                 imply(state, stack, counts, elements, kind)
                 push(state, tally, stack, counts, elements, noted, kind)
+                if kind == BOX_DIV and noted[A_MATH] == MATH_WORD and not begins_formula(source, at, stop):
+                    state[S_MATH] = 1
         elif flags & SKIPPED:
             if closing or missing[kind] == 1 or (kind == BOX_SVG and data[at - 2] == SLASH):
                 continue
@@ -233,7 +242,7 @@ def cut_page(
         elif kind == BOX_IMG:
             state[S_IMAGES] += 1
             first, last = noted[A_ALT], noted[A_ALT_END]
-            is_formula = last > first and (noted[A_MATH] == MATH_IMAGE or is_delimited(source, first, last))
+            is_formula = last > first and (noted[A_MATH] >= MATH_IMAGE or is_delimited(source, first, last))
             if wanted and is_formula and not missing[BOX_IMG]:
                 state[S_END] = put_math(source, first, last, text, state[S_END], tally, False)
         elif kind in (BOX_MATH, BOX_MJX):
@@ -271,6 +280,9 @@ def cut_page(
                 first, last = annotation(data, words, at, end)
             if first < last:
                 display = noted[A_DISPLAY] & 0xFFFFFFFFFF == DISPLAY_BLOCK
+                if tally[T_CHARS] == 0 and BOX_FLAGS[stack[K_KIND, state[S_TOP] - 1]] & CELL:
+                    # LaTeXML cuts an alignment into cells of a table, each with this command.
+                    display |= has_displaystyle(source, first, last)
                 state[S_END] = put_math(source, first, last, text, state[S_END], tally, display)
                 at = end
                 missing[BOX_IMG] = 1  # a picture of a formula is next to its markup
@@ -283,6 +295,8 @@ def cut_page(
         elif kind == BOX_SPAN:
             if wanted:
                 state[S_HINTS] |= noted[A_HINTS]
+                if noted[A_MATH] == MATH_WORD and not begins_formula(source, at, stop):
+                    state[S_MATH] = 1
                 # KaTeX may write only its boxes, without the MathML that has the formula.
                 picture = noted[A_MATH] == MATH_JAX or (noted[A_MATH] == MATH_KATEX and missing[BOX_IMG])
                 picture |= noted[A_MATH] == 0 and noted[A_HINTS] & HINT_INVISIBLE != 0

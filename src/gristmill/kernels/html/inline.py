@@ -79,6 +79,7 @@ from gristmill.kernels.text.ascii import (
 
 MATH_TEX = int.from_bytes(b"math/tex", "little")
 DISPLAY_BLOCK, DISPLAY_TRUE = (int.from_bytes(name, "little") for name in (b"block", b"true"))
+_DISPLAYSTYLE = np.frombuffer(b"\\displaystyle", np.uint8)
 _DATA_LATEX = np.frombuffer(b'data-latex="', np.uint8)
 MARK = 0x7F
 """Comes before a sign of formulas and scripts in the text of a block: `(` and `[` begin a formula in a line and one on
@@ -189,6 +190,24 @@ def is_delimited(data: Bytes, begin: int, stop: int) -> bool:
         return bool(last == DOLLAR)
     is_open = first == BACKSLASH and data[begin + 1] in (LEFT_PAREN, LEFT_BRACKET)
     return bool(is_open and data[stop - 2] == BACKSLASH and last in (RIGHT_PAREN, RIGHT_BRACKET))
+
+
+@njit(nogil=True, cache=True)
+def has_displaystyle(data: Bytes, begin: int, stop: int) -> bool:
+    """Whether TeX begins with `\\displaystyle`."""
+    same = 0
+    while same < _DISPLAYSTYLE.size and begin + same < stop and data[begin + same] == _DISPLAYSTYLE[same]:
+        same += 1
+    return same == _DISPLAYSTYLE.size
+
+
+@njit(nogil=True, cache=True)
+def begins_formula(data: Bytes, at: int, stop: int) -> bool:
+    """Whether a text begins with the delimiter of a formula."""
+    while at < stop and data[at] <= SP:
+        at += 1
+    is_open = at + 1 < stop and data[at] == BACKSLASH and data[at + 1] in (LEFT_PAREN, LEFT_BRACKET)
+    return bool(is_open or (at < stop and data[at] == DOLLAR))
 
 
 @njit(nogil=True, cache=True)

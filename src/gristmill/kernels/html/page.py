@@ -12,6 +12,7 @@ from gristmill.kernels.html.assemble import (
     drop_controls,
     drop_copies,
     drop_lone_links,
+    keep_formulas,
     keep_headline,
     write_text,
 )
@@ -146,6 +147,7 @@ def decide(
         for row in range(count):
             keep[row] |= others[row]
     close_gaps(blocks, count, elements, keep)
+    keep_formulas(blocks, count, texts, keep)
     columns = columns_of(flat, count)
     keep_headline(blocks, count, columns[SINCE_TITLE], columns[PROSE], keep)
     drop_controls(blocks, count, elements, more.size > 0, keep)

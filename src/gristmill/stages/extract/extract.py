@@ -244,7 +244,7 @@ def _texts(
 
 
 STAGE = Map(
-    version=6,
+    version=7,
     config=Config,
     libraries=libraries,
     reads=READS,

@@ -18,6 +18,11 @@ _SIGNS: dict[Delimiters, tuple[str, str, str, str]] = {
 _FORMULA = re.compile("\x7f([(\\[])([^\x7f]*)\x7f\\)")
 _FORMULA_SIGN = "\x7f!"
 
+_CELL = re.compile(r"\x7f\[(?:\\displaystyle(?![A-Za-z])\s*)?([^\x7f]*)\x7f\)")
+_NUMBER = re.compile(r"\([\w.]{1,12}\)(?=[ |]*\Z)")
+_ROW = rf"(?:\| *)*{_CELL.pattern}(?: *\|| *{_CELL.pattern})*(?: *\([\w.]{{1,12}}\)[ |]*)?"
+_EQUATIONS = re.compile(rf"^{_ROW}(?:\n{{1,2}}{_ROW})*$", re.MULTILINE)
+"""Rows of a table that have only formulas, and perhaps a number at the end."""
 _OUTER = re.compile(r"\$\$(.*)\$\$|\$(.*)\$|\\\((.*)\\\)|\\\[(.*)\\\]", re.DOTALL)
 _LABEL = re.compile(r"\\label\s*\{[^{}]*\}")
 _STYLE = re.compile(r"\\(?:displaystyle|textstyle)(?![A-Za-z])\s*")
@@ -47,7 +52,8 @@ def write_formulas(marked: bytes, delimiters: Delimiters = "dollars") -> Written
         count, chars = count + 1, chars + len(tex)
         return f"{signs[2 * display]}{tex}{signs[2 * display + 1]}"
 
-    marks = [(match[2], match[1] == "[") for match in _FORMULA.finditer(text)]
+    text = _EQUATIONS.sub(lambda match: _equations(match) if "|" in match[0] else match[0], text)
+    marks = [(match[2], match[1] == "[" or match[2].startswith(("\\[", "$$"))) for match in _FORMULA.finditer(text)]
     text = _FORMULA.sub(_FORMULA_SIGN, text)
     pieces, at = [], 0
     for one in find_formulas(text, known=bool(marks)):
@@ -60,6 +66,24 @@ def write_formulas(marked: bytes, delimiters: Delimiters = "dollars") -> Written
         formulas = iter(marks)
         text = re.sub(_FORMULA_SIGN, lambda _: written(*next(formulas, ("", False))), text)
     return WrittenText(text.encode("utf-8", "surrogateescape"), count, chars)
+
+
+def _equations(match: re.Match[str]) -> str:
+    """One formula for the cells of an equation that LaTeXML writes as a table; a row with a number ends it."""
+    lines = [line for line in match[0].split("\n") if line]
+    out: list[str] = []
+    rows: list[list[str]] = []
+    for place, line in enumerate(lines):
+        rows.append(_CELL.findall(line))
+        number = _NUMBER.search(line)
+        if number or not any("|" in one or "\\displaystyle" in one for one in lines[place + 1 : place + 2]):
+            width = max(map(len, rows))
+            # Cells on the left may be empty.
+            body = "\\\\".join("&".join([*[""] * (width - len(cells)), *cells]) for cells in rows)
+            tex = f"\\begin{{aligned}}{body}\\end{{aligned}}" if len(rows) > 1 else " ".join(rows[0])
+            out.append(f"\x7f[{tex}\x7f)" + (f" {number[0]}" if number else ""))
+            rows = []
+    return "\n\n".join(out)
 
 
 def normal_form(tex: str, delimiters: Delimiters = "dollars") -> str:

@@ -1,4 +1,4 @@
-"""Converts MathML to LaTeX, for formulas without TeX.
+"""Converts MathML to LaTeX, for formulas without TeX, and finds the TeX of elements with the class `math`.
 
 A formula may be tag soup. It is read in one pass and converted from the inside out, so that nothing recurses. A formula
 beyond the bounds below becomes its plain text, or nothing. A formula without an end tag (a page cut short, a paragraph
@@ -13,11 +13,12 @@ LaTeX decides whether an integral's bounds are beside or above it.
 
 import html
 import re
+from collections.abc import Iterator
 
 from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.extract.mathml_elements import HIDDEN, KNOWN, TOKENS, VOID, build
 from gristmill.stages.extract.mathml_tokens import Element, TexPart
-from gristmill.stages.extract.tex_symbols import symbols, words
+from gristmill.stages.extract.tex_symbols import FUNCTIONS, OVER, join, styled, symbols, words
 
 MAX_DEPTH = 200
 """Nested elements. Wikipedia articles reach 10."""
@@ -53,7 +54,16 @@ def with_latex(page: bytes) -> bytes:
     """The page with LaTeX as `alttext` instead of each formula without TeX; everything else is unchanged."""
     text = page.decode("utf-8", "surrogateescape")
     out: list[str] = []
-    done = at = 0
+    done = at = pictures_end = 0
+
+    def put(begin: int, end: int, alttext: str, display: bool) -> None:
+        nonlocal done
+        for char, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
+            alttext = alttext.replace(char, escaped)
+        out.append(text[done:begin])
+        out.append(f'<math display="{"block" if display else "inline"}" alttext="{alttext}"></math>')
+        done = end
+
     while tag := _TAG.search(text, at):
         at = tag.end()
         name = _name(tag)
@@ -67,14 +77,70 @@ def with_latex(page: bytes) -> bytes:
             at, closed, has_tex = _formula(text, at)
             if closed and not (has_tex or any(attributes.get(name, "").strip() for name in _TEX_ATTRIBUTES)):
                 block = attributes.get("display") == "block" or attributes.get("mode") == "display"
-                alttext = latex(text[tag.start() : at])
-                for char, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
-                    alttext = alttext.replace(char, escaped)
-                out.append(text[done : tag.start()])
-                out.append(f'<math display="{"block" if block else "inline"}" alttext="{alttext}"></math>')
-                done = at
+                put(tag.start(), at, latex(text[tag.start() : at]), block)
+        elif name in ("span", "div") and "math" in tag["attributes"]:
+            classes = _attributes(tag).get("class", "").split()
+            if classes[:1] != ["math"]:
+                continue
+            tex, tex_end = plain_math(text, at, name)
+            if tex:
+                put(tag.start(), tex_end, tex, name == "div" or "display" in classes)
+                at = tex_end
+            elif name == "div" and at > pictures_end >= 0:
+                pictures_end = text.find("</div", at)
+        elif name == "img" and at < pictures_end and (alttext := _attributes(tag).get("alt", "")):
+            put(tag.start(), at, alttext, display=True)
     out.append(text[done:])
     return "".join(out).encode("utf-8", "surrogateescape")
+
+
+_SCRIPT_SIGNS = {"sub": "_", "sup": "^"}
+_STYLES = {"em": "", "i": "", "b": "bold", "strong": "bold"}
+_WORD = "[A-Za-zÀ-ÖØ-öø-ÿ]{2,}"
+_PIECE = re.compile(rf"(\w)([\u0300-\u036f\u20d0-\u20ff])|(\s?{_WORD}(?:\s{_WORD})*\s?)|\d+|\S")
+_TEX_SIGN = re.compile(r"[\\^_{]")
+
+
+def plain_math(text: str, at: int, name: str) -> tuple[str, int]:
+    """The TeX of an element with the class `math` and its end; nothing if it is not only TeX or letters and scripts.
+
+    pandoc writes TeX for KaTeX, or `<em>x</em><sup>2</sup>`; jsMath and Sphinx write TeX.
+    """
+    levels: list[list[str]] = [[]]
+    style, whole, is_tex = "normal", "", True
+    for tag in _TAG.finditer(text, at):
+        content, at = _unescape(text[at : tag.start()]), tag.end()
+        whole += content
+        if len(whole) > MAX_TEX_CHARS:
+            break
+        levels[-1] += _plain_pieces(content, style)
+        found, is_end = _name(tag), bool(tag["end"])
+        if is_end and found == name:
+            is_tex &= whole.isascii() or bool(_TEX_SIGN.search(whole))
+            return "" if len(levels) > 1 else whole if is_tex else join(levels[0]), at
+        is_tex = False
+        if found in _STYLES:
+            style = "normal" if is_end else _STYLES[found]
+        elif found not in _SCRIPT_SIGNS or (len(levels) == 1 if is_end else len(levels) > MAX_DEPTH):
+            break
+        elif is_end:
+            script = join(levels.pop())
+            levels[-1].append(_SCRIPT_SIGNS[found] + (script if len(script) == 1 else f"{{{script}}}"))
+        else:
+            levels.append([])
+    return "", at
+
+
+def _plain_pieces(content: str, style: str) -> Iterator[str]:
+    for piece in _PIECE.finditer(known(content)):
+        accent, word = OVER.get(piece[2] or ""), piece[3]
+        if accent:
+            yield f"\\{accent[0]}{{{styled(piece[1], style)}}}"
+        elif word and style == "normal":
+            is_function = FUNCTIONS.issuperset(word.split())
+            yield " ".join(map("\\{}".format, word.split())) if is_function else words(re.sub(r"\s", " ", word))
+        else:
+            yield styled(piece[0], style if piece[0].isalpha() else "")
 
 
 def latex(markup: str) -> str:

@@ -118,6 +118,8 @@ def _scripts(base: TexPart, sub: TexPart | None = None, sup: TexPart | None = No
         kind = "close"
     elif (base.kind, kind) in (("sub", "sup"), ("sup", "sub")):
         kind = "subsup"
+    elif base.kind == "prime" and not above:
+        kind = "subsup"  # f'_i, as pandoc writes it; nothing more goes there
     elif base.kind not in ("big", "fenced") and not is_single(start):
         start = f"{{{start}}}"
     return TexPart(start + below + above, kind, base.text if kind == "close" else "", base.tall, base.fixed)

@@ -39,6 +39,8 @@ class Element:
 
 _WORD = re.compile(r"[^\W\d_]{2}")
 _NAME = re.compile(r"(?=.*[A-Za-z])[A-Za-z0-9]{2,}(?: [A-Za-z0-9]+)*")
+_COMMAND = re.compile(r"\\[A-Za-z]+")
+"""What MathJax and LaTeXML write for a command that they do not know."""
 _LETTER_AND_DIGITS = re.compile(r"[A-Za-z][0-9]+")
 
 
@@ -70,12 +72,14 @@ def number(element: Element) -> TexPart:
 def operator(element: Element) -> TexPart:
     text, attributes = element.characters(), element.attributes
     text = {"Σ": "∑", "Π": "∏"}.get(text, text)  # as an operator the letter is the sum
+    if attributes.get("accent") == "true":
+        text = {"¯": "‾", "‾": "¯"}.get(text, text)  # pandoc exchanges the bar and the line over a formula
     form = attributes.get("form", "")
     if not text and (attributes.get("fence") == "true" or form in ("prefix", "postfix")):
         return TexPart("", "open" if form == "prefix" else "close")
     if text == "mod":
         return TexPart("\\bmod", "", text)
-    if _WORD.search(known(text)) or text in tex.PRIMES:
+    if _WORD.search(known(text)) or (text and all(char in tex.PRIMES for char in text)):
         part = identifier(element)
         if part.tex.startswith("\\mathrm"):
             part.tex = f"\\operatorname{{{text}}}"
@@ -98,6 +102,8 @@ def text(element: Element) -> TexPart:
     command = _TEXT_STYLES.get(element.attributes.get("mathvariant", ""), "\\text")
     if all(part.kind == "loose" for part in element.parts):
         text = element.characters()
+        if _COMMAND.fullmatch(text):
+            return TexPart(text)
         return TexPart(tex.words(text, command), "", text)
     pieces, run = [], ""
     for part in element.parts:
