@@ -47,6 +47,23 @@ def test_answers_are_found_before_and_after_the_log_is_closed(tmp_path, uri):
     assert sorted(name.rpartition(".")[2] for name, _ in store.list_files("answers")) == ["keys", "log"]
 
 
+@pytest.mark.parametrize("uri", ["disk", "memory://answers-of-long-tasks"])
+def test_a_long_task_keeps_few_offsets_in_memory(tmp_path, uri, monkeypatch):
+    """A look-up completes a log of MOST_OPEN answers and begins another one; all are found, and count once as cost."""
+    monkeypatch.setattr(answers, "MOST_OPEN", 4)
+    store = Store(str(tmp_path) if uri == "disk" else uri)
+    log = AnswerLog(store, "scope")
+    for number in range(11):
+        assert len(log.find([key(one) for one in range(20)])) == number
+        log.add(key(number), number, 3, 2)
+        log.flush()
+        assert len(log._own) <= 4
+        assert log.usage() == Usage(3 * number + 3, 2 * number + 2, number + 1)
+    log.close()
+    assert sorted(name.rpartition(".")[2] for name, _ in store.list_files("answers")) == ["keys"] * 3 + ["log"] * 3
+    assert usage_in(store) == Usage(33, 22, 11)
+
+
 def test_a_killed_process_loses_no_answer(tmp_path):
     """The process dies by SIGKILL right after the last `add`, without closing anything."""
     code = (

@@ -42,6 +42,8 @@ _ENTRY = np.dtype([("first", ">u8"), ("last", ">u8"), ("at", "<u8")])
 _DIGEST_BYTES = 16
 SYNC_EVERY = 256
 """Answers after which a log is written through to the disk: a power cut loses at most this many."""
+MOST_OPEN = 32_768
+"""Answers of an open log, whose offsets are in memory (about 200 bytes each); then the next look-up completes it."""
 LEFT_S = 3600
 """Seconds without a write after which a log of another machine counts as complete."""
 _serial = count()
@@ -122,6 +124,8 @@ class AnswerLog:
 
     def find(self, keys: Sequence[bytes]) -> dict[bytes, StoredAnswer]:
         """The stored answers for some requests."""
+        if len(self._own) >= MOST_OPEN:
+            self.close()
         found = self._find_frames(keys)
         return {key: StoredAnswer(frame.digest, orjson.loads(frame.body)) for key, frame in found.items()}
 
@@ -246,6 +250,7 @@ class AnswerLog:
             self._complete(_open_log(self._store, self._name))
         self._own.clear()
         self._usage, self._name = Usage(), ""
+        self._others_read = 0.0  # the log is now one of the others
 
     def _complete(self, data: object) -> None:
         self._store.write_file(f"{self._name.removesuffix('.log')}.keys", _pack_keys(_index_of(data)))

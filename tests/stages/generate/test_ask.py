@@ -14,7 +14,7 @@ from gristmill.stages.generate.ask import Asker
 from gristmill.stages.generate.connection import Deadlines, ModelConnection, read_reply, retry_after_s
 from gristmill.stages.generate.generate import judge, make_ask
 from gristmill.stages.generate.prompts import read_prompt, ready_path
-from gristmill.stages.generate.settings import GenerateConfig
+from gristmill.stages.generate.settings import GenerateConfig, RequestLimits
 from gristmill.store.answers import AnswerLog
 from gristmill.store.store import Store
 
@@ -327,6 +327,7 @@ def test_an_api_key_must_be_set(tmp_path, monkeypatch):
     [
         ("servers", ["https://user:pass@host/v1"], "must not contain a password"),
         ("servers", ["host:8000"], "is not the address of a server"),
+        ("servers", ["http://host/v1 HTTP/1.1"], "has white space or letters that are not ASCII"),
         ("api_key_env", "sk-secret-123", "never the key itself"),
     ],
 )
@@ -335,3 +336,42 @@ def test_settings_never_hold_a_secret(field, value, fact):
     with pytest.raises(ValueError, match=fact) as error:
         GenerateConfig(prompts=["p"], model="m", **{"servers": ["http://host/v1"], field: value})
     assert "user:pass" not in error.value.errors(include_input=False, include_url=False).__repr__()
+
+
+ANSWER = json.dumps(completion("said")).encode()
+CHUNKED = b"%x\r\n%s\r\n0\r\n\r\n" % (len(ANSWER), ANSWER)
+
+
+@pytest.mark.parametrize(
+    ("response", "ends"),
+    [
+        (
+            b"100 Continue\r\nX: 1\r\n\r\nHTTP/1.1 200 OK\r\ncontent-LENGTH:  %d \r\n\r\n%s" % (len(ANSWER), ANSWER),
+            False,
+        ),
+        (b"200 OK\r\nContent-Length: %d\r\nContent-Length: 3\r\n\r\n%s" % (len(ANSWER), ANSWER), False),
+        (b"200 OK\r\nTransfer-Encoding: Chunked\r\nContent-Length: 3\r\n\r\n" + CHUNKED, False),
+        (b"200 OK\r\nContent-Length: -1\r\n\r\n" + ANSWER, True),
+        (b"200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n" + ANSWER, True),
+        (b"200\r\nno colon\r\nConnection: close\r\n\r\n" + ANSWER, True),
+    ],
+)
+def test_every_framing_of_a_response_is_read(response, ends):
+    """A length, chunks or the end of the connection end an answer. A connection that goes on is used again, and the
+    next request has its own answer.
+    """
+    ports = set()
+
+    def say(body, handler):
+        ports.add(handler.client_address[1])
+        handler.wfile.write(b"HTTP/1.1 " + response)
+        handler.close_connection = ends
+
+    deadlines = Deadlines()
+    with serving(say) as server, deadlines:
+        link = ModelConnection(server.address, RequestLimits(**SOON), "sk-1", deadlines)
+        assert [link.send(b'{"messages": []}').text for _ in range(2)] == ["said", "said"]
+        link.close()
+        assert len(ports) == 1 + ends
+        sent = {"Authorization": "Bearer sk-1", "Accept-Encoding": "identity", "Content-Length": "16"}
+        assert sent.items() <= server.headers[0].items()

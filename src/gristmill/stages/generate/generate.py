@@ -257,10 +257,9 @@ def _seed(seed: int, sample: int) -> int:
 
 def _stored_answers(asks: Mapping[bytes, Ask], answers: StoredAnswers) -> dict[bytes, Stored]:
     """The stored answers, and the stored faults of requests without one, by the key of the request."""
-    found = dict(answers.find(list(asks)))
-    left = [ask for key, ask in asks.items() if key not in found]
-    faults = answers.find([ask.fault_key for ask in left])
-    return found | {ask.key: faults[ask.fault_key] for ask in left if ask.fault_key in faults}
+    known = answers.find([*asks, *(ask.fault_key for ask in asks.values())])
+    either = ((key, known.get(key) or known.get(ask.fault_key)) for key, ask in asks.items())
+    return {key: found for key, found in either if found is not None}
 
 
 def _child(one: Wanted, stored: Stored | None, request: str | None, config: Config) -> dict[str, Any]:

@@ -18,6 +18,10 @@ def _server(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         raise ValueError(f"{_bare(value)!r} is not the address of a server. Write http://HOST:PORT/v1")
+    if re.search(r"[^!-~]", parts.path):
+        raise ValueError(
+            f"the path of {_bare(value)!r} has white space or letters that are not ASCII. Write them as %XX"
+        )
     if parts.username or parts.password:
         raise ValueError("an address must not contain a password. Name a variable in api_key_env")
     return value.rstrip("/")
