@@ -58,7 +58,7 @@ SEGMENT_SHARE = 85
 BACK_SHARE = 60
 """A step back as wide as this ends a segment; accents and kerns are narrower."""
 LEAN_SHARE = 30
-"""A glyph whose left edge is at most this far before its origin leans out, as an italic f; the gap ends at its origin."""
+"""An italic f leans out to the left of its origin, by at most so much. A gap ends at the origin."""
 MOST_CODE_SPACES = 60
 FIRST_PIECE, LAST_PIECE = 0xF8E6, 0xF8FE
 """Pieces of large brackets, which are left out."""

@@ -147,7 +147,7 @@ def kinds_of(lines: Sequence[TextLine], body_size: int) -> list[str]:
     """The kind of each line of a region, given the size of its page's body text."""
     columns = features(lines, body_size)
     scores = np.empty((len(KINDS), len(lines)), np.int32)
-    for trees, row in zip(_trees(), scores, strict=True):
+    for trees, row in zip(ensembles(), scores, strict=True):
         score(trees, columns, row)
     return [KINDS[at] for at in np.argmax(scores, 0).tolist()]
 
@@ -159,7 +159,8 @@ def write_model(ensembles: Sequence[Trees]) -> bytes:
 
 
 @cache
-def _trees() -> list[Trees]:
+def ensembles() -> list[Trees]:
+    """The trees of the model, by the order of KINDS."""
     data = MODEL.read_bytes()
     found = []
     for _ in KINDS:
