@@ -190,7 +190,7 @@ def _read_to_seam(
 
 
 STAGE = Reader(
-    version=5,
+    version=6,
     config=Config,
     libraries=lambda config: (
         *("fastwarc", "resiliparse", "brotli", "zstandard", "lz4"),
