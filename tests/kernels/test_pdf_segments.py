@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from gristmill.kernels.pdf.glyphs import BASE_Y as BASE
 from gristmill.kernels.pdf.glyphs import BASE_X, BOTTOM, CODE, FLAGS, FONT, GLYPH_COLUMNS, LEFT, RIGHT, SIZE, TOP, TURN
+from gristmill.kernels.pdf.glyphs import BASE_Y as BASE
 from gristmill.kernels.pdf.segments import ACCENTS, S_START, S_STOP, SEGMENT_COLUMNS, join_glyphs
 
 KINDS = np.array([0, 1, 2, 8, 24], np.int64)

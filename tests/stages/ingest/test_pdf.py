@@ -193,7 +193,7 @@ def test_code_keeps_its_lines_and_its_indentation(tmp_path):
 def test_code_in_a_font_for_text_keeps_its_lines(tmp_path):
     code = ["int mill(int corn) {", "  for (int i = 0; i < corn; i++) {", "    grind(stones[i]);", "  }", "}"]
     operators = [text(80, 600 - 12 * n, line) for n, line in enumerate(code)]
-    prose, words = column(60, 700, 6)
+    prose, _ = column(60, 700, 6)
     found = row(tmp_path, pdf([*prose, *operators])).text.split("\n\n")
     assert [line.strip() for line in found[1].split("\n")] == [line.strip() for line in code]
 
