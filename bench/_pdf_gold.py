@@ -35,8 +35,9 @@ FEWEST_WORDS = 60
 class Manual:
     """One PDF file and the HTML that has the same text, as paths inside their package folders."""
 
+    part: str
+    """`train`; `test`; `read`, which was read for faults that are general; or `unread`."""
     family: str
-    test: bool
     language: str
     pdf: str
     html: str
@@ -48,101 +49,17 @@ class Manual:
 class Chapter:
     title: str
     lines: list[str] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
+    """The kind of each line, as far as its element tells it; else `text`."""
     tables: list[list[list[str]]] = field(default_factory=list)
     level: int = 1
     footnotes: list[str] = field(default_factory=list)
 
 
-def _manuals() -> list[Manual]:
-    found: list[Manual] = []
-
-    def add(family: str, test: bool, language: str, pdf: str, html: str) -> None:
-        found.append(Manual(family, test, language, pdf, html))
-
-    doc = "usr/share/doc"
-    for lang in ["en", "de", "fr", "es", "it", "ru", "ja", "zh-cn", "vi"]:
-        package = "maint-guide" + ("" if lang == "en" else f"-{lang}")
-        add("maint-guide", False, lang, f"{package}/{doc}/{package}/maint-guide.{lang}.pdf",
-            f"{package}/{doc}/{package}/html/index.{lang}.html")  # fmt: skip
-    for lang in ["en", "de", "fr", "es", "pt", "ja", "zh-cn"]:
-        folder = f"debian-reference-{lang}/usr/share/debian-reference"
-        add("debian-reference", False, lang, f"{folder}/debian-reference.{lang}.pdf", f"{folder}/index.{lang}.html")
-    for lang in ["en", "de", "fr", "it", "nl", "ru"]:
-        folder = "debian-faq" + ("" if lang == "en" else f"-{lang}") + f"/{doc}/debian/FAQ"
-        pages = folder if lang == "en" else f"{folder}/{lang}"
-        add("debian-faq", True, lang, f"{folder}/debian-faq.{lang}.pdf.gz", f"{pages}/index.{lang}.html")
-    for lang in ["en", "de", "fr", "ja"]:
-        folder = "developers-reference" + ("" if lang == "en" else f"-{lang}") + "/usr/share/developers-reference"
-        folder += "" if lang == "en" else f"/{lang}"
-        add("developers-reference", True, lang, f"{folder}/developers-reference.pdf", f"{folder}/index.html")
-    policy = f"debian-policy/{doc}/debian-policy"
-    add("debian-policy", True, "en", f"{policy}/policy.pdf.gz", f"{policy}/policy.html/index.html")
-    add("debian-policy", True, "en", f"{policy}/fhs/fhs-3.0.pdf.gz", f"{policy}/fhs/fhs-3.0.html")
-    for lang in ["en", "de", "ja", "ru", "zh-cn"]:
-        folder = f"debmake-doc/{doc}/debmake-doc"
-        add("debmake-doc", False, lang, f"{folder}/debmake-doc.{lang}.pdf", f"{folder}/html/index.{lang}.html")
-    for lang in ["en", "de", "fr", "es", "ja", "ru", "zh_CN", "cs", "pt"]:
-        folder = f"installation-guide-arm64/{doc}/installation-guide-arm64/{lang}"
-        add("installation-guide", True, lang, f"{folder}/install.{lang}.pdf.gz", f"{folder}/index.html")
-    for name in ["R-intro", "R-data", "R-ints", "R-exts", "R-admin", "R-lang", "R-FAQ"]:
-        manual = "usr/share/R/doc/manual"
-        add("r-doc", False, "en", f"r-doc-pdf/{manual}/{name}.pdf", f"r-doc-html/{manual}/{name}.html")
-    add(
-        "octave-doc",
-        True,
-        "en",
-        f"octave-doc/{doc}/octave/octave.pdf",
-        f"octave-doc/{doc}/octave/octave.html/index.html",
-    )
-    add("octave-doc", True, "en", f"octave-doc/{doc}/octave/liboctave.pdf",
-        f"octave-doc/{doc}/octave/liboctave.html/index.html")  # fmt: skip
-    add(
-        "why3-doc",
-        True,
-        "en",
-        f"why3-doc-pdf/{doc}/why3-doc-pdf/manual.pdf",
-        f"why3-doc-html/{doc}/why3-doc-html/html/index.html",
-    )
-    add(
-        "camlidl-doc",
-        False,
-        "en",
-        f"camlidl-doc/{doc}/camlidl/camlidl-1.04.doc.pdf",
-        f"camlidl-doc/{doc}/camlidl/html/main00?.html",
-    )
-    add("bash-doc", False, "en", f"bash-doc/{doc}/bash/bashref.pdf", f"bash-doc/{doc}/bash/bashref.html")
-    add("gri-doc", False, "en", f"gri-pdf-doc/{doc}/gri/gri.pdf.gz", f"gri-html-doc/{doc}/gri/html/index.html")
-    add("zsh-doc", True, "en", f"zsh-doc/{doc}/zsh-common/zsh.pdf", f"zsh-doc/{doc}/zsh-common/html/index.html")
-    add("sbcl-doc", True, "en", f"sbcl-doc/{doc}/sbcl/sbcl.pdf.gz", f"sbcl-doc/{doc}/sbcl/sbcl.html")
-    add(
-        "sbcl-doc",
-        True,
-        "en",
-        f"sbcl-doc/{doc}/sbcl/sbcl-internals.pdf.gz",
-        f"sbcl-doc/{doc}/sbcl/sbcl-internals/index.html",
-    )
-    add("ledger", True, "en", f"ledger/{doc}/ledger/ledger3.pdf", f"ledger/{doc}/ledger/ledger3.html")
-    add(
-        "gprolog-doc",
-        True,
-        "en",
-        f"gprolog-doc/{doc}/gprolog-doc/gprolog.pdf",
-        f"gprolog-doc/{doc}/gprolog-doc/gprolog.html",
-    )
-    add(
-        "asymptote-doc",
-        False,
-        "en",
-        f"asymptote-doc/{doc}/asymptote/asymptote.pdf",
-        f"asymptote-doc/{doc}/asymptote/html/index.html",
-    )
-    for package, folder in {
-        "utils": "utils", "polycyclic": "Polycyclic", "io": "io", "laguna": "laguna", "congruence": "Congruence",
-        "factint": "factint", "atlasrep": "AtlasRep", "smallgrp": "SmallGrp", "gapdoc": "GAPDoc", "hap": "HAP",
-    }.items():  # fmt: skip
-        at = f"gap-{package}/usr/share/gap/pkg/{folder}/doc"
-        add("gap", False, "en", f"{at}/manual.pdf", f"{at}/chap?*.html")
-    return found
+def manuals() -> list[Manual]:
+    """The manuals of _pdf_manuals.tsv."""
+    lines = Path(__file__).with_name("_pdf_manuals.tsv").read_text().splitlines()[1:]
+    return [Manual(*line.split("\t")) for line in lines]
 
 
 SPACES = re.compile(r"\s+")
@@ -161,6 +78,13 @@ LAYOUT = re.compile(
     r"(?:^|\s)(menu|cartouche|docutils footnote|docutils citation|footnote|citation|field-list|verbatim|simplelist|"
     r"index)(?:\s|$)"
 )
+
+
+def _kind_of(node: Any) -> str | None:
+    """The kind of the text in an element: `term` is a word that a list defines, which has no kind of its own."""
+    if re.search(r"(?:^|[\s_-])(caption|title)(?:\s|$)", node.get("class") or "") and node.tag in ("p", "div"):
+        return "caption"
+    return {"li": "item", "caption": "caption", "figcaption": "caption", "dt": "term", "dd": "text"}.get(node.tag)
 
 
 def _is_layout(table: Any) -> bool:
@@ -186,16 +110,22 @@ class Walk:
         self.buffer: list[str] = []
         self.footnotes: dict[str, str] = {}
         self.cited: list[str] = []
+        self.kind = "text"
 
     def flush(self) -> None:
         line = SPACES.sub(" ", "".join(self.buffer)).strip()
         self.buffer = []
         if line:
-            self.current.lines.append(line)
+            self.add(line, self.kind)
+            self.kind = "text" if self.kind == "item" else self.kind
         for name in self.cited:
             self.current.footnotes.append(self.footnotes.pop(name))
-            self.current.lines.append(self.current.footnotes[-1])
+            self.add(self.current.footnotes[-1], "note")
         self.cited = []
+
+    def add(self, line: str, kind: str) -> None:
+        self.current.lines.append(line)
+        self.current.kinds.append(kind)
 
     def take_footnotes(self, page: Any) -> None:
         """Takes the footnotes out of a page: their text goes after the paragraph that cites them."""
@@ -235,19 +165,21 @@ class Walk:
             title = self.text_of_children(node)
             if title:
                 self.chapters.append(self.current)
-                self.current = Chapter(title, [title], level=int(tag[1]))
+                self.current = Chapter(title, [title], ["heading"], level=int(tag[1]))
             return
         if tag == "pre":
             self.flush()
             for line in "".join(node.itertext()).splitlines():
                 self.buffer.append(line)
-                self.flush()
+                self._flush_as("code")
             return
         if tag == "table" and not _is_layout(node):
             self.table(node)
             return
+        kind = _kind_of(node)
         if tag in BLOCKS:
             self.flush()
+        before, self.kind = self.kind, kind or self.kind
         target = (node.get("href") or "#").split("#")[-1] if tag == "a" else ""
         if target in self.footnotes and target not in self.cited:
             self.cited.append(target)
@@ -256,6 +188,13 @@ class Walk:
         self.children(node)
         if tag in BLOCKS:
             self.flush()
+        if kind:
+            self.kind = before
+
+    def _flush_as(self, kind: str) -> None:
+        before, self.kind = self.kind, kind
+        self.flush()
+        self.kind = before
 
     def children(self, node: Any) -> None:
         self.buffer.append(node.text or "")
@@ -274,12 +213,12 @@ class Walk:
         rows: list[list[str]] = []
         for part in node.xpath("./caption"):
             self.buffer.append(self.text_of_children(part))
-            self.flush()
+            self._flush_as("caption")
         for row in node.xpath(".//tr"):
             cells = [self.text_of_children(cell) for cell in row.xpath("./td|./th")]
             if any(cells):
                 rows.append(cells)
-                self.current.lines.append(" | ".join(cells))
+                self.add(" | ".join(cells), "table")
         if len(rows) > 1:
             self.current.tables.append(rows)
 
@@ -439,6 +378,7 @@ def rows_of(manual: Manual, packages: Path, out: Path) -> list[dict[str, Any]]:
                 "pdf": str(path.resolve()),
                 "pages": [page, end_page - 1],
                 "text": text,
+                "kinds": [kind for chapter in part for kind in chapter.kinds],
                 "tables": [table for chapter in part for table in chapter.tables],
                 "footnotes": [note for chapter in part for note in chapter.footnotes],
                 "language": manual.language,
@@ -456,16 +396,16 @@ def rows_of(manual: Manual, packages: Path, out: Path) -> list[dict[str, Any]]:
 
 def write(packages: Path, out: Path, only: str = "") -> None:
     """Writes the rows of every manual whose package is there."""
-    families: dict[tuple[bool, str], list[dict[str, Any]]] = {}
-    for manual in _manuals():
-        if only and manual.family != only:
+    families: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for manual in manuals():
+        if only and only not in (manual.family, manual.part):
             continue
         if (packages / manual.pdf).exists():
-            families.setdefault((manual.test, manual.family), []).extend(rows_of(manual, packages, out))
+            families.setdefault((manual.part, manual.family), []).extend(rows_of(manual, packages, out))
         else:
             print(f"absent: {manual.pdf}")
-    for (test, family), rows in families.items():
-        folder = out / ("test" if test else "train")
+    for (part, family), rows in families.items():
+        folder = out / part
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{family}.jsonl").write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
 

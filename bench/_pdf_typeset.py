@@ -78,8 +78,13 @@ class Document:
 
     latex: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
+    kinds: list[str] = field(default_factory=list)
     tables: list[list[list[str]]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+
+    def add(self, kind: str, *lines: str) -> None:
+        self.lines += lines
+        self.kinds += [kind] * len(lines)
 
 
 def paragraphs(files: list[str]) -> list[str]:
@@ -116,9 +121,11 @@ def document(style: Style, texts: Iterator[str], draw: random.Random) -> Documen
         out.latex += [r"\begin{frontmatter}", top, abstract, r"\end{frontmatter}"]
     else:
         out.latex += [top, r"\date{}\maketitle", abstract]
-    out.lines += [title, author]
+    out.add("heading", title)
+    out.add("text", author)
     if abstract:
-        out.lines += ["Abstract", summary]
+        out.add("heading", "Abstract")
+        out.add("text", summary)
     if style.columns:
         out.latex.append(rf"\begin{{multicols}}{{{style.columns}}}")
     kinds = ["text"] * 12 + ["note"] * 3 + ["math", "item", "number", "table", "wide", "code", "formula", "figure"]
@@ -135,20 +142,20 @@ def document(style: Style, texts: Iterator[str], draw: random.Random) -> Documen
 def _section(out: Document, style: Style, texts: Iterator[str], draw: random.Random) -> None:
     title = _clause(texts, draw.randint(2, 6))
     out.latex.append(rf"\section*{{{_escaped(title)}}}")
-    out.lines.append(title.upper() if "IEEEtran" in style.head else title)
+    out.add("heading", title.upper() if "IEEEtran" in style.head else title)
 
 
 def _text(out: Document, style: Style, texts: Iterator[str], draw: random.Random) -> None:
     text = next(texts)
     out.latex.append(_escaped(text) + "\n")
-    out.lines.append(text)
+    out.add("text", text)
 
 
 def _drop(out: Document, style: Style, texts: Iterator[str], draw: random.Random) -> None:
     text = next(texts)
     first, _, rest = text.partition(" ")
     out.latex.append(rf"\lettrine{{{first[0]}}}{{{first[1:]}}} {_escaped(rest)}" + "\n")
-    out.lines.append(text)
+    out.add("text", text)
 
 
 def _note(out: Document, style: Style, texts: Iterator[str], draw: random.Random) -> None:
@@ -157,7 +164,8 @@ def _note(out: Document, style: Style, texts: Iterator[str], draw: random.Random
     out.latex.append(rf"{_escaped(head)} {_escaped(tail)}\footnote{{{_escaped(note)}}}" + "\n")
     number = sum(one.startswith("[") for one in out.notes) + 1
     note = f"[{number}] {note}"
-    out.lines += [f"{text}[{number}]", note]
+    out.add("text", f"{text}[{number}]")
+    out.add("note", note)
     out.notes.append(note)
 
 
@@ -166,14 +174,14 @@ def _math(out: Document, style: Style, texts: Iterator[str], draw: random.Random
     at = draw.randint(1, len(words) - 1)
     formula, gold = draw.choice(INLINE)
     out.latex.append(f"{_escaped(' '.join(words[:at]))} ${formula}$ {_escaped(' '.join(words[at:]))}\n")
-    out.lines.append(" ".join([*words[:at], gold, *words[at:]]))
+    out.add("text", " ".join([*words[:at], gold, *words[at:]]))
 
 
 def _list(out: Document, texts: Iterator[str], draw: random.Random, name: str) -> None:
     items = [next(texts) for _ in range(draw.randint(2, 4))]
     body = "".join(rf"\item {_escaped(item)}" + "\n" for item in items)
     out.latex.append(rf"\begin{{{name}}}" + "\n" + body + rf"\end{{{name}}}")
-    out.lines += [f"{at}. {item}" if name == "enumerate" else item for at, item in enumerate(items, 1)]
+    out.add("item", *(f"{at}. {item}" if name == "enumerate" else item for at, item in enumerate(items, 1)))
 
 
 def _table(out: Document, style: Style, texts: Iterator[str], draw: random.Random, wide: bool = False) -> None:
@@ -188,7 +196,7 @@ def _table(out: Document, style: Style, texts: Iterator[str], draw: random.Rando
     head = r"\hline " if style.rules else r"\toprule "
     foot = "" if style.rules else r"\bottomrule "
     out.latex.append(rf"\begin{{center}}\begin{{tabular}}{{{columns}}}{head}{body}{foot}\end{{tabular}}\end{{center}}")
-    out.lines += [" | ".join(row) for row in rows]
+    out.add("table", *(" | ".join(row) for row in rows))
     out.tables.append(rows)
 
 
@@ -199,13 +207,13 @@ def _wide(out: Document, style: Style, texts: Iterator[str], draw: random.Random
 def _code(out: Document, style: Style, texts: Iterator[str], draw: random.Random) -> None:
     lines = [line.replace("name", draw.choice(["name", "key", "word", "part"])) for line in CODE]
     out.latex.append("\\begin{verbatim}\n" + "\n".join(lines) + "\n\\end{verbatim}")
-    out.lines += lines
+    out.add("code", *lines)
 
 
 def _formula(out: Document, style: Style, texts: Iterator[str], draw: random.Random) -> None:
     formula, gold = draw.choice([one for one in FORMULAS if one[1]])
     out.latex.append(rf"\[{formula}\]")
-    out.lines.append(gold or "")
+    out.add("formula", gold or "")
 
 
 def _figure(out: Document, style: Style, texts: Iterator[str], draw: random.Random) -> None:
@@ -216,7 +224,7 @@ def _figure(out: Document, style: Style, texts: Iterator[str], draw: random.Rand
     out.latex.append(rf"\begin{{figure}}[tb]\centering{box}\caption{{{_escaped(caption)}}}\end{{figure}}")
     number = sum(not one.startswith("[") for one in out.notes) + 1
     caption = f"{'Fig.' if 'IEEE' in style.head else 'Figure'} {number}: {caption}"
-    out.lines.append(caption)
+    out.add("caption", caption)
     out.notes.append(caption)  # a float may be on another page: its place does not count
     return None
 
@@ -255,8 +263,8 @@ def write(files: list[str], out: Path) -> None:
             print(f"{path.stem}: {pages[1].decode()} pages, {done.stdout.count(b'! ')} errors")
             rows.append({
                 "pdf": str(path.with_suffix(".pdf").resolve()), "pages": [0, int(pages[1]) - 1],
-                "text": "\n".join(made.lines), "tables": made.tables, "footnotes": made.notes, "language": "en",
-                "title": made.lines[0], "source": "typeset", "license": "as the texts",
+                "text": "\n".join(made.lines), "kinds": made.kinds, "tables": made.tables, "footnotes": made.notes,
+                "language": "en", "title": made.lines[0], "source": "typeset", "license": "as the texts",
             })  # fmt: skip
         folder = out / ("test" if style.test else "train")
         folder.mkdir(parents=True, exist_ok=True)

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from gristmill.kernels.pdf.glyphs import BASE_X, BOTTOM, CODE, FLAGS, FONT, GLYPH_COLUMNS, LEFT, RIGHT, SIZE, TOP, TURN
 from gristmill.kernels.pdf.glyphs import BASE_Y as BASE
-from gristmill.kernels.pdf.glyphs import BOTTOM, CODE, FLAGS, FONT, GLYPH_COLUMNS, LEFT, RIGHT, SIZE, TOP, TURN
 from gristmill.kernels.pdf.segments import ACCENTS, S_LEFT, S_START, S_STOP, SEGMENT_COLUMNS, join_glyphs
 
 KINDS = np.array([0, 1, 2, 8, 24], np.int64)
@@ -45,6 +45,7 @@ def page(seed, count=300):
         row[CODE] = draw.choice(codes)
         row[LEFT], row[RIGHT] = x, x + size // 2
         row[TOP], row[BOTTOM], row[BASE] = y - size, y + size // 4, y - (60 if kind == 1 else -40 if kind == 3 else 0)
+        row[BASE_X] = x + int(draw.choice([0, 0, 15]))
         row[SIZE], row[FONT] = size, draw.integers(len(KINDS))
         row[FLAGS], row[TURN] = draw.integers(4), 4 if kind == 2 else 0
         x += size // 2
@@ -86,3 +87,13 @@ def test_letters_from_right_to_left_are_written_as_they_are_on_the_page():
         (340, "ط"),
         (400, ")"),
     ]
+
+
+@pytest.mark.parametrize(("origin", "text"), [(505, "aaf"), (520, "aa f")])
+def test_a_gap_ends_at_the_origin_of_a_glyph_that_leans_to_the_left(origin, text):
+    """The left edge of an italic f is near the word before it; its origin shows the space."""
+    glyphs = np.zeros((3, GLYPH_COLUMNS), np.int32)
+    for row, (code, left, start) in zip(glyphs, [(97, 300, 300), (97, 400, 400), (102, 505, origin)], strict=True):
+        row[CODE], row[LEFT], row[BASE_X], row[RIGHT], row[SIZE] = code, left, start, left + 100, 160
+    _, (segment,), codes = joined(join_glyphs, glyphs, 20)
+    assert "".join(map(chr, codes[: segment[S_STOP]])) == text

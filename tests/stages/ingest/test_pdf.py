@@ -13,10 +13,11 @@ import pytest
 
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import pdf as reader
-from gristmill.stages.pdf import child, document
+from gristmill.stages.pdf import child, document, kinds
 from gristmill.stages.pdf.characters import logical
 from gristmill.stages.pdf.child import PdfChild
 from gristmill.stages.pdf.confidence import confidence_of
+from gristmill.stages.pdf.lines import TextLine
 from pdf_files import column, pdf, scanned, text
 
 PAGE = [text(72, 700, "The mill grinds corn.")]
@@ -231,6 +232,28 @@ def test_code_keeps_its_lines_and_its_indentation(tmp_path):
     operators = [text(80, 600 - 12 * n, line, font="C") for n, line in enumerate(code)]
     prose, words = column(80, 700, 4)
     assert row(tmp_path, pdf([*prose, *operators])).text == words + "\n\n" + "\n".join(code)
+
+
+def test_code_in_a_font_for_text_keeps_its_lines(tmp_path):
+    code = ["int mill(int corn) {", "  for (int i = 0; i < corn; i++) {", "    grind(stones[i]);", "  }", "}"]
+    operators = [text(80, 600 - 12 * n, line) for n, line in enumerate(code)]
+    prose, _ = column(60, 700, 6)
+    found = row(tmp_path, pdf([*prose, *operators])).text.split("\n\n")
+    assert [line.strip() for line in found[1].split("\n")] == [line.strip() for line in code]
+
+
+def test_a_compound_of_three_words_keeps_the_hyphen_at_the_end_of_a_line(tmp_path):
+    lines = ["The steps to the mill are steep, and the miller gave us a tour that was to-", "the-point and short."]
+    found = row(tmp_path, pdf([text(60, 700 - 12 * n, line) for n, line in enumerate(lines)]))
+    assert found.text.endswith("that was to-the-point and short.")
+
+
+def test_the_model_of_kinds_is_one_of_these_features():
+    """Each kind has an ensemble over as many columns as a line has features, and the file holds nothing else."""
+    columns = kinds.features([TextLine([], 100, 10, text="The mill", glyphs=7)], 10)
+    found = kinds.ensembles()
+    assert {trees.columns for trees in found} == {len(columns)}
+    assert kinds.write_model(found) == kinds.MODEL.read_bytes()
 
 
 def test_a_page_that_is_a_picture_needs_ocr(tmp_path):

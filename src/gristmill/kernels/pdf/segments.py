@@ -8,6 +8,7 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.pdf.glyphs import (
+    BASE_X,
     BASE_Y,
     BOTTOM,
     CODE,
@@ -57,6 +58,8 @@ SEGMENT_SHARE = 85
 """A gap this wide ends a segment. In LaTeX, 12 points separate the columns of a table, also in a font of 12 points."""
 BACK_SHARE = 60
 """A step back as wide as this ends a segment; accents and kerns are narrower."""
+LEAN_SHARE = 30
+"""An italic f leans out to the left of its origin, by at most so much. A gap ends at the origin."""
 MOST_CODE_SPACES = 60
 FIRST_PIECE, LAST_PIECE = 0xF8E6, 0xF8FE
 """Pieces of large brackets, which are left out."""
@@ -170,6 +173,9 @@ def join_glyphs(
             segment = segments[many - 1]
             em = max(size, min(glyphs[last, SIZE], 2 * size))
             gap = left - glyphs[last, RIGHT]
+            lean = glyphs[at, BASE_X] - left
+            if 0 < lean * 100 < LEAN_SHARE * size:
+                gap += lean
             drop = abs(base - glyphs[last, BASE_Y])
             away = abs(base - segment[S_BASE])
             overlap = min(right, glyphs[last, RIGHT]) - max(left, glyphs[last, LEFT])

@@ -67,8 +67,8 @@ RENDERED_PAGE: ContextVar[int | None] = ContextVar("RENDERED_PAGE", default=None
 
 
 def libraries(images: bool) -> tuple[str, ...]:
-    """Libraries that change what is read of a PDF file."""
-    return ("pypdfium2", "unicode", *(("zlib",) if images else ()))
+    """Libraries, and the model, that change what is read of a PDF file."""
+    return ("kinds.model", "pypdfium2", "unicode", *(("zlib",) if images else ()))
 
 
 def resources(images: bool, part_bytes: int) -> Resources | None:

@@ -49,29 +49,28 @@ class Assembled(NamedTuple):
 
 def assemble(pages: Sequence[Page], markdown: bool) -> Assembled:
     """The text of all pages."""
-    heads = _running_heads(pages)
     known = words_of([line.text for page in pages for block in page.blocks for line in block.lines])
-    body = _body_size(pages)
     out = _Text()
-    for number, page in enumerate(pages):
-        blocks, notes = _with_notes(list(_without(page.blocks, heads, number)), body)
-        for block in blocks:
-            if (
-                block.kind == "heading"
-                and block.size * 100 <= 105 * body
-                and not all(one.is_bold for one in block.lines)
-            ):
-                block.kind = "text"
-            out.add(block, block_text(block, known, markdown), number, page, known)
-            out.waiting += [
-                (note, block_text(note, known, markdown), number, page) for note in notes.get(id(block), ())
-            ]
+    for number, block, notes in placed(pages):
+        page = pages[number]
+        out.add(block, block_text(block, known, markdown), number, page, known)
+        out.waiting += [(note, block_text(note, known, markdown), number, page) for note in notes]
     out.end()
     starts: list[int] = []
     for piece in out.pieces:
         starts += [piece.start] * (piece.page + 1 - len(starts))
     starts += [out.at] * (len(pages) - len(starts))
     return Assembled("".join(out.parts), starts, out.pieces)
+
+
+def placed(pages: Sequence[Page]) -> Iterator[tuple[int, Block, list[Block]]]:
+    """The blocks of all pages without running heads and notes, each with its page and with the notes that follow it."""
+    heads = _running_heads(pages)
+    body = _body_size(pages)
+    for number, page in enumerate(pages):
+        blocks, notes = _with_notes(list(_without(page.blocks, heads, number)), body)
+        for block in blocks:
+            yield number, block, notes.get(id(block), [])
 
 
 class _Text:

@@ -1,17 +1,12 @@
 """Joins the lines of a region to blocks: paragraphs, headings, items, code, formulas, tables."""
 
 import itertools
-import re
 from collections.abc import Sequence
 from statistics import median_low
 
-from gristmill.stages.pdf.lines import LEADER, Block, TextLine, is_formula, note_mark
+from gristmill.stages.pdf.kinds import CAPTION, ITEM, kinds_of
+from gristmill.stages.pdf.lines import LEADER, Block, TextLine, note_mark
 from gristmill.stages.pdf.tables import table_end, table_of
-
-_ITEM = re.compile(
-    r"(?:[•◦▪▫■□●○‣⁃∙\uf0b7\uf0a7]\s*|[–—*\-·]\s+|\(?(?:\d{1,3}|[a-z]|[ivx]{1,4})\)\s|\d{1,3}\.\s|\[\w{1,12}\]\s)"
-)
-_CAPTION = re.compile(r"(?:figure|fig\.|table|tabelle|tableau|abbildung|listing|algorithm)\s*\d", re.I)
 
 
 def blocks_of(lines: list[TextLine], body_size: int) -> list[Block]:
@@ -20,6 +15,8 @@ def blocks_of(lines: list[TextLine], body_size: int) -> list[Block]:
     at = 0
     right = _right_edge(lines)
     leading = _leading(lines)
+    for line, told in zip(lines, kinds_of(lines, body_size), strict=True):
+        line.told = told
     while at < len(lines):
         stop = table_end(lines, at)
         if stop > at:
@@ -37,20 +34,18 @@ def blocks_of(lines: list[TextLine], body_size: int) -> list[Block]:
         else:
             blocks.append(Block(kind, [line]))
     for block in blocks:
-        _judge(block, body_size, right)
+        _judge(block)
     return blocks
 
 
 def _kind(line: TextLine, body_size: int) -> str:
-    if line.is_mono:
-        return "code"
-    if is_formula(line):
-        return "formula"
     if note_mark(line, body_size):
         return "note"
+    if line.told in ("code", "formula"):
+        return line.told
     if LEADER in line.text and line.text[-1:].isalnum():
         return "entry"
-    return "item" if _ITEM.match(line.text) else "text"
+    return "item" if ITEM.match(line.text) else "text"
 
 
 def _right_edge(lines: Sequence[TextLine]) -> int:
@@ -130,16 +125,16 @@ def _is_wrapped(block: Block, line: TextLine, right: int, most: int) -> bool:
     return is_below and right - last.right <= 2 * line.size and abs(line.left - left) <= line.size // 2
 
 
-def _judge(block: Block, body_size: int, right: int) -> None:
+def _judge(block: Block) -> None:
     """Finds headings and captions."""
     is_numbered = block.kind == "item" and block.lines[0].text[:1].isdigit()
     if not (block.kind == "text" or is_numbered) or len(block.lines) > 3:
         return
     text = block.lines[0].text
-    if _CAPTION.match(text):
+    if CAPTION.match(text):
         block.kind = "caption"
         return
-    is_larger = block.size * 100 > 112 * body_size
-    is_bold = all(line.is_bold for line in block.lines) and block.size * 100 >= 95 * body_size
-    if (is_larger or is_bold) and sum(line.glyphs for line in block.lines) <= 200 and any(map(str.isalpha, text)):
+    glyphs = sum(line.glyphs for line in block.lines)
+    is_heading = 2 * sum(line.glyphs for line in block.lines if line.told == "heading") > glyphs
+    if is_heading and any(map(str.isalpha, text)):
         block.kind = "heading"

@@ -100,7 +100,8 @@ def seam(before: str, text: str, known: Counter[str]) -> tuple[bool, str]:
     """How two parts of a paragraph are joined: whether the hyphen goes, and what comes between them."""
     if before.endswith("-") and len(before) > 1 and before[-2].isalpha() and text[:1].isalpha():
         first, second = re.split(r"[^\w-]", before[-61:-1])[-1], re.split(r"[^\w]", text[:60], maxsplit=1)[0]
-        return not _keeps_hyphen(first, second, known), ""
+        is_chain = text[len(second) : len(second) + 1] == "-" and known[first.lower()] and known[second.lower()]
+        return not (is_chain or _keeps_hyphen(first, second, known)), ""
     return False, "" if _is_wide(before[-1:]) and _is_wide(text[:1]) else " "
 
 

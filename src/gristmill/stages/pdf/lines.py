@@ -52,6 +52,8 @@ class TextLine:
     hyphen: bool = False
     word_width: int = 0
     math: int = 0
+    told: str = "text"
+    """Its kind as kinds.py tells it."""
 
     @property
     def is_table(self) -> bool:
