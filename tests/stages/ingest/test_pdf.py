@@ -300,9 +300,12 @@ def test_a_page_in_bold_has_no_headings(tmp_path):
     """Bold type tells headings from text only where most of the page is not bold."""
     operators, _ = column(60, 700, 20, width=70)
     bold = [one.replace(b"/F ", b"/B ") for one in operators]
-    last = text(60, 400, "The wheel turns by day.", font="B")
-    kinds = [row(tmp_path, pdf([*lines, last])).more[1][-1]["kind"] for lines in (operators, bold)]
-    assert kinds == ["heading", "text"]
+    short = [text(60, 400, "The wheel turns by day.", font=font) for font in "FB"]
+    plain, all_bold = (
+        [block["kind"] for block in row(tmp_path, pdf(lines)).more[1]]
+        for lines in ([*operators, short[0]], [*bold, short[1]])
+    )
+    assert plain == all_bold
 
 
 def test_page_images_beyond_the_limit_are_a_reason(monkeypatch):
