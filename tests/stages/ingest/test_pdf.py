@@ -11,9 +11,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from gristmill.kernels.pdf.glyphs import FONT, GLYPH_COLUMNS
+from gristmill.kernels.pdf.segments import FONT_BOLD, FONT_HEAVY
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import pdf as reader
-from gristmill.stages.pdf import child, document, kinds
+from gristmill.stages.pdf import child, document, kinds, page
 from gristmill.stages.pdf.characters import logical
 from gristmill.stages.pdf.child import PdfChild
 from gristmill.stages.pdf.confidence import confidence_of
@@ -296,16 +298,14 @@ def test_the_image_of_a_scanned_page_shows_the_page():
     assert np.abs(scan[::-1] - page).sum() > (15 - page).sum()
 
 
-def test_a_page_in_bold_has_no_headings(tmp_path):
-    """Bold type tells headings from text only where most of the page is not bold."""
-    operators, _ = column(60, 700, 20, width=70)
-    bold = [one.replace(b"/F ", b"/B ") for one in operators]
-    short = [text(60, 400, "The wheel turns by day.", font=font) for font in "FB"]
-    plain, all_bold = (
-        [block["kind"] for block in row(tmp_path, pdf(lines)).more[1]]
-        for lines in ([*operators, short[0]], [*bold, short[1]])
-    )
-    assert plain == all_bold
+@pytest.mark.parametrize(("bold", "plain", "is_bold"), [(600, 100, False), (100, 600, True), (100, 20, True)])
+def test_type_is_bold_only_where_most_of_a_page_is_not(bold, plain, is_bold):
+    """On a page in bold, bold type does not tell headings from text. A page of few glyphs may be a title."""
+    glyphs = np.zeros((bold + plain, GLYPH_COLUMNS), np.int32)
+    glyphs[:bold, FONT] = 1
+    kinds = np.array([0, FONT_HEAVY], np.int64)
+    page._find_bold(glyphs, kinds)
+    assert [bool(kind & FONT_BOLD) for kind in kinds] == [False, is_bold]
 
 
 def test_page_images_beyond_the_limit_are_a_reason(monkeypatch):
