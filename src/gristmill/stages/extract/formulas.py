@@ -18,10 +18,10 @@ _SIGNS: dict[Delimiters, tuple[str, str, str, str]] = {
 _FORMULA = re.compile("\x7f([(\\[])([^\x7f]*)\x7f\\)")
 _FORMULA_SIGN = "\x7f!"
 
-_CELL = re.compile(r"\x7f\[(?:\\displaystyle(?![A-Za-z])\s*)?([^\x7f]*)\x7f\)")
+_CELL = re.compile(r"\x7f\[(?:\\displaystyle(?![A-Za-z])\s*+)?+([^\x7f]*+)\x7f\)")
 _NUMBER = re.compile(r"\([\w.]{1,12}\)(?=[ |]*\Z)")
-_ROW = rf"(?:\| *)*{_CELL.pattern}(?: *\|| *{_CELL.pattern})*(?: *\([\w.]{{1,12}}\)[ |]*)?"
-_EQUATIONS = re.compile(rf"^{_ROW}(?:\n{{1,2}}{_ROW})*$", re.MULTILINE)
+_ROW = rf"(?>(?:\| *+)*+{_CELL.pattern}(?: *+\|| *+{_CELL.pattern})*+(?: *+\([\w.]{{1,12}}\)[ |]*+)?+)$"
+_EQUATIONS = re.compile(rf"^{_ROW}(?:\n{{1,2}}{_ROW})*+", re.MULTILINE)
 """Rows of a table that have only formulas, and perhaps a number at the end."""
 _OUTER = re.compile(r"\$\$(.*)\$\$|\$(.*)\$|\\\((.*)\\\)|\\\[(.*)\\\]", re.DOTALL)
 _LABEL = re.compile(r"\\label\s*\{[^{}]*\}")

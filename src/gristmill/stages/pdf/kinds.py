@@ -1,6 +1,6 @@
 """Tells text, headings, code and formulas apart, with small trees over what a line and its neighbours show.
 
-`kinds.model` has an ensemble of trees for each kind (extract/trees_file.py), each after its size. The kind with the
+`kinds.model` has an ensemble of trees for each kind (shared/trees_file.py), each after its size. The kind with the
 highest score wins. bench/pdf_kinds.py trains and measures them. All arithmetic is in integers.
 """
 
@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.html.trees import Trees, score
-from gristmill.stages.extract.trees_file import from_bytes, to_bytes
 from gristmill.stages.pdf.lines import LEADER, MARK, TextLine, is_formula, note_mark
+from gristmill.stages.shared.trees_file import from_bytes, to_bytes
 
 Array = np.ndarray[Any, Any]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gristmill.errors import UserError
 from gristmill.kernels.html.trees import Trees
-from gristmill.stages.extract.trees_file import from_bytes, to_bytes
+from gristmill.stages.shared.trees_file import from_bytes, to_bytes
 
 
 def ensemble(seed: int, trees: int = 3, depth: int = 2, columns: int = 5) -> Trees:
