@@ -36,7 +36,7 @@ _ANSWER = struct.Struct("<Q")
 _MOST_ANSWER_BYTES = 1 << 30
 
 COMMAND = ("-m", __name__)
-"""The arguments of Python for a child."""
+"""The arguments of Python for a child, followed by the bytes that it may allocate in addition."""
 
 CONTROL = b"""%PDF-1.4
 1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj
@@ -54,7 +54,8 @@ CONTROL_TEXT = "The mill is open."
 class PdfChild:
     """The child of this process; it starts when the first file is read."""
 
-    def __init__(self) -> None:
+    def __init__(self, more_memory_bytes: int = MORE_MEMORY_BYTES) -> None:
+        self._more_memory_bytes = more_memory_bytes
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
@@ -100,7 +101,10 @@ class PdfChild:
             return self._process
         self._owner = os.getpid()
         self._process = subprocess.Popen(
-            [sys.executable, *COMMAND], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [sys.executable, *COMMAND, str(self._more_memory_bytes)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
         atexit.register(self.close)
         assert self._process.stdout is not None
@@ -168,12 +172,12 @@ def _exactly(pipe: IO[bytes], size: int) -> bytes:
     return data
 
 
-def _limit() -> None:
+def _limit(more_bytes: int) -> None:
     import resource
 
     with open("/proc/self/statm") as file:
         now = int(file.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (now + MORE_MEMORY_BYTES, now + MORE_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_AS, (now + more_bytes, now + more_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -197,7 +201,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever a library prints
     answer = read_document(CONTROL, 1, False, False, partial(_allow, len(CONTROL)))
-    _limit()
+    _limit(int(sys.argv[1]))
     while True:
         _send(answers, answer)
         head = sys.stdin.buffer.read(_REQUEST.size)
