@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 from functools import partial
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import orjson
 
@@ -29,7 +29,10 @@ CPU_S, CPU_S_PER_PAGE, CPU_S_PER_BYTE = 30, 0.5, 1e-4
 one object that takes long. Text takes 10 ms per page, and a page has at least a kilobyte."""
 ATTEMPTS = 2
 """The second child reads the file right after the control. One attempt may take all of the memory or time."""
-_REQUEST = struct.Struct("<QI??i")
+PageImages = bool | Literal["scans"]
+"""Which pages are kept as images: those whose text cannot be trusted; "scans": and those whose text is hidden."""
+_SCANS = 2
+_REQUEST = struct.Struct("<QI?Bi")
 """Bytes of the file, most pages, Markdown, images, and the page to render; READ: none, the document is read."""
 READ = -1
 _ANSWER = struct.Struct("<Q")
@@ -65,9 +68,9 @@ class PdfChild:
         """The id of the child; 0 if there is none."""
         return self._process.pid if self._process else 0
 
-    def read(self, data: bytes, max_pages: int, markdown: bool, images: bool = False) -> dict[str, Any]:
+    def read(self, data: bytes, max_pages: int, markdown: bool, images: PageImages = False) -> dict[str, Any]:
         """What `document.read_document` returns, or a `drop` if no child survives the file."""
-        return self._request(data, max_pages, markdown, images, READ)
+        return self._request(data, max_pages, markdown, _SCANS if images == "scans" else images, READ)
 
     def render(self, data: bytes, page: int) -> dict[str, Any]:
         """What `document.render_page` returns, or a `drop` if no child survives the file."""
@@ -211,7 +214,9 @@ def main() -> None:
         _allow(size, 0)
         data = _exactly(sys.stdin.buffer, size)
         if page == READ:
-            answer = read_document(data, max_pages, markdown, images, partial(_allow, size))
+            answer = read_document(
+                data, max_pages, markdown, "scans" if images == _SCANS else bool(images), partial(_allow, size)
+            )
         else:
             answer = render_page(data, page)
 
