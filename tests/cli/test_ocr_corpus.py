@@ -178,10 +178,10 @@ def test_a_vision_model_reads_pages_once_and_is_checked(project, monkeypatch):
 @pytest.mark.slow
 def test_the_engine_reads_a_scanned_page(scans):
     """With the real engine, word for word: also code, whose lines its classifier takes for upside-down ones."""
-    code = text(72, 600, "gnuplot -e \"a=2; s='file.png'\" input.gpl", 10, "C")
+    code = text(72, 600, "gnuplot -persist -e \"set title 'Sine curve'; plot sin(x)\"", 9)
     (scans.folder / "files" / "code.pdf").write_bytes(scanned(pdf([*PAGE, code])))
     pytest.importorskip("rapidocr", reason="the engine is not installed: pip install 'gristmill[ocr]'")
     write_recipe(scans, "true", "ocr, extract")
     found = texts_of(scans.run())
     assert found["scan.pdf#0"] == found["crawl.warc#0"] == ("\n".join(LINES), None)
-    assert found["code.pdf#0"][0].endswith("gnuplot -e \"a=2; s='file.png'\" input.gpl")
+    assert found["code.pdf#0"][0].endswith("gnuplot -persist -e \"set title 'Sine curve'; plot sin(x)\"")

@@ -168,6 +168,12 @@ def test_powers_and_indices_have_signs_and_other_small_digits_are_removed(tmp_pa
     assert row(tmp_path, pdf([line.encode()])).text == "There are 2^{21} grains, the sum of x_1 and of the mill too."
 
 
+def test_a_negative_size_in_a_matrix_that_is_turned_around_is_upright_text(tmp_path):
+    """Forms of some programs are written so."""
+    lines = [*column(60, 700, 6)[0], b"BT /F -10 Tf -1 0 0 -1 60 600 Tm (The mill grinds corn.) Tj ET"]
+    assert row(tmp_path, pdf(lines)).text.endswith("The mill grinds corn.")
+
+
 def test_a_drop_cap_belongs_to_the_first_line_beside_it(tmp_path):
     beside = [
         text(85, 700, "he stones of the mill turn day and night, and"),

@@ -145,7 +145,7 @@ def fill(
 
 
 STAGE = Reader(
-    version=3,
+    version=4,
     config=Config,
     libraries=lambda config: (*libraries(config.images), "zstandard"),
     positions=text.POSITIONS,
