@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from gristmill.kernels.pdf.glyphs import BASE_X, BOTTOM, CODE, FLAGS, FONT, GLYPH_COLUMNS, LEFT, RIGHT, SIZE, TOP, TURN
 from gristmill.kernels.pdf.glyphs import BASE_Y as BASE
-from gristmill.kernels.pdf.glyphs import BOTTOM, CODE, FLAGS, FONT, GLYPH_COLUMNS, LEFT, RIGHT, SIZE, TOP, TURN
 from gristmill.kernels.pdf.segments import ACCENTS, S_LEFT, S_START, S_STOP, SEGMENT_COLUMNS, join_glyphs
 
 KINDS = np.array([0, 1, 2, 8, 24], np.int64)
@@ -41,9 +41,10 @@ def page(seed, count=300):
             0x644,
             0x5D0,
             40,
+            102,
         ]
         row[CODE] = draw.choice(codes)
-        row[LEFT], row[RIGHT] = x, x + size // 2
+        row[LEFT], row[RIGHT], row[BASE_X] = x, x + size // 2, x + draw.integers(20)
         row[TOP], row[BOTTOM], row[BASE] = y - size, y + size // 4, y - (60 if kind == 1 else -40 if kind == 3 else 0)
         row[SIZE], row[FONT] = size, draw.integers(len(KINDS))
         row[FLAGS], row[TURN] = draw.integers(4), 4 if kind == 2 else 0
@@ -86,3 +87,23 @@ def test_letters_from_right_to_left_are_written_as_they_are_on_the_page():
         (340, "ط"),
         (400, ")"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("boxes", "text"),
+    [
+        ([("o", 0, 0, 75), ("f", 75, 75, 132), ("a", 147, 147, 220)], "of a"),
+        ([("o", 0, 0, 75), ("f", 75, 75, 132), ("a", 120, 120, 190)], "ofa"),
+        ([("f", 0, 0, 57), ("(", 72, 72, 100)], "f("),
+        ([("e", 0, 0, 70), ("f", 90, 75, 160)], "e f"),
+        ([("e", 0, 0, 70), ("f", 70, 55, 140)], "ef"),
+    ],
+)
+def test_the_ink_of_an_f_does_not_hide_the_space_beside_it(boxes, text):
+    """It is wider than the letter, on both sides if it is slanted. A box is (letter, origin, left, right)."""
+    glyphs = np.zeros((len(boxes), GLYPH_COLUMNS), np.int32)
+    for row, (letter, origin, left, right) in zip(glyphs, boxes, strict=True):
+        row[CODE], row[BASE_X], row[LEFT], row[RIGHT], row[SIZE] = ord(letter), origin, left, right, 160
+        row[TOP], row[BOTTOM] = -100, 20
+    _, [segment], codes = joined(join_glyphs, glyphs, 100)
+    assert "".join(map(chr, codes[segment[S_START] : segment[S_STOP]])) == text
