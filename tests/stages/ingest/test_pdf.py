@@ -342,6 +342,12 @@ def test_text_of_any_kind_can_be_trusted(name):
     assert (confidence > 0.8, verdict) == (True, None)
 
 
+def test_units_in_a_table_of_another_script_do_not_condemn_it():
+    """They are short, and among digits, but few of its signs."""
+    table = "\n".join(f"{n}0{n} 蒙牛桶装原味酸牛奶散称华联粉条 {n}00g*4" for n in range(60))
+    assert confidence_of(page_of(table))[1] is None
+
+
 @pytest.mark.parametrize(
     "broken",
     [
