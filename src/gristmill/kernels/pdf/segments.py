@@ -220,7 +220,7 @@ def join_glyphs(
                 spaces = max(spaces, pending) if gap * 3 > -advance else spaces
             else:
                 is_new = gap * 100 > SEGMENT_SHARE * em
-                # The ink of a slanted f covers half of the space beside it: its origin is where it begins.
+                # The ink of a slanted f covers half of the space before it, so the gap ends at its origin.
                 wide = max(gap, glyphs[at, BASE_X] - glyphs[last, RIGHT]) if code == LETTER_F else gap
                 share = SPACE_SHARE // 2 if before == LETTER_F and _is_letter(code) else SPACE_SHARE
                 spaces = 1 if wide * 100 > share * em or (pending and gap * 100 > -5 * em) else 0
