@@ -172,6 +172,20 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
         _stream(TEXT + b"BT/F 9 Tf 60 500 Td" + b"(%s)Tj " % (b"a" * 1000) * 150 + b"ET")
     ),
     "a font of no size": lambda: _document(_stream(b"BT/F 0 Tf 60 700 Td(The mill)Tj 0 0 0 0 9 9 Tm(is open)Tj ET")),
+    "sizes and matrices that turn each other around": lambda: _document(
+        _stream(
+            TEXT + b"BT/F -9 Tf -1 0 0 -1 60 500 Tm(The mill)Tj 0 9 -9 0 60 400 Tm(is)Tj -1e9 0 0 1 9 9 Tm(open)Tj ET"
+        )
+    ),
+    "hidden text under a picture that is not there": lambda: _document(_stream(b"3 Tr" + TEXT + b"/X Do /Y Do")),
+    "a field whose parent is itself, on a page without contents": lambda: pdf(
+        [b""],
+        (b"<</FT/Tx/T(a)/V(The mill)/Parent 7 0 R/Kids[7 0 R]/Subtype/Widget/Rect[9 9 99 99]/AP<</N 7 0 R>>>>",),
+        b"/AcroForm<</Fields[7 0 R 7 0 R]/NeedAppearances true>>",
+    ),
+    "an outline that leads back to itself": lambda: pdf(
+        [TEXT], (b"<</Title(Mills)/Parent 7 0 R/First 7 0 R/Next 7 0 R/Last 7 0 R>>",), b"/Outlines 7 0 R"
+    ),
     "boxes that are no numbers": lambda: _document(
         _stream(TEXT), page=b"/MediaBox[nan inf -inf 1e999]/CropBox[(a)/b null true]/UserUnit -1"
     ),

@@ -23,6 +23,8 @@ class RapidOCR:
     def __init__(self, params):
         pass
     def __call__(self, png):
+        with open(__file__ + ".calls", "a") as calls:
+            calls.write(".")
         answer = Answer()
         answer.txts = ["An image of %d by %d pixels." % struct.unpack(">II", png[16:24])]
         answer.boxes = [Box([(0, 0), (9, 0), (9, 9), (0, 9)])]
@@ -40,7 +42,7 @@ def stand_in(tmp_path, monkeypatch):
         (folder / f"{name}-1.0.dist-info").mkdir()
         (folder / f"{name}-1.0.dist-info" / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
     monkeypatch.syspath_prepend(str(folder))
-    yield
+    yield folder / "rapidocr" / "__init__.py.calls"
     for name in ("rapidocr", "onnxruntime"):
         sys.modules.pop(name, None)
 
@@ -84,10 +86,38 @@ def test_scanned_files_and_responses_get_the_text_of_the_engine(scans, stand_in)
     assert (text.startswith("The wheel of the mill"), reason) == (True, None)
 
 
+def test_a_page_that_was_read_is_not_read_again_after_its_task_was_lost(scans, stand_in):
+    """Its text is stored when it is read, not when its part is done. The two files have the same image."""
+    write_recipe(scans, "true", "ocr, extract")
+    found = texts_of(scans.run())
+    assert len(stand_in.read_text()) == 1
+    for path in scans.store.rglob("*"):
+        if path.is_file() and "answers" not in path.parts:
+            path.unlink()
+    assert texts_of(scans.run()) == found
+    assert len(stand_in.read_text()) == 1
+
+
+@pytest.mark.parametrize("images", ["true", "scans"])
+def test_hidden_text_is_a_witness_of_what_is_read_on_the_picture_above_it(project, stand_in, images):
+    """Only with `images: scans`. Numbers that the engine invents are cut; the page then keeps its text layer."""
+    (project.folder / "files").mkdir()
+    lines = [*LINES, "The miller has ground corn here for longer than anybody in the valley remembers."]
+    page = [b"3 Tr", *(text(72, 700 - 30 * n, line, 12) for n, line in enumerate(lines))]
+    (project.folder / "files" / "scan.pdf").write_bytes(pdf(page))
+    write_recipe(project, images, "ocr")
+    project.recipe.write_text(project.recipe.read_text().replace("  crawl:", "  # crawl:"))
+    run = project.run()
+    found = run.states["text/ocr"].metrics
+    counts = {"pages": 1, "compared": 1, "new_numbers": 2, "cut_lines": 1}
+    assert {name: found[name] for name in counts} == (counts if images == "scans" else dict.fromkeys(counts, 0))
+    assert texts_of(run)["scan.pdf#0"][0].split() == " ".join(lines).split()
+
+
 @pytest.mark.parametrize(
     ("images", "steps", "message"),
     [
-        ("true", "language", "images: true keeps page images, but no step of its route reads them"),
+        ("true", "language", "read.images keeps page images, but no step of its route reads them"),
         (
             "false",
             "ocr",
@@ -147,8 +177,11 @@ def test_a_vision_model_reads_pages_once_and_is_checked(project, monkeypatch):
 
 @pytest.mark.slow
 def test_the_engine_reads_a_scanned_page(scans):
-    """With the real engine, word for word."""
+    """With the real engine, word for word: also code, whose lines its classifier takes for upside-down ones."""
+    code = text(72, 600, "gnuplot -persist -e \"set title 'Sine curve'; plot sin(x)\"", 9)
+    (scans.folder / "files" / "code.pdf").write_bytes(scanned(pdf([*PAGE, code])))
     pytest.importorskip("rapidocr", reason="the engine is not installed: pip install 'gristmill[ocr]'")
     write_recipe(scans, "true", "ocr, extract")
     found = texts_of(scans.run())
     assert found["scan.pdf#0"] == found["crawl.warc#0"] == ("\n".join(LINES), None)
+    assert found["code.pdf#0"][0].endswith("gnuplot -persist -e \"set title 'Sine curve'; plot sin(x)\"")

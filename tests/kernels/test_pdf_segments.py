@@ -41,11 +41,11 @@ def page(seed, count=300):
             0x644,
             0x5D0,
             40,
+            102,
         ]
         row[CODE] = draw.choice(codes)
-        row[LEFT], row[RIGHT] = x, x + size // 2
+        row[LEFT], row[RIGHT], row[BASE_X] = x, x + size // 2, x + draw.integers(20)
         row[TOP], row[BOTTOM], row[BASE] = y - size, y + size // 4, y - (60 if kind == 1 else -40 if kind == 3 else 0)
-        row[BASE_X] = x + int(draw.choice([0, 0, 15]))
         row[SIZE], row[FONT] = size, draw.integers(len(KINDS))
         row[FLAGS], row[TURN] = draw.integers(4), 4 if kind == 2 else 0
         x += size // 2
@@ -97,3 +97,23 @@ def test_a_gap_ends_at_the_origin_of_a_glyph_that_leans_to_the_left(origin, text
         row[CODE], row[LEFT], row[BASE_X], row[RIGHT], row[SIZE] = code, left, start, left + 100, 160
     _, (segment,), codes = joined(join_glyphs, glyphs, 20)
     assert "".join(map(chr, codes[: segment[S_STOP]])) == text
+
+
+@pytest.mark.parametrize(
+    ("boxes", "text"),
+    [
+        ([("o", 0, 0, 75), ("f", 75, 75, 132), ("a", 147, 147, 220)], "of a"),
+        ([("o", 0, 0, 75), ("f", 75, 75, 132), ("a", 120, 120, 190)], "ofa"),
+        ([("f", 0, 0, 57), ("(", 72, 72, 100)], "f("),
+        ([("e", 0, 0, 70), ("f", 90, 75, 160)], "e f"),
+        ([("e", 0, 0, 70), ("f", 70, 55, 140)], "ef"),
+    ],
+)
+def test_the_ink_of_an_f_does_not_hide_the_space_beside_it(boxes, text):
+    """It is wider than the letter, on both sides if it is slanted. A box is (letter, origin, left, right)."""
+    glyphs = np.zeros((len(boxes), GLYPH_COLUMNS), np.int32)
+    for row, (letter, origin, left, right) in zip(glyphs, boxes, strict=True):
+        row[CODE], row[BASE_X], row[LEFT], row[RIGHT], row[SIZE] = ord(letter), origin, left, right, 160
+        row[TOP], row[BOTTOM] = -100, 20
+    _, [segment], codes = joined(join_glyphs, glyphs, 100)
+    assert "".join(map(chr, codes[segment[S_START] : segment[S_STOP]])) == text

@@ -293,6 +293,10 @@ class Map(LayerStage[C]):
     requests: Callable[[pa.RecordBatch, C], Sequence[ModelRequest]] | None = None
     """The requests for the documents of a batch, each once, stored or not, from which `plan` estimates the cost."""
 
+    kept: Callable[[C], str | None] | None = None
+    """For a step whose work on one record takes long: the folder of its results in the store, which `apply` gets as
+    `answers=`, so that a task that is interrupted does not repeat them. Its name has all that they depend on."""
+
     def scope_of(self, config: C) -> str | None:
         """The folder of its answers; None for a step that asks no server."""
         return None if self.answers is None else self.answers(config)

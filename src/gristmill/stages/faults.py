@@ -83,6 +83,7 @@ def _calls(stage: AnyStage) -> Iterator[Call]:
         case Map():
             yield "apply", stage.apply, 2, (*loaded, "answers") if stage.answers else loaded
             yield "answers", stage.answers, 1, ()
+            yield "kept", stage.kept, 1, ()
             yield "requests", stage.requests, 2, ()
             yield "metrics", stage.metrics, 3, ()
         case Exchange():

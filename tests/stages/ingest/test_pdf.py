@@ -171,6 +171,12 @@ def test_powers_and_indices_have_signs_and_other_small_digits_are_removed(tmp_pa
     assert row(tmp_path, pdf([line.encode()])).text == "There are 2^{21} grains, the sum of x_1 and of the mill too."
 
 
+def test_a_negative_size_in_a_matrix_that_is_turned_around_is_upright_text(tmp_path):
+    """Forms of some programs are written so."""
+    lines = [*column(60, 700, 6)[0], b"BT /F -10 Tf -1 0 0 -1 60 600 Tm (The mill grinds corn.) Tj ET"]
+    assert row(tmp_path, pdf(lines)).text.endswith("The mill grinds corn.")
+
+
 def test_a_drop_cap_belongs_to_the_first_line_beside_it(tmp_path):
     beside = [
         text(85, 700, "he stones of the mill turn day and night, and"),
@@ -362,6 +368,12 @@ def test_text_of_any_kind_can_be_trusted(name):
     assert (confidence > 0.8, verdict) == (True, None)
 
 
+def test_units_in_a_table_of_another_script_do_not_condemn_it():
+    """They are short, and among digits, but few of its signs."""
+    table = "\n".join(f"{n}0{n} 蒙牛桶装原味酸牛奶散称华联粉条 {n}00g*4" for n in range(60))
+    assert confidence_of(page_of(table))[1] is None
+
+
 @pytest.mark.parametrize(
     "broken",
     [
@@ -394,6 +406,33 @@ def test_a_footnote_follows_the_paragraph_that_has_its_mark(tmp_path):
     assert found.index(one) < found.index("granite.[1]") < found.index("[1] From the quarry") < found.index(two)
 
 
+CHEAP_CHILD = """
+import os, signal, sys
+from types import ModuleType
+from gristmill.stages.pdf import child
+def read(data, *rest):
+    word, _, name = data.partition(b" ")
+    if word == b"crash":
+        open("attempts", "a").write(".")
+        os.kill(os.getpid(), getattr(signal, name.decode()))
+    return {"text": child.CONTROL_TEXT if data == child.CONTROL else data.decode()}
+sys.modules["gristmill.stages.pdf.document"] = document = ModuleType("document")
+document.read_document, document.render_page = read, None
+child.main()
+"""
+
+
+@pytest.fixture
+def cheap_child(tmp_path, monkeypatch):
+    """A child whose reader answers with the file, or ends as the file says: pdfium and the kernels take 2 s to load."""
+    (tmp_path / "cheap_child.py").write_text(CHEAP_CHILD)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(child, "COMMAND", ("cheap_child.py",))
+    process = PdfChild()
+    yield process
+    process.close()
+
+
 @pytest.mark.parametrize(
     ("end", "attempts", "detail"),
     [
@@ -402,32 +441,12 @@ def test_a_footnote_follows_the_paragraph_that_has_its_mark(tmp_path):
     ],
 )
 def test_a_file_that_ends_its_reader_is_a_row_with_the_evidence_and_the_next_file_is_read(
-    tmp_path, monkeypatch, end, attempts, detail
+    tmp_path, cheap_child, end, attempts, detail
 ):
-    crash = tmp_path / "crashing_child.py"
-    crash.write_text(
-        "import os, signal\n"
-        "from gristmill.stages.pdf import document\n"
-        "from gristmill.stages.pdf import child\n"
-        "read = document.read_document\n"
-        "def reads(data, *rest):\n"
-        "    if b'crash' in data:\n"
-        f"        open({str(tmp_path / 'attempts')!r}, 'a').write('.')\n"
-        f"        os.kill(os.getpid(), signal.{end})\n"
-        "    return read(data, *rest)\n"
-        "document.read_document = reads\n"
-        "child.main()\n"
-    )
-    monkeypatch.setattr(child, "COMMAND", (str(crash),))
-    process = PdfChild()
-    try:
-        found = process.read(pdf(PAGE) + b"crash", 10, False)
-        assert found["drop"] == "pdf_crashed"
-        assert found["detail"] == detail
-        assert len((tmp_path / "attempts").read_text()) == attempts
-        assert process.read(pdf(PAGE), 10, False)["text"] == "The mill grinds corn."
-    finally:
-        process.close()
+    found = cheap_child.read(f"crash {end}".encode(), 10, False)
+    assert (found["drop"], found["detail"]) == ("pdf_crashed", detail)
+    assert len((tmp_path / "attempts").read_text()) == attempts
+    assert cheap_child.read(b"The mill grinds corn.", 10, False)["text"] == "The mill grinds corn."
 
 
 @pytest.mark.parametrize("pages", [1, 10_000])
@@ -437,11 +456,7 @@ def test_the_processor_time_of_a_file_is_bounded_by_its_bytes(pages):
     assert child.allowed_s(50 << 20, pages) == child.CPU_S + pages * child.CPU_S_PER_PAGE
 
 
-def test_a_reader_that_was_killed_from_outside_is_no_verdict_about_the_file():
-    process = PdfChild()
-    try:
-        assert process.read(pdf(PAGE), 10, False)["text"]
-        os.kill(process.pid, signal.SIGKILL)
-        assert process.read(pdf(PAGE), 10, False)["text"] == "The mill grinds corn."
-    finally:
-        process.close()
+def test_a_reader_that_was_killed_from_outside_is_no_verdict_about_the_file(cheap_child):
+    assert cheap_child.read(b"The mill", 10, False)["text"] == "The mill"
+    os.kill(cheap_child.pid, signal.SIGKILL)
+    assert cheap_child.read(b"The mill grinds corn.", 10, False)["text"] == "The mill grinds corn."

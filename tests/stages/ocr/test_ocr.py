@@ -112,6 +112,16 @@ def test_lines_go_down_one_column_before_the_next():
     assert lines_of(boxes) == ["Title", "l0 !", *(f"l{n}" for n in range(1, 6)), *(f"r{n}" for n in range(6))]
 
 
+def test_page_numbers_far_from_their_headings_are_on_their_lines():
+    """They are too narrow for a column."""
+    boxes = [
+        Box(12 * n, 12 * n + 10, x, x + len(word), word)
+        for n in range(6)
+        for x, word in ((0, f"{n} Mills" + " " * 40), (90, f"{n}"))
+    ]
+    assert lines_of(boxes) == [f"{n} Mills{' ' * 40} {n}" for n in range(6)]
+
+
 def test_a_recipe_without_the_engine_is_refused(monkeypatch):
     """The message names the extra."""
     monkeypatch.setattr(ocr.importlib.util, "find_spec", lambda name: None)

@@ -169,6 +169,8 @@ def _map(work: MapWork, store: Store, probe: bool) -> Result:
     stage = stage_of(work.module, contract.Map)
     more = with_loaded(stage, work.config, model_paths(work.models, store))
     scope = stage.scope_of(work.config)
+    if scope is None and stage.kept is not None:
+        scope = stage.kept(work.config)
     if scope is None:
         return _map_rows(work, store, probe, stage, more)
     answers = AnswerLog(store, scope)

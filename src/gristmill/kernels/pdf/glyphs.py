@@ -100,6 +100,8 @@ def read_glyphs(
                 turn = (3 if b > 0 else 1) if wide * 8 <= high else 4
             elif a < 0:
                 turn = 2
+            if size < 0:  # a negative size turns its glyphs around once more
+                size, turn = -size, turn ^ 2 if turn < 4 else turn
         flags = MAP_ERROR if call_int(functions[8], page, index) == 1 else 0
         if code == 2 or call_int(functions[9], page, index) == 1:
             flags |= HYPHEN

@@ -54,6 +54,7 @@ its first glyph."""
 SPACE_SHARE = 12
 """A gap of this many hundredths of the font size separates words. A narrow space of a justified line in TeX is 14, the
 widest kern about 10."""
+LETTER_F = ord("f")
 SEGMENT_SHARE = 85
 """A gap this wide ends a segment. In LaTeX, 12 points separate the columns of a table, also in a font of 12 points."""
 BACK_SHARE = 60
@@ -224,7 +225,9 @@ def join_glyphs(
                 spaces = max(spaces, pending) if gap * 3 > -advance else spaces
             else:
                 is_new = gap * 100 > SEGMENT_SHARE * em
-                spaces = 1 if gap * 100 > SPACE_SHARE * em or (pending and gap * 100 > -5 * em) else 0
+                # The ink of an f covers half of the space after it.
+                share = SPACE_SHARE // 2 if before == LETTER_F and _is_letter(code) else SPACE_SHARE
+                spaces = 1 if gap * 100 > share * em or (pending and gap * 100 > -5 * em) else 0
                 spaces = 0 if is_new else spaces
         pending = 0
         if not is_new:

@@ -220,7 +220,7 @@ def check_images(draft: Draft, sources: Mapping[str, Source], routes: Mapping[st
         if not any(isinstance(stage, DocumentStage) and "images" in stage.reads_of(config) for stage, config in steps):
             draft.add(
                 ("sources", name, "read", "images"),
-                f"sources.{name}: images: true keeps page images, but no step of its route reads them, so scanned "
+                f"sources.{name}: read.images keeps page images, but no step of its route reads them, so scanned "
                 f"documents would have no text and no reason. Add - ocr to its steps (kind {source.kind}), or remove "
                 "images.",
             )

@@ -12,6 +12,7 @@ from gristmill.stages.ingest import charset, http, pdf
 from gristmill.stages.ingest.tape import Tape
 from gristmill.stages.ingest.walk import FIRST_READ_BYTES, ArchiveRecord
 from gristmill.stages.ingest.warc_headers import decoded
+from gristmill.stages.pdf.child import PageImages
 
 _OTHER_TYPES = frozenset({"warcinfo", "request", "metadata", "revisit", "continuation"})
 BESIDE = tuple(sorted(f"{kind}_record" for kind in (*_OTHER_TYPES, "filedesc")))
@@ -55,7 +56,7 @@ class Limits(Protocol):
     @property
     def max_pages(self) -> int: ...
     @property
-    def images(self) -> bool: ...
+    def images(self) -> PageImages: ...
     @property
     def statuses(self) -> tuple[int, ...]: ...
     @property

@@ -17,7 +17,7 @@ from pydantic import Field
 from gristmill.schema import Record
 from gristmill.stages.contract import AsCount, Bytes, Piece, Reader, Resources
 from gristmill.stages.ingest import text
-from gristmill.stages.pdf.child import PdfChild
+from gristmill.stages.pdf.child import PageImages, PdfChild
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import dump
 from gristmill.stages.reading.stream import bounded, decompressed
@@ -66,17 +66,17 @@ RENDERED_PAGE: ContextVar[int | None] = ContextVar("RENDERED_PAGE", default=None
 """While a page number (from 0) is set, records have the image of that page, and nothing else: see `query/lineage`."""
 
 
-def libraries(images: bool) -> tuple[str, ...]:
+def libraries(images: PageImages) -> tuple[str, ...]:
     """Libraries, and the model, that change what is read of a PDF file."""
     return ("kinds.model", "pypdfium2", "unicode", *(("zlib",) if images else ()))
 
 
-def resources(images: bool, part_bytes: int) -> Resources | None:
+def resources(images: PageImages, part_bytes: int) -> Resources | None:
     """The memory of a task that keeps page images; other tasks declare nothing."""
     return Resources(memory=IMAGE_MEMORY + 2 * part_bytes) if images else None
 
 
-def columns(images: bool) -> pa.Schema:
+def columns(images: PageImages) -> pa.Schema:
     """The columns of PDF files."""
     return pa.unify_schemas([COLUMNS, _IMAGES]) if images else COLUMNS
 
@@ -89,8 +89,9 @@ class Config(text.TreeConfig):
     """A file with more pages is dropped as `too_large`."""
     markdown: bool = False
     """Write headings and code as Markdown. Tables always are."""
-    images: bool = False
-    """Keep images of pages whose text cannot be trusted, for the step `ocr`. Their documents are not dropped."""
+    images: PageImages = False
+    """Keep images of pages whose text cannot be trusted, for the step `ocr`. Their documents are not dropped. `scans`:
+    also of pages whose text is invisible, because an OCR engine wrote it under a picture."""
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
@@ -116,7 +117,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
 
 
 def fill(
-    record: Record, data: bytes, max_pages: int, markdown: bool = False, images: bool = False
+    record: Record, data: bytes, max_pages: int, markdown: bool = False, images: PageImages = False
 ) -> dict[str, object]:
     """Fills a record with the text and the columns of a PDF file; returns its other metadata, if it has any.
 
@@ -144,7 +145,7 @@ def fill(
 
 
 STAGE = Reader(
-    version=3,
+    version=4,
     config=Config,
     libraries=lambda config: (*libraries(config.images), "zstandard"),
     positions=text.POSITIONS,

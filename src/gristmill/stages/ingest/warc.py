@@ -40,6 +40,7 @@ from gristmill.stages.ingest.resync import after_broken, container, next_frame, 
 from gristmill.stages.ingest.source import ByteSource
 from gristmill.stages.ingest.tape import FrameTape, PlainTape
 from gristmill.stages.ingest.walk import walk
+from gristmill.stages.pdf.child import PageImages
 from gristmill.stages.reading.views import Window
 
 BESIDE = pages.BESIDE
@@ -59,8 +60,8 @@ class Config(StageConfig):
     """
     max_pages: Annotated[int, AsCount] = Field(10_000, gt=0)
     """A PDF file with more pages is dropped as `too_large`."""
-    images: bool = False
-    """Keep images of the pages of PDF files whose text cannot be trusted, for the step `ocr` (docs/pdf.md)."""
+    images: PageImages = False
+    """Keep images of pages of PDF files for the step `ocr`: see format `pdf`."""
     statuses: tuple[int, ...] = (200, 203)
     """HTTP statuses whose bodies are documents."""
     max_replacement_share: float = 0.1
@@ -190,7 +191,7 @@ def _read_to_seam(
 
 
 STAGE = Reader(
-    version=6,
+    version=7,
     config=Config,
     libraries=lambda config: (
         *("fastwarc", "resiliparse", "brotli", "zstandard", "lz4"),

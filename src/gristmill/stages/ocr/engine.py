@@ -10,6 +10,8 @@ SPANNING = 0.6
 GUTTER = 0.015
 """The least space between columns, as a share of the width of the text."""
 COLUMN_BOXES = 5
+COLUMN_WIDTH = 0.15
+"""The least width of a column, as a share of the width of the text: the page numbers of a contents page are none."""
 
 
 class Box(NamedTuple):
@@ -44,7 +46,8 @@ class PageEngine:
             threads = {
                 f"EngineConfig.onnxruntime.{name}": 1 for name in ("intra_op_num_threads", "inter_op_num_threads")
             }
-            self._engine = RapidOCR(params={"Global.log_level": "error", **threads})
+            # Its classifier of upside-down lines turns upright ones, too: one line in 50, which becomes noise.
+            self._engine = RapidOCR(params={"Global.log_level": "error", "Global.use_cls": False, **threads})
         return self._engine
 
 
@@ -60,7 +63,7 @@ def lines_of(boxes: Sequence[Box]) -> list[str]:
     band: list[Box] = []
     for box in [*sorted(boxes), None]:
         if box is None or box.right - box.left > SPANNING * (right - left):
-            for column in _columns(band, GUTTER * (right - left)):
+            for column in _columns(band, right - left):
                 found += _lines(column)
             band = []
             if box is not None:
@@ -70,17 +73,19 @@ def lines_of(boxes: Sequence[Box]) -> list[str]:
     return found
 
 
-def _columns(boxes: Sequence[Box], gutter: float) -> list[list[Box]]:
+def _columns(boxes: Sequence[Box], width: float) -> list[list[Box]]:
     """Boxes from left to right, split where nothing is for the width of a gutter."""
     columns: list[list[Box]] = []
     reach = 0.0
     for box in sorted(boxes, key=lambda box: box.left):
-        if not columns or box.left > reach + gutter:
+        if not columns or box.left > reach + GUTTER * width:
             columns.append([])
         columns[-1].append(box)
         reach = max(reach, box.right)
-    if any(len(column) < COLUMN_BOXES for column in columns):  # numbers of a list, cells of a table
-        return [list(boxes)]
+    for column in columns:
+        narrow = max(box.right for box in column) - column[0].left < COLUMN_WIDTH * width
+        if narrow or len(column) < COLUMN_BOXES:  # numbers of a list, cells of a table
+            return [list(boxes)]
     return columns
 
 

@@ -1,7 +1,7 @@
 """Reads page images with an OCR engine and puts the text in place of those pages, checked against their text layer.
 
     sources:
-      scans: {kind: scans, read: {format: pdf, paths: [scans], images: true}}
+      library: {kind: scans, read: {format: pdf, paths: [scans], images: true}}
     steps:
       scans: [ocr]
 
@@ -11,10 +11,12 @@ The engine is rapidocr with the models in its package (extra `ocr`); nothing is 
 model on OpenAI-compatible servers, and its answers are stored, retried and paid for as those of `generate`. Other
 documents pass unchanged. `ocr_pages` says for each page that was read where its text is, and what the check found:
 numbers that the text layer lacks, lines that were cut because of them, and words that were cut as loops. A garbled text
-layer is not compared. A page without a usable answer keeps its text layer, unless that is garbled, and has a `fault`. A
-document that still has no text is dropped as `no_text_on_images`.
+layer is not compared. A page without a usable answer has a `fault`, and keeps its text layer, unless that is garbled. A
+page of whose answer nothing is left keeps it, too. A document that still has no text is dropped as `no_text_on_images`.
 """
 
+import hashlib
+import importlib.metadata
 import importlib.util
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -96,6 +98,13 @@ def scope_of(config: Config) -> str | None:
     return generate.scope_of(config) if config.model else None
 
 
+def kept(config: Config) -> str | None:
+    """The folder of what the engine read: other versions and other machines may read other text."""
+    if config.model or any(importlib.util.find_spec(name) is None for name in _LIBRARIES):
+        return None
+    return "-".join(f"{name}-{importlib.metadata.version(name)}" for name in _LIBRARIES)
+
+
 def setup(config: Config) -> Iterator[PageEngine | LocalServer | None]:
     """The engine of a worker, which loads its models when it reads the first page, or the server that it starts."""
     if config.model:
@@ -132,11 +141,12 @@ def apply(
 ) -> pa.RecordBatch:
     """The text of each document with its page images read; documents without images stay as they are."""
     images = _images(batch)
-    if answers is None:
-        engine: PageEngine = loaded or PageEngine()
-        read: list[list[Reading]] = [[(engine.read(png), None) for png in one.values()] for one in images]
-    else:
+    if config.model:
+        assert answers is not None
         read = _asked(images, unsent_in(batch), config, answers, loaded)
+    else:
+        engine: PageEngine = loaded or PageEngine()
+        read = [[(_read_once(png, engine, answers), None) for png in one.values()] for one in images]
     columns: list[list[Any]] = [[], [], [], []]
     texts, pages = (batch.column(name).to_pylist() for name in ("text", "pages"))
     for text, listed, numbers, readings in zip(texts, pages, images, read, strict=True):
@@ -147,6 +157,18 @@ def apply(
             column.append(value)
     arrays = [pa.array(values, field.type) for values, field in zip(columns, SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+
+
+def _read_once(png: bytes, engine: PageEngine, answers: StoredAnswers | None) -> str:
+    """What the engine reads on a page image, which is stored at once: a page takes seconds."""
+    if answers is None:
+        return engine.read(png)
+    key = hashlib.blake2b(png, digest_size=16).digest()
+    found = answers.find([key])
+    if key not in found:
+        found = {key: answers.add(key, engine.read(png), 0, 0)}
+        answers.flush()
+    return str(found[key][1])
 
 
 def _asked(
@@ -184,7 +206,7 @@ def _replaced(
     at = len(parts[0].encode())
     for number, segment in enumerate(segments):
         answer = answers.get(number)
-        part = (segment if answer is None else answer.text).strip()
+        part = (segment if answer is None else answer.text or layers[number]).strip()
         if part and at:
             parts.append("\n\n")
             at += 2
@@ -237,7 +259,7 @@ def warnings(found: Mapping[str, Any], config: Config) -> Iterator[str]:
 
 
 STAGE = Map(
-    version=2,
+    version=3,
     config=Config,
     libraries=libraries,
     reads=READS,
@@ -251,5 +273,6 @@ STAGE = Map(
     may_read=(UNSENT,),
     only_kept=True,
     answers=scope_of,
+    kept=kept,
     requests=requests,
 )

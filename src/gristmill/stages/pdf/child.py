@@ -18,7 +18,7 @@ import subprocess
 import sys
 import threading
 from functools import partial
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 import orjson
 
@@ -29,14 +29,17 @@ CPU_S, CPU_S_PER_PAGE, CPU_S_PER_BYTE = 30, 0.5, 1e-4
 one object that takes long. Text takes 10 ms per page, and a page has at least a kilobyte."""
 ATTEMPTS = 2
 """The second child reads the file right after the control. One attempt may take all of the memory or time."""
-_REQUEST = struct.Struct("<QI??i")
+PageImages = bool | Literal["scans"]
+"""Which pages are kept as images: those whose text cannot be trusted; "scans": and those whose text is hidden."""
+_SCANS = 2
+_REQUEST = struct.Struct("<QI?Bi")
 """Bytes of the file, most pages, Markdown, images, and the page to render; READ: none, the document is read."""
 READ = -1
 _ANSWER = struct.Struct("<Q")
 _MOST_ANSWER_BYTES = 1 << 30
 
 COMMAND = ("-m", __name__)
-"""The arguments of Python for a child."""
+"""The arguments of Python for a child, followed by the bytes that it may allocate in addition."""
 
 CONTROL = b"""%PDF-1.4
 1 0 obj <</Type /Catalog /Pages 2 0 R>> endobj
@@ -54,7 +57,8 @@ CONTROL_TEXT = "The mill is open."
 class PdfChild:
     """The child of this process; it starts when the first file is read."""
 
-    def __init__(self) -> None:
+    def __init__(self, more_memory_bytes: int = MORE_MEMORY_BYTES) -> None:
+        self._more_memory_bytes = more_memory_bytes
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
@@ -64,9 +68,9 @@ class PdfChild:
         """The id of the child; 0 if there is none."""
         return self._process.pid if self._process else 0
 
-    def read(self, data: bytes, max_pages: int, markdown: bool, images: bool = False) -> dict[str, Any]:
+    def read(self, data: bytes, max_pages: int, markdown: bool, images: PageImages = False) -> dict[str, Any]:
         """What `document.read_document` returns, or a `drop` if no child survives the file."""
-        return self._request(data, max_pages, markdown, images, READ)
+        return self._request(data, max_pages, markdown, _SCANS if images == "scans" else images, READ)
 
     def render(self, data: bytes, page: int) -> dict[str, Any]:
         """What `document.render_page` returns, or a `drop` if no child survives the file."""
@@ -100,7 +104,10 @@ class PdfChild:
             return self._process
         self._owner = os.getpid()
         self._process = subprocess.Popen(
-            [sys.executable, *COMMAND], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [sys.executable, *COMMAND, str(self._more_memory_bytes)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
         atexit.register(self.close)
         assert self._process.stdout is not None
@@ -168,12 +175,12 @@ def _exactly(pipe: IO[bytes], size: int) -> bytes:
     return data
 
 
-def _limit() -> None:
+def _limit(more_bytes: int) -> None:
     import resource
 
     with open("/proc/self/statm") as file:
         now = int(file.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (now + MORE_MEMORY_BYTES, now + MORE_MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_AS, (now + more_bytes, now + more_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -197,7 +204,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever a library prints
     answer = read_document(CONTROL, 1, False, False, partial(_allow, len(CONTROL)))
-    _limit()
+    _limit(int(sys.argv[1]))
     while True:
         _send(answers, answer)
         head = sys.stdin.buffer.read(_REQUEST.size)
@@ -207,7 +214,9 @@ def main() -> None:
         _allow(size, 0)
         data = _exactly(sys.stdin.buffer, size)
         if page == READ:
-            answer = read_document(data, max_pages, markdown, images, partial(_allow, size))
+            answer = read_document(
+                data, max_pages, markdown, "scans" if images == _SCANS else bool(images), partial(_allow, size)
+            )
         else:
             answer = render_page(data, page)
 

@@ -25,6 +25,8 @@ MOST_ACCENTED, ACCENTED_BITS = 0.4, 3.0
 """Vietnamese has a third of accented letters; Cyrillic that is read as Latin has nothing else."""
 SHORT_LENGTH, SHORT_BITS = 2.5, 1.0
 """Pages of formulas have words of this mean length; letters among signs have none."""
+LEAST_LETTER_SHARE = 0.2
+"""The share of letters of these scripts from which the surcharges count in full. A Chinese table has few, in units."""
 GOOD_BITS, BAD_BITS = 4.3, 5.1
 """The costs at which the confidence begins to fall, and at which it is 0."""
 GOOD_LENGTH, BAD_LENGTH = 9.5, 15.0
@@ -52,20 +54,23 @@ def confidence_of(page: Page) -> Judged:
     confidence *= 1.0 - UNTOLD * min(page.unmapped / page.glyphs, 1.0)
     prose = "\n".join(line.text for block in page.blocks if block.kind != "code" for line in block.lines)
     code = "\n".join(line.text for block in page.blocks if block.kind == "code" for line in block.lines)
-    confidence *= _falling(_bits(letter_use(f"{prose}\n{code}")), GOOD_BITS, BAD_BITS)
+    use = letter_use(f"{prose}\n{code}")
+    weight = min(use.letters / (LEAST_LETTER_SHARE * page.glyphs), 1.0)
+    confidence *= _falling(_bits(use, weight=weight), GOOD_BITS, BAD_BITS)
     words = letter_use(prose)
     if words.letters >= LEAST_LETTERS:
         confidence *= _falling(words.mean_length, GOOD_LENGTH, BAD_LENGTH)
     return round(confidence, 3), "garbled" if confidence < LEAST_CONFIDENCE else None
 
 
-def _bits(found: LetterUse, prior_letters: int = PRIOR_LETTERS) -> float:
-    """What a letter costs, with a surcharge for letters among signs and for too many accents."""
-    bits = (found.bits + USUAL_BITS * prior_letters) / (found.judged + prior_letters)
-    bits += MIXED_BITS * max(found.mixed - MOST_MIXED, 0.0)
+def _bits(found: LetterUse, prior_letters: int = PRIOR_LETTERS, weight: float = 1.0) -> float:
+    """What a letter costs, with surcharges (times a weight) for letters among signs and for accents."""
+    usual = (found.bits + USUAL_BITS * prior_letters) / (found.judged + prior_letters)
+    bits = MIXED_BITS * max(found.mixed - MOST_MIXED, 0.0)
     bits += ACCENTED_BITS * max(found.accented - MOST_ACCENTED, 0.0)
     is_short = found.letters >= LEAST_LETTERS // 2 and found.mean_length < SHORT_LENGTH
-    return bits + (SHORT_BITS * (SHORT_LENGTH - found.mean_length) if is_short else 0.0)
+    bits += SHORT_BITS * (SHORT_LENGTH - found.mean_length) if is_short else 0.0
+    return usual + weight * bits
 
 
 def _falling(value: float, good: float, bad: float) -> float:

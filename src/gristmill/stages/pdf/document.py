@@ -17,6 +17,7 @@ import pypdfium2.raw as pdfium
 
 from gristmill.kernels.pdf.glyphs import UNITS
 from gristmill.stages.pdf.assemble import assemble
+from gristmill.stages.pdf.child import PageImages
 from gristmill.stages.pdf.confidence import confidence_of, verdict_of
 from gristmill.stages.pdf.page import Page, PageReader
 
@@ -24,6 +25,8 @@ _DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+\-Zz
 _MOST_META_CHARS = 1_000
 FOR_OCR = ("needs_ocr", "garbled")
 """The verdicts of pages whose image is kept for OCR."""
+HIDDEN_SAMPLE = 200
+"""The characters of a page that are examined for being invisible."""
 IMAGE_DPI = 150
 MOST_PIXELS = 4_000_000
 MOST_IMAGE_BYTES = 192 << 20
@@ -31,7 +34,7 @@ MOST_IMAGE_BYTES = 192 << 20
 
 
 def read_document(
-    data: bytes, max_pages: int, markdown: bool, images: bool, allow: Callable[[int], None]
+    data: bytes, max_pages: int, markdown: bool, images: PageImages, allow: Callable[[int], None]
 ) -> dict[str, Any]:
     """What the reader stores of a document, as JSON values. `drop` and `detail` give the reason for a dropped one.
 
@@ -69,7 +72,9 @@ def _opened(data: bytes, use: Callable[[Any], dict[str, Any]]) -> dict[str, Any]
         document.close()
 
 
-def _read(document: Any, max_pages: int, markdown: bool, images: bool, allow: Callable[[int], None]) -> dict[str, Any]:
+def _read(
+    document: Any, max_pages: int, markdown: bool, images: PageImages, allow: Callable[[int], None]
+) -> dict[str, Any]:
     count = len(document)
     meta = _metadata(document)
     if count > max_pages:
@@ -99,8 +104,28 @@ def _read(document: Any, max_pages: int, markdown: bool, images: bool, allow: Ca
     ]
     found = {**meta, "text": text, "pages": shown, "blocks": blocks, "drop": drop, "detail": detail}
     if images and drop in (None, "empty_text", *FOR_OCR):
-        found |= _images(document, [verdict in FOR_OCR for _, verdict in confidences])
+        found |= _images(
+            document,
+            [
+                verdict in FOR_OCR or (images == "scans" and verdict is None and _is_hidden(document, number))
+                for number, (_, verdict) in enumerate(confidences)
+            ],
+        )
     return found
+
+
+def _is_hidden(document: Any, number: int) -> bool:
+    """Whether most of the text of a page is invisible: an OCR engine wrote it under a picture."""
+    page = document[number]
+    text = page.get_textpage()
+    count = text.count_chars()
+    chosen = range(0, count, max(count // HIDDEN_SAMPLE, 1))
+    modes = [
+        pdfium.FPDFTextObj_GetTextRenderMode(item) for at in chosen if (item := pdfium.FPDFText_GetTextObject(text, at))
+    ]
+    text.close()
+    page.close()
+    return 2 * modes.count(pdfium.FPDF_TEXTRENDERMODE_INVISIBLE) > len(modes)
 
 
 def _images(document: Any, is_wanted: Sequence[bool]) -> dict[str, Any]:
