@@ -471,6 +471,26 @@ def test_a_generated_source_is_a_source(family):
     assert sum(dropped) == 2 * len(family.rows(run)) - len(kept)
 
 
+def test_children_are_compared_with_parents_that_have_a_snapshot(family):
+    """A child has the snapshot of its parent, and near_dedup compares the documents of one snapshot."""
+
+    def say(body, handler):
+        return body["messages"][-1]["content"].split("only.\n\n")[-1].strip() + " Indeed."
+
+    with serving(say) as server:
+        family.write(server.address, prompts="rephrase", all="[near_dedup: {keep: {sources: [notes]}}]")
+        recipe = family.recipe.read_text("utf-8")
+        family.recipe.write_text(recipe.replace("part_bytes", "snapshot: '([0-9])[.]jsonl', part_bytes"), "utf-8")
+        for name, first in (("00", "Mill"), ("01", "Weir")):
+            text = " ".join(f"{first}{n} grinds" for n in range(60))
+            (family.folder / "in" / f"{name}.jsonl").write_text(json.dumps({"text": text}))
+        run = family.run()
+    for source, gone in (("notes", 0), ("born", 2)):
+        assert run.states[f"{source}/corpus"].metrics["dropped"].get("near_duplicate", 0) >= gone
+    made = [DocumentLayers(run, part) for part in run.documents["born"]]
+    assert {one.row("ingest", row)["snapshot"] for one in made for row in range(one.rows)} >= {"0", "1"}
+
+
 def test_lineage_columns_are_columns_of_documents(family):
     with serving() as server:
         family.write(server.address)

@@ -30,7 +30,7 @@ from gristmill.stages.generate.prompts import FIELDS, Malformed, ModelPrompt, re
 from gristmill.stages.generate.serve import LocalServer
 from gristmill.stages.generate.settings import GenerateConfig, RequestConfig
 
-READS = ("doc_id", "source", "text", "title", "url", "license", "language_hint")
+READS = ("doc_id", "source", "text", "title", "url", "license", "snapshot", "language_hint")
 UNSENT = "takedown_unsent.request"
 TAKEN_DOWN = "taken_down"
 MAY_READ = ("language.label", UNSENT)
@@ -53,6 +53,7 @@ SCHEMA = pa.schema(
     [
         ("parent_id", pa.binary(16)),
         ("parent_license", pa.string()),
+        ("parent_snapshot", pa.string()),
         ("chunks", pa.list_(pa.string())),
         ("children", pa.list_(CHILD)),
         ("parent_request", pa.string()),
@@ -146,6 +147,7 @@ def apply(
     columns = [
         batch.column("doc_id"),
         batch.column("license"),
+        batch.column("snapshot"),
         pa.array(chunks, SCHEMA.field("chunks").type),
         pa.array(children, SCHEMA.field("children").type),
         pa.array(unsent, pa.string()),
@@ -327,7 +329,7 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
 
 
 STAGE = Map(
-    version=3,
+    version=4,
     config=Config,
     libraries=("unicode",),
     resources=resources,
