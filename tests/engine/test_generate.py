@@ -404,6 +404,8 @@ def test_until_may_end_before_the_children(family):
         (("parents: notes", "parents: nots"), "has no source nots. Did you mean notes?"),
         (("[rephrase, table]", "[rephrase, rephrase]"), "two prompts have the name 'rephrase'"),
         (("[rephrase, table]", "[translation]"), "{target_language} is not a field"),
+        (("[rephrase, table]", "[translation]"), "The field values of the recipe defines others"),
+        (("model: tiny", "model: tiny, values: {stlye: formal}"), "no prompt has the field {stlye}"),
         (("[rephrase, table]", "[gone.yaml]"), "gone.yaml does not exist"),
         (("concurrency: 4", "budget: {money: 3}"), "money needs a price"),
         (("servers: [", "serve: {command: [x]}, servers: ["), "give the addresses of servers, or serve"),

@@ -98,6 +98,9 @@ def check(config: Config) -> None:
         )
     if shadowed := sorted(set(config.values) & set(FIELDS)):
         raise WrongSetting("values", f"{shadowed[0]} is a field of documents. Give the value another name.")
+    used = {field for prompt in prompts for _, field in (*(prompt.system or ()), *prompt.user)}
+    if unused := sorted(set(config.values) - used):
+        raise WrongSetting("values", f"no prompt has the field {{{unused[0]}}}. Correct the name, or remove the value.")
     check_servers(config)
 
 
