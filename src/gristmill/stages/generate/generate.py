@@ -197,7 +197,8 @@ def obtain(
         )
     key = api_key(config)
     addresses = config.servers if server is None else (server.address(key),)
-    return stored | Asker(config, addresses, answers).ask(list(missing.values()))
+    failure = None if server is None else lambda: server.failure(key)
+    return stored | Asker(config, addresses, answers, failure).ask(list(missing.values()))
 
 
 def chunks_in(text: str | None, config: Config) -> list[str]:
