@@ -1,10 +1,12 @@
 """Generated sources: their documents are made from those of their parents, once, whatever happens in between."""
 
+import asyncio
 import json
 import random
 import re
 import shutil
 import signal
+import socket
 from collections import Counter
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -18,6 +20,7 @@ from tests.stages.generate.model_server import completion, serving, words_of
 from gristmill.cli.run.run import unread_records
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Silent, find_warnings
+from gristmill.engine.schedule.asking import unreachable
 from gristmill.errors import UserError
 from gristmill.kernels.bpe.train import train
 from gristmill.query.documents.documents import rows
@@ -503,6 +506,15 @@ def test_lineage_columns_are_columns_of_documents(family):
 
 
 @pytest.mark.slow
+def test_progress_names_servers_that_accept_no_connection():
+    """A server that is down does not stop the others, so nothing else would show it."""
+    with socket.socket() as closed, serving() as server:
+        closed.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        down = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
+        found = asyncio.run(unreachable([server.address, down]))
+    assert found == [f"{down} (Connection refused)"]
+
+
 def test_a_killed_run_asks_only_what_is_missing(family):
     """Runs with workers are killed, each after a few more requests: no stored answer is requested again, and the result
     has the bytes of a run that was never killed. (bench/generate.py does it a hundred times, also on Ray.)"""
