@@ -69,6 +69,8 @@ class Record:
     """One line for a person who inspects a dropped record: the library's error, the status code, the size."""
     doc_id: bytes | None = None
     """The id of the document, if the reader derives it from something more stable than file and position."""
+    snapshot: str | None = None
+    """The snapshot, if it is not that of the file."""
     more: tuple[Any, ...] = ()
     """The values of the columns that only its reader has (`Reader.columns`)."""
     fields: int | None = field(default=None, compare=False, repr=False)

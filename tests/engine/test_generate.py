@@ -1,10 +1,12 @@
 """Generated sources: their documents are made from those of their parents, once, whatever happens in between."""
 
+import asyncio
 import json
 import random
 import re
 import shutil
 import signal
+import socket
 from collections import Counter
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -18,6 +20,7 @@ from tests.stages.generate.model_server import completion, serving, words_of
 from gristmill.cli.run.run import unread_records
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Silent, find_warnings
+from gristmill.engine.schedule.asking import unreachable
 from gristmill.errors import UserError
 from gristmill.kernels.bpe.train import train
 from gristmill.query.documents.documents import rows
@@ -404,6 +407,8 @@ def test_until_may_end_before_the_children(family):
         (("parents: notes", "parents: nots"), "has no source nots. Did you mean notes?"),
         (("[rephrase, table]", "[rephrase, rephrase]"), "two prompts have the name 'rephrase'"),
         (("[rephrase, table]", "[translation]"), "{target_language} is not a field"),
+        (("[rephrase, table]", "[translation]"), "The field values of the recipe defines others"),
+        (("model: tiny", "model: tiny, values: {stlye: formal}"), "no prompt has the field {stlye}"),
         (("[rephrase, table]", "[gone.yaml]"), "gone.yaml does not exist"),
         (("concurrency: 4", "budget: {money: 3}"), "money needs a price"),
         (("servers: [", "serve: {command: [x]}, servers: ["), "give the addresses of servers, or serve"),
@@ -471,6 +476,26 @@ def test_a_generated_source_is_a_source(family):
     assert sum(dropped) == 2 * len(family.rows(run)) - len(kept)
 
 
+def test_children_are_compared_with_parents_that_have_a_snapshot(family):
+    """A child has the snapshot of its parent, and near_dedup compares the documents of one snapshot."""
+
+    def say(body, handler):
+        return body["messages"][-1]["content"].split("only.\n\n")[-1].strip() + " Indeed."
+
+    with serving(say) as server:
+        family.write(server.address, prompts="rephrase", all="[near_dedup: {keep: {sources: [notes]}}]")
+        recipe = family.recipe.read_text("utf-8")
+        family.recipe.write_text(recipe.replace("part_bytes", "snapshot: '([0-9])[.]jsonl', part_bytes"), "utf-8")
+        for name, first in (("00", "Mill"), ("01", "Weir")):
+            text = " ".join(f"{first}{n} grinds" for n in range(60))
+            (family.folder / "in" / f"{name}.jsonl").write_text(json.dumps({"text": text}))
+        run = family.run()
+    for source, gone in (("notes", 0), ("born", 2)):
+        assert run.states[f"{source}/corpus"].metrics["dropped"].get("near_duplicate", 0) >= gone
+    made = [DocumentLayers(run, part) for part in run.documents["born"]]
+    assert {one.row("ingest", row)["snapshot"] for one in made for row in range(one.rows)} >= {"0", "1"}
+
+
 def test_lineage_columns_are_columns_of_documents(family):
     with serving() as server:
         family.write(server.address)
@@ -481,6 +506,15 @@ def test_lineage_columns_are_columns_of_documents(family):
 
 
 @pytest.mark.slow
+def test_progress_names_servers_that_accept_no_connection():
+    """A server that is down does not stop the others, so nothing else would show it."""
+    with socket.socket() as closed, serving() as server:
+        closed.bind(("127.0.0.1", 0))  # bound, but nobody listens
+        down = f"http://127.0.0.1:{closed.getsockname()[1]}/v1"
+        found = asyncio.run(unreachable([server.address, down]))
+    assert found == [f"{down} (Connection refused)"]
+
+
 def test_a_killed_run_asks_only_what_is_missing(family):
     """Runs with workers are killed, each after a few more requests: no stored answer is requested again, and the result
     has the bytes of a run that was never killed. (bench/generate.py does it a hundred times, also on Ray.)"""

@@ -184,7 +184,7 @@ def read_output(module, format_name, folder):
     records = module.read(Piece(str(folder / name), name), module.Config())
     # `fields` is counted but never written, so no part changes with it; nor with what only the reader of generated
     # documents sets.
-    output = [name for name in Record.__slots__ if name not in ("fields", "doc_id", "more")]
+    output = [name for name in Record.__slots__ if name not in ("fields", "doc_id", "snapshot", "more")]
     return digest_of([{name: getattr(record, name) for name in output} for record in records])
 
 

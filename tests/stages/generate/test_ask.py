@@ -327,6 +327,8 @@ def test_an_api_key_must_be_set(tmp_path, monkeypatch):
     [
         ("servers", ["https://user:pass@host/v1"], "must not contain a password"),
         ("servers", ["host:8000"], "is not the address of a server"),
+        ("servers", ["http://host:99999/v1"], "is not the address of a server"),
+        ("servers", ["http://one..two/v1"], "is not the address of a server"),
         ("servers", ["http://host/v1 HTTP/1.1"], "has white space or letters that are not ASCII"),
         ("api_key_env", "sk-secret-123", "never the key itself"),
     ],

@@ -10,8 +10,12 @@ from urllib.parse import urlsplit
 import pytest
 
 from gristmill.errors import UserError
+from gristmill.stages.generate import generate
+from gristmill.stages.generate.prompts import ready_path
 from gristmill.stages.generate.serve import LocalServer
-from gristmill.stages.generate.settings import Serve
+from gristmill.stages.generate.settings import RequestLimits, Serve
+from gristmill.store.answers import AnswerLog
+from gristmill.store.store import Store
 
 COMMAND = [sys.executable, "-m", "http.server", "{port}", "--bind", "127.0.0.1"]
 
@@ -44,6 +48,46 @@ def test_a_server_ends_when_its_worker_is_killed():
         worker.send_signal(signal.SIGKILL)
     while answers(address):  # until the guard has noticed
         pass
+
+
+DYING = """
+import json, os, sys
+from http.server import *
+class Dying(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+    def do_POST(self):
+        if os.path.exists(sys.argv[2]):
+            print("out of memory", flush=True)
+            os._exit(3)
+        open(sys.argv[2], "w").close()
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.do_GET()
+        message = {"message": {"content": "yes"}, "finish_reason": "stop"}
+        self.wfile.write(json.dumps({"choices": [message]}).encode())
+HTTPServer(("127.0.0.1", int(sys.argv[1])), Dying).serve_forever()
+"""
+
+
+def test_a_server_that_ends_while_it_is_in_use_stops_the_run_with_its_last_words(tmp_path):
+    """At once, whatever the patience: this one answers a request and ends at the next. The answer is stored."""
+    serve = Serve(command=(sys.executable, "-c", DYING, "{port}", str(tmp_path / "answered")))
+    config = generate.Config(
+        prompts=(ready_path("rephrase"),), model="m", serve=serve, limits=RequestLimits(patience_s=1e6), concurrency=1
+    )
+    log = AnswerLog(Store(str(tmp_path / "store")), generate.scope_of(config))
+    asks = [(generate.make_ask(b'{"messages":[]}' + b" " * n, 0, config), True) for n in range(3)]
+    server = LocalServer(serve)
+    with pytest.raises(UserError, match=r"(?s)exit code 3.*1 answer .* stored.*out of memory$"):
+        generate.obtain(asks, config, log, server)
+    server.stop()
+    log.close()
+
+
+def test_a_program_that_does_not_exist_is_named():
+    with pytest.raises(UserError, match=r"Its last output: no-such-program: No such file or directory$"):
+        LocalServer(Serve(command=("no-such-program",))).address()
 
 
 def test_a_server_that_does_not_start_is_an_error_with_its_last_words():

@@ -1,9 +1,12 @@
 """What a step that asks a model will cost, estimated from a sample, and how far it is."""
 
 import asyncio
+import os
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from gristmill.counted import counted
 from gristmill.engine.plan.graph import Node
@@ -24,6 +27,7 @@ TOKEN_BYTES = 4
 """Assumed bytes of a token, until a server has counted some."""
 REPORT_S = 15.0
 """Seconds between lines about progress."""
+CONNECT_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -127,6 +131,27 @@ async def report_asking(run: "RunContext", node: Node) -> None:
         money = cost_of(prompt, completion, config)
         cost = f", {money:,.2f} spent" if money else ""
         left = max((expected.missing if expected else 0) - new, 0)
-        eta = f"; about {left:,} left, {left * seconds / new / 60:,.0f} min" if new and left else ""
+        wait_s = left * seconds / max(new, 1)
+        wait = f"{wait_s / 60:,.0f} min" if wait_s >= 90 else f"{wait_s:,.0f} s"
+        eta = f"; about {left:,} left, {wait}" if new and left else ""
         rate = f"{new:,} answers, {new / seconds:,.1f}/s, {(prompt + completion) / seconds:,.0f} tokens/s"
-        run.listener.note(f"{node.id}: {rate}{cost}{eta}")
+        down = await unreachable(config.servers)
+        faults = f"; no connection from here to {', '.join(down)}" if down else ""
+        run.listener.note(f"{node.id}: {rate}{cost}{eta}{faults}")
+
+
+async def unreachable(servers: Sequence[str]) -> list[str]:
+    """The addresses that accept no connection, with the reason. Workers send to the others, or wait, without a word."""
+
+    async def attempt(address: str) -> str | None:
+        parts = urlsplit(address)
+        port = parts.port or (443 if parts.scheme == "https" else 80)
+        try:
+            _, writer = await asyncio.wait_for(asyncio.open_connection(parts.hostname, port), CONNECT_S)
+        except OSError as error:
+            why = os.strerror(error.errno) if error.errno and error.errno > 0 else "no answer"
+            return f"{address} ({why})"
+        writer.close()
+        return None
+
+    return [fault for fault in await asyncio.gather(*map(attempt, servers)) if fault is not None]

@@ -25,7 +25,7 @@ ORIGIN = (pa.field("part", pa.uint64()), pa.field("row", pa.int64()))
 """How a record of an exchange names its row."""
 _RECORD_TYPES: dict[str, type] = dict.fromkeys(Record.__slots__, str)
 _RECORD_TYPES |= {"position": int, "timestamp_us": int, "fields": int}
-_BUILT_IN = ("doc_id", "more")
+_BUILT_IN = ("doc_id", "snapshot", "more")
 """Fields of a record that only built-in readers set."""
 
 

@@ -305,7 +305,7 @@ def _add_row(rows: dict[str, list[object]], work: Read, name: str, record: Recor
     rows["source"].append(work.source)
     rows["locator"].append(locator)
     rows["url"].append(record.url)
-    rows["snapshot"].append(work.snapshot)
+    rows["snapshot"].append(record.snapshot if record.snapshot is not None else work.snapshot)
     rows["timestamp"].append(record.timestamp_us)
     rows["license"].append(record.license if record.license is not None else work.license)
     rows["language_hint"].append(record.language_hint)
@@ -324,7 +324,15 @@ def _add_row(rows: dict[str, list[object]], work: Read, name: str, record: Recor
 
 
 def _characters(record: Record) -> int:
-    short = (record.license, record.language_hint, record.content_type, record.charset, record.drop, record.detail)
+    short = (
+        record.license,
+        record.snapshot,
+        record.language_hint,
+        record.content_type,
+        record.charset,
+        record.drop,
+        record.detail,
+    )
     long = (record.html, record.text, record.meta, record.url, record.title, record.key)
     return sum(len(field) for field in (*long, *short) if field) + sum(map(_held, record.more))
 

@@ -17,7 +17,7 @@ Which side is at fault decides what happens (law 9):
 import threading
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,8 +80,16 @@ class _BudgetSpent(Exception):
 class Asker:
     """Sends requests to the servers of one step."""
 
-    def __init__(self, config: RequestConfig, addresses: Sequence[str], answers: StoredAnswers) -> None:
+    def __init__(
+        self,
+        config: RequestConfig,
+        addresses: Sequence[str],
+        answers: StoredAnswers,
+        failure: Callable[[], tuple[str, str] | None] | None = None,
+    ) -> None:
+        """failure: says how the server of this worker ended, if it has, and its last output."""
         self._config = config
+        self._failure = failure
         self._limits: RequestLimits = config.limits
         self._key = api_key(config)
         self._answers = answers
@@ -211,6 +219,11 @@ class Asker:
                 server.resumes_at = now + wait_s
             server.last_fault = str(fault)
             self._pending.appendleft(ask)
+            if self._failure is not None and (ended := self._failure()) is not None:
+                self._stop = self._stop or UserError(
+                    f"{ended[0]}, so the run stops. {self._stored()} Correct the command and run again: only missing "
+                    f"answers are requested. Its last output: {ended[1]}"
+                )
             is_long = (fault.retry_after_s or 0) > MOST_RETRY_AFTER_S
             if is_long:
                 server.last_fault += f", and requests a pause of {fault.retry_after_s:,.0f} s"

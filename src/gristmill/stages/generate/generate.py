@@ -30,7 +30,7 @@ from gristmill.stages.generate.prompts import FIELDS, Malformed, ModelPrompt, re
 from gristmill.stages.generate.serve import LocalServer
 from gristmill.stages.generate.settings import GenerateConfig, RequestConfig
 
-READS = ("doc_id", "source", "text", "title", "url", "license", "language_hint")
+READS = ("doc_id", "source", "text", "title", "url", "license", "snapshot", "language_hint")
 UNSENT = "takedown_unsent.request"
 TAKEN_DOWN = "taken_down"
 MAY_READ = ("language.label", UNSENT)
@@ -53,6 +53,7 @@ SCHEMA = pa.schema(
     [
         ("parent_id", pa.binary(16)),
         ("parent_license", pa.string()),
+        ("parent_snapshot", pa.string()),
         ("chunks", pa.list_(pa.string())),
         ("children", pa.list_(CHILD)),
         ("parent_request", pa.string()),
@@ -97,6 +98,9 @@ def check(config: Config) -> None:
         )
     if shadowed := sorted(set(config.values) & set(FIELDS)):
         raise WrongSetting("values", f"{shadowed[0]} is a field of documents. Give the value another name.")
+    used = {field for prompt in prompts for _, field in (*(prompt.system or ()), *prompt.user)}
+    if unused := sorted(set(config.values) - used):
+        raise WrongSetting("values", f"no prompt has the field {{{unused[0]}}}. Correct the name, or remove the value.")
     check_servers(config)
 
 
@@ -146,6 +150,7 @@ def apply(
     columns = [
         batch.column("doc_id"),
         batch.column("license"),
+        batch.column("snapshot"),
         pa.array(chunks, SCHEMA.field("chunks").type),
         pa.array(children, SCHEMA.field("children").type),
         pa.array(unsent, pa.string()),
@@ -192,7 +197,8 @@ def obtain(
         )
     key = api_key(config)
     addresses = config.servers if server is None else (server.address(key),)
-    return stored | Asker(config, addresses, answers).ask(list(missing.values()))
+    failure = None if server is None else lambda: server.failure(key)
+    return stored | Asker(config, addresses, answers, failure).ask(list(missing.values()))
 
 
 def chunks_in(text: str | None, config: Config) -> list[str]:
@@ -327,7 +333,7 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
 
 
 STAGE = Map(
-    version=3,
+    version=4,
     config=Config,
     libraries=("unicode",),
     resources=resources,

@@ -37,7 +37,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
     with piece.open() as file:
         groups = pq.ParquetFile(file)
         for number in range(groups.num_row_groups):
-            columns = ("parent_id", "parent_license", "chunks", "children", "parent_request")
+            columns = ("parent_id", "parent_license", "parent_snapshot", "chunks", "children", "parent_request")
             for row in groups.read_row_group(number, columns=columns).to_pylist():
                 for child in row["children"] or ():
                     if piece.start <= position and (piece.stop is None or position < piece.stop):
@@ -46,6 +46,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
                             position,
                             key,
                             license=row["parent_license"],
+                            snapshot=row["parent_snapshot"],
                             text=child["text"],
                             drop=child["drop"],
                             detail=child["detail"],
@@ -69,7 +70,7 @@ def _is_splittable(_: str) -> bool:
 
 
 STAGE = Reader(
-    version=3,
+    version=4,
     config=Config,
     libraries=("pyarrow",),
     read=read,

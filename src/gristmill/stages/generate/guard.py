@@ -22,9 +22,12 @@ def _die_with_parent() -> None:
 
 
 def main() -> None:
-    server = subprocess.Popen(
-        sys.argv[1:], stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_die_with_parent
-    )
+    try:
+        server = subprocess.Popen(
+            sys.argv[1:], stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_die_with_parent
+        )
+    except OSError as error:
+        sys.exit(f"{sys.argv[1]}: {error.strerror}")
     threading.Thread(target=lambda: os._exit(server.wait() & 0xFF), daemon=True).start()
     sys.stdin.buffer.read()
     with contextlib.suppress(ProcessLookupError):

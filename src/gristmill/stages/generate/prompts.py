@@ -176,11 +176,12 @@ def parse_template(text: str, known: tuple[str, ...], where: str) -> Template:
     """The literal texts and fields of a template. Raises UserError for a field that is not in `known`."""
     parts: list[tuple[str, str | None]] = []
     fix = "Write {{ and }} for braces."
+    others = " The field values of the recipe defines others." if known[: len(FIELDS)] == FIELDS else ""
     try:
         for literal, field, form, conversion in Formatter().parse(text):
             if field is not None and (form or conversion or field not in known):
                 shown = f"{{{field}{'!' + conversion if conversion else ''}{':' + form if form else ''}}}"
-                raise UserError(f"{where}: {shown[:80]} is not a field. Fields: {', '.join(known)}. {fix}")
+                raise UserError(f"{where}: {shown[:80]} is not a field. Fields: {', '.join(known)}.{others} {fix}")
             parts.append((literal, field))
     except ValueError as error:
         raise UserError(f"{where}: the braces of the template do not match ({error}). {fix}") from None

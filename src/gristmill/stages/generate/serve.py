@@ -64,6 +64,13 @@ class LocalServer:
                 )
             time.sleep(POLL_S)
 
+    def failure(self, key: str | None = None) -> tuple[str, str] | None:
+        """What happened to the server if it has ended, and its last output without the API key."""
+        code = None if self._process is None else self._process.poll()
+        if code is None:
+            return None
+        return f"serve.command ({self._serve.command[0]}) ended with exit code {code}", self._tail(KeyRemover(key))
+
     def _is_ready(self, port: int) -> bool:
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
         try:

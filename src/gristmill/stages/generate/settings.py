@@ -16,7 +16,11 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 
 def _server(value: str) -> str:
     parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+    try:
+        is_host = bool((parts.hostname or "").encode("idna")) and parts.port != 0
+    except ValueError:  # of a port above 65,535, or a name that no host can have
+        is_host = False
+    if parts.scheme not in ("http", "https") or not is_host or parts.query or parts.fragment:
         raise ValueError(f"{_bare(value)!r} is not the address of a server. Write http://HOST:PORT/v1")
     if re.search(r"[^!-~]", parts.path):
         raise ValueError(

@@ -97,7 +97,7 @@ def _count_leaks(text: pa.Array, parent: pa.Array) -> pa.Array:
     counts = pc.count_substring_regex(text, _leaks())
     some = pc.greater(counts, 0).fill_null(False)
     before = pc.count_substring_regex(pc.if_else(some, parent, ""), _leaks())
-    return pc.max_element_wise(pc.subtract(counts, before), 0).cast(pa.int32())
+    return pc.max_element_wise(pc.subtract(counts, before), 0, skip_nulls=False).cast(pa.int32())
 
 
 def check(config: Config) -> None:
@@ -200,7 +200,7 @@ def missing_parents(found: Mapping[str, Any], step: str) -> list[str]:
 
 
 STAGE = Map(
-    version=3,
+    version=4,
     config=Config,
     libraries=libraries,
     check=check,
