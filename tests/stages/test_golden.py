@@ -570,5 +570,8 @@ def test_a_changed_output_has_a_new_version(name, made):
 if __name__ == "__main__":
     from tempfile import TemporaryDirectory
 
+    before = json.loads(GOLDEN.read_text())
     with TemporaryDirectory() as folder:
-        GOLDEN.write_text(json.dumps(outputs(Path(folder)), indent=1) + "\n")
+        after = outputs(Path(folder))
+    after["ocr"]["libraries"] = after["ocr"]["libraries"] or before["ocr"]["libraries"]  # an extra may be missing
+    GOLDEN.write_text(json.dumps(after, indent=1) + "\n")
