@@ -123,7 +123,7 @@ def batch(first: int, rows: int) -> pa.RecordBatch:
         "doc_id": pa.array([number.to_bytes(16, "big") for number in numbers], pa.binary(16)),
         "source": pa.array(["made"] * rows),
         "text": pa.array([f"Document {number} about a mill." for number in numbers]),
-        **dict.fromkeys(("title", "url", "license", "language_hint"), none),
+        **dict.fromkeys(("title", "url", "license", "language_hint", "snapshot"), none),
     }
     return pa.RecordBatch.from_pydict(columns)
 

@@ -17,7 +17,6 @@ import pypdfium2.raw as pdfium
 
 from gristmill.kernels.pdf.glyphs import UNITS
 from gristmill.stages.pdf.assemble import assemble
-from gristmill.stages.pdf.child import PageImages
 from gristmill.stages.pdf.confidence import confidence_of, verdict_of
 from gristmill.stages.pdf.page import Page, PageReader
 
@@ -34,7 +33,7 @@ MOST_IMAGE_BYTES = 192 << 20
 
 
 def read_document(
-    data: bytes, max_pages: int, markdown: bool, images: PageImages, allow: Callable[[int], None]
+    data: bytes, max_pages: int, markdown: bool, images: bool | str, allow: Callable[[int], None]
 ) -> dict[str, Any]:
     """What the reader stores of a document, as JSON values. `drop` and `detail` give the reason for a dropped one.
 
@@ -73,7 +72,7 @@ def _opened(data: bytes, use: Callable[[Any], dict[str, Any]]) -> dict[str, Any]
 
 
 def _read(
-    document: Any, max_pages: int, markdown: bool, images: PageImages, allow: Callable[[int], None]
+    document: Any, max_pages: int, markdown: bool, images: bool | str, allow: Callable[[int], None]
 ) -> dict[str, Any]:
     count = len(document)
     meta = _metadata(document)
