@@ -181,6 +181,7 @@ def _pages(chunks: _Chunks, limit_bytes: int) -> _Found:
             begun, parts, size, held, held_origins = None, [], 0, b"", []
             continue
         data, at, shift = held + chunk, 0, len(held)
+        end = data.find(_CLOSE)
         while True:
             if begun is None:
                 start = data.find(_OPEN, at)
@@ -189,7 +190,8 @@ def _pages(chunks: _Chunks, limit_bytes: int) -> _Found:
                     break
                 begun = (held_origins[start] if start < shift else origin, origin + start - shift)
                 at = start + len(_OPEN)
-            end = data.find(_CLOSE, at)
+            if 0 <= end < at:  # not again for every <page>: many may be open before one end
+                end = data.find(_CLOSE, at)
             if (inner := data.find(_OPEN, at, len(data) if end < 0 else end)) >= 0:  # every <page> begins a page
                 yield (*begun, ReadFault("truncated_page", "another page begins inside it"))
                 begun, parts, size, at = None, [], 0, inner
