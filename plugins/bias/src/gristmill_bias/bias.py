@@ -248,8 +248,7 @@ class _Counts:
         yield from join(readers, [([*layers, last].index(layer), column, name) for layer, column, name in columns])
 
     def _parts(self, document: DocumentPart, layers: Sequence[str]) -> list[Any]:
-        at = (document.source, document.order)
-        return [document.part if one == INGEST else self._view.states[one].layers[at][0] for one in layers]
+        return [self._view.layer(one, document) for one in layers]
 
     def _count(self, document: DocumentPart, batch: pa.RecordBatch, rows: GroupRows) -> None:
         self.whole.add("all", rows)

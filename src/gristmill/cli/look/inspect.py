@@ -35,7 +35,6 @@ from gristmill.query.documents.lookup import find
 from gristmill.query.lineage.evidence import COLUMN, NEW_COLUMN, Suites, steps_with_any_evidence
 from gristmill.query.lineage.evidence import plain as plain_flag
 from gristmill.query.lineage.page_image import NoImage, NoPage, page_of, page_png
-from gristmill.query.removal.reasons import reasons_of
 from gristmill.query.takedown.withheld import withheld_note, withholding
 from gristmill.recipe.checks.mistakes import listed, suggest
 from gristmill.stages import NO_DOCUMENT
@@ -158,8 +157,7 @@ def command(
         if open_steps:
             _say_open(open_steps, 0, view)
         return
-    if reason is not None and not open_steps:
-        _check_reason(view, step, reason)
+    unheard = "" if reason is None or open_steps else _unheard(view, step, reason)
     wanted = True if dropped or reason is not None else False if kept else None
     shows_all = records or reason in NO_DOCUMENT or begins is not None
     selection = (view, step, wanted, reason, source or ())
@@ -189,7 +187,7 @@ def command(
         is_one = any(row.reason in NO_DOCUMENT for row in with_records)
         others = " Records that are not documents were left out: --records shows them." if is_one else ""
         after = f" after the first {skip:,}" if skip else ""
-        console(stderr=True).print(words(f"No matching documents{after}.{others}"))
+        console(stderr=True).print(words(f"No matching documents{after}.{others}{unheard}"))
     if open_steps:
         _say_open(open_steps, count_unjudged(view, step, source or ()) if kept else 0, view)
 
@@ -210,25 +208,22 @@ def _with_page(view: CorpusView, row: Row, number: int) -> Row:
     return replace(row, text=page.text, pieces=(), columns=columns)
 
 
-def _check_reason(view: CorpusView, stage: str | None, reason: str) -> None:
-    """Refuse a reason that no step gives, which is a typing mistake. A rule that dropped nothing is accepted."""
+def _unheard(view: CorpusView, stage: str | None, reason: str) -> str:
+    """The remark on a reason for which no document was dropped: a mistake, or a rule that drops nothing here. If other
+    steps than `stage` gave it, it is refused.
+    """
     by_step = {node_id: state.metrics.get("dropped", {}) for node_id, state in view.states.items()}
     by_step = {node_id: found for node_id, found in by_step.items() if view.nodes[node_id].name != CORPUS}
     known = sorted({name for found in by_step.values() for name in found})
-    if reason not in known:
-        reasons = reasons_of(view)
-        near = None if reasons.has(reason) else reasons.suggestion(reason, known)
-        if reasons.has(reason) or (reasons.unknown and near is None):
-            return
-        hint = f"Did you mean {near}? " if near else ""
-        here = f"Reasons here: {listed(known)}." if known else "No document was dropped."
-        raise UserError(f"--reason {reason} is not a reason of any step, so no document has it. {hint}{here}")
     steps = [node_id for node_id, found in by_step.items() if reason in found]
+    if not steps:
+        return f" No step dropped one for {reason}. {suggest(reason, known, 'Reasons here')}"
     if stage not in (None, CORPUS) and not any(stage in (node_id, view.nodes[node_id].name) for node_id in steps):
         raise UserError(
             f"--stage {stage} --reason {reason}: {stage} dropped no document for this reason. "
             f"These did: {', '.join(steps)}. Name one of them, or leave --stage out."
         )
+    return ""
 
 
 def _say_open(steps: list[str], unjudged: int, view: CorpusView) -> None:

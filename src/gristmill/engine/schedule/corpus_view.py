@@ -7,6 +7,7 @@ from typing import Any
 from gristmill.engine.plan.facts import NodeFacts
 from gristmill.engine.schedule.node_state import NodeState
 from gristmill.hints import hint, option
+from gristmill.stages import CORPUS, INGEST
 from gristmill.store.store import Part, Store
 
 
@@ -20,6 +21,11 @@ class DocumentPart:
     order: tuple[int, int]
     label: str
     task: str
+
+    @property
+    def at(self) -> tuple[str, tuple[int, int]]:
+        """Its key among the layers of a step."""
+        return self.source, self.order
 
 
 class CorpusView:
@@ -76,6 +82,18 @@ class CorpusView:
             return self.states[node_id].stored_bytes
         found: int | None = self.record["nodes"][node_id].get("stored_bytes")
         return found
+
+    def has_layer(self, step: str, document: DocumentPart) -> bool:
+        """Whether a step has processed a document part."""
+        return step == INGEST or document.at in self.states[step].layers
+
+    def layer(self, step: str, document: DocumentPart) -> Part:
+        """The layer of a step for a document part; that of the reader is the part itself."""
+        return document.part if step == INGEST else self.states[step].layers[document.at][0]
+
+    def verdicts(self, document: DocumentPart) -> Part:
+        """The final verdicts on the rows of a document part."""
+        return self.layer(f"{document.source}/{CORPUS}", document)
 
     def unfinished(self) -> list[str]:
         """Steps that have not run to their end."""

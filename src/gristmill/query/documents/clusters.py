@@ -91,7 +91,6 @@ def largest(view: CorpusView, node: NodeFacts, number: int, members: int) -> lis
 def _layers(view: CorpusView, node: NodeFacts) -> Iterator[tuple[DocumentPart, pa.Table]]:
     for source in node.sources:
         for document in view.documents.get(source, ()):
-            layer = view.states[node.id].layers.get((source, document.order))
-            if layer is not None:
-                reader = PartReader(view.store, layer[0])
+            if view.has_layer(node.id, document):
+                reader = PartReader(view.store, view.layer(node.id, document))
                 yield document, reader.read(["cluster", "cluster_size", "similarity", "drop"])

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import zstandard
 
-from gristmill.engine.plan.graph import CORPUS, Node
+from gristmill.engine.plan.graph import Node
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.errors import UserError
 from gristmill.hints import hint, option
@@ -35,7 +35,6 @@ from gristmill.query.export.croissant import croissant
 from gristmill.query.export.dataset_card import Exported, card
 from gristmill.query.opening import check_finished
 from gristmill.query.removal.audit import recorded_config
-from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import suggest
 from gristmill.stages.scrub import scrub
 from gristmill.store.parquet import join, open_parts
@@ -188,11 +187,9 @@ def _cut(read: ColumnReader, file_bytes: int) -> Iterator[list[Stretch]]:
 
 def _sizes(view: CorpusView, document: DocumentPart) -> Iterator[np.ndarray[tuple[int], np.dtype[np.int64]]]:
     """The bytes that each row counts; 0 for dropped rows."""
-    at = (document.source, document.order)
     ((layer, column),) = origin_of(view, document.source, "text_bytes", True).layers
-    text = document.part if layer == INGEST else view.states[layer].layers[at][0]
-    verdict = view.states[f"{document.source}/{CORPUS}"].layers[at][0]
-    for batch in join(open_parts(view.store, [text, verdict]), [(0, column, "bytes"), (1, "drop", "drop")]):
+    parts = [view.layer(layer, document), view.verdicts(document)]
+    for batch in join(open_parts(view.store, parts), [(0, column, "bytes"), (1, "drop", "drop")]):
         kept = batch.column("drop").is_null().to_numpy(zero_copy_only=False)
         sizes = pc.fill_null(batch.column("bytes"), 0).to_numpy(zero_copy_only=False)
         yield np.where(kept, sizes + ROW_BYTES, 0)

@@ -243,7 +243,6 @@ _SHOWN = ("doc_id", "locator", "url")
 
 
 def _groups(view: CorpusView, step: AuditedStep, document: DocumentPart) -> Iterator[_MatchedRows]:
-    at = (document.source, document.order)
     before, language = INGEST, None
     for node_id in view.chains[document.source]:
         node = view.nodes[node_id]
@@ -254,8 +253,7 @@ def _groups(view: CorpusView, step: AuditedStep, document: DocumentPart) -> Iter
         if node.name == LANGUAGE and "label" in node.columns:
             language = node_id
     names = [INGEST, step.node.id, before, *([] if language is None else [language])]
-    parts = [document.part if name == INGEST else view.states[name].layers[at][0] for name in names]
-    first, own, text, *label = open_parts(view.store, parts)
+    first, own, text, *label = open_parts(view.store, [view.layer(name, document) for name in names])
     marks = withheld.Withheld(view, document)
     wrote = [name for name in own.names if name not in ("text", "text_bytes", *_SHOWN)]
     for group in range(len(own.groups)):
