@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
-from gristmill.cli.shared.screen import Screen, passage, words
+from gristmill.cli.shared.screen import Screen, passage, remark, words
 from gristmill.cli.shared.show import Bars, console, size, table
 from gristmill.counted import counted, percent
 from gristmill.engine.schedule.corpus_view import DocumentPart
@@ -91,9 +91,9 @@ def command(
         for document in report.edge if html is None else ():
             _show(console(), document)
     for line in loud:
-        console(stderr=True).print(words((line, "bold red")))
+        remark(line, "bold red")
     for note in notes:
-        console(stderr=True).print(words((note, "dim")))
+        remark(note, "dim")
     if html is not None and not json:
         console().print(words(f"{html}: {counted(len(groups), 'group')}, {counted(len(report.edge), 'document')}."))
 

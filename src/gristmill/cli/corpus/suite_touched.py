@@ -8,8 +8,8 @@ import typer
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
 from gristmill.cli.shared.screen import Screen, json_text, say, words
 from gristmill.cli.shared.show import console, table
+from gristmill.cli.shared.written import write_text
 from gristmill.counted import counted, percent
-from gristmill.errors import UserError
 from gristmill.query.lineage.touched import BenchmarkReport, SuiteReport, plain, touched
 
 MOST_NAMED = 5
@@ -34,7 +34,8 @@ def touched_command(
     """
     reports = touched(open_view(recipe, store), benchmark)
     if out is not None:
-        _write(out, reports)
+        items = (item for report in reports for one in report.benchmarks.values() for item in one.touched.values())
+        write_text(out, "".join(json_text(plain(item)) + "\n" for item in items))
     for report in reports:
         if json:
             for one in report.benchmarks.values():
@@ -52,21 +53,6 @@ def _head(report: SuiteReport) -> dict[str, Any]:
 
 def _plain(one: BenchmarkReport) -> dict[str, Any]:
     return {**one.__dict__, "touched": [plain(item) for item in one.touched.values()]}
-
-
-def _write(path: Path, reports: list[SuiteReport]) -> None:
-    lines = [
-        json_text(plain(item)) + "\n"
-        for report in reports
-        for one in report.benchmarks.values()
-        for item in one.touched.values()
-    ]
-    try:
-        path.write_text("".join(lines), "utf-8")
-    except OSError as error:
-        raise UserError(
-            f"--out {path} cannot be written ({error.strerror}). Name a file in a writable folder."
-        ) from None
 
 
 def _show(out: Screen, report: SuiteReport) -> None:

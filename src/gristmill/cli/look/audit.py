@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
-from gristmill.cli.shared.screen import Screen, passage, words
+from gristmill.cli.shared.screen import Screen, passage, remark, words
 from gristmill.cli.shared.show import Bars, console, table
+from gristmill.cli.shared.written import write_text
 from gristmill.counted import counted
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.errors import UserError
@@ -62,16 +63,16 @@ def command(
     _check_type(kind, bool(counted_rows or examples), steps, view)
     notes = _notes(steps, hidden)
     if out is not None:
-        _write(out, page(view.label, [asdict(one) for one in examples], counted_rows, notes))
+        write_text(out, page(view.label, [asdict(one) for one in examples], counted_rows, notes))
     for example in examples:
         if json:
             print_json(asdict(example))
         elif out is None:
             _show(console(), example)
     for note in notes:
-        console(stderr=True).print(words(note))
+        remark(note)
     if not examples:
-        console(stderr=True).print("There are no matches to show.")
+        remark("There are no matches to show.")
     elif out is not None and not json:
         console().print(words(f"{out}: {counted(len(examples), 'document')}."))
 
@@ -94,13 +95,6 @@ def _notes(steps: Sequence[AuditedStep], hidden: int) -> list[str]:
             "not list their files. Give the recipe's file to see them."
         )
     return notes
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"--out {path} cannot be written ({error.strerror}). Name another file.") from None
 
 
 def _show(out: Screen, one: Example) -> None:

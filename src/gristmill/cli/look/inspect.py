@@ -4,6 +4,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +15,7 @@ from rich.text import Text
 from gristmill.cli.look.clusters import show_clusters
 from gristmill.cli.look.evidence_screen import show_flags, show_parents
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, id_prefix, open_view, print_json
-from gristmill.cli.shared.screen import Screen, passage, words
+from gristmill.cli.shared.screen import Screen, passage, remark, words
 from gristmill.cli.shared.show import console, value_text
 from gristmill.counted import counted
 from gristmill.engine.plan.graph import CORPUS
@@ -41,6 +42,8 @@ from gristmill.stages import NO_DOCUMENT
 
 MOST = 10**15
 """An upper bound on documents: no corpus has more."""
+SLIP = 0.85
+"""How similar two reasons are if one is a misspelling of the other; others may both be reasons."""
 EXAMPLE = "Example: gristmill inspect recipes/demo.yaml --stage ingest --dropped --reason truncated_gzip -n 20"
 SHOWN_CHARACTERS = 600
 FACTS = ("language", "language_hint", "timestamp", "snapshot", "license", "content_type", "charset")
@@ -181,13 +184,13 @@ def command(
             _show(out, row, MOST if full else chars, pattern, suites)
     if without_page:
         missing = counted(without_page, "document has", "documents have")
-        console(stderr=True).print(words(f"{missing} no page {page}."))
+        remark(f"{missing} no page {page}.")
     elif count == 0:
         with_records = () if shows_all or reason is not None else select(records=True)
         is_one = any(row.reason in NO_DOCUMENT for row in with_records)
         others = " Records that are not documents were left out: --records shows them." if is_one else ""
         after = f" after the first {skip:,}" if skip else ""
-        console(stderr=True).print(words(f"No matching documents{after}.{others}{unheard}"))
+        remark(f"No matching documents{after}.{others}{unheard}")
     if open_steps:
         _say_open(open_steps, count_unjudged(view, step, source or ()) if kept else 0, view)
 
@@ -204,20 +207,22 @@ def _with_page(view: CorpusView, row: Row, number: int) -> Row:
         path.write_bytes(page_png(view, place.document, row.fields, number))
         columns["image"] = str(path)
     except NoImage as fault:
-        console(stderr=True).print(words(f"{row.fields['locator']}: {fault}"))
+        remark(f"{row.fields['locator']}: {fault}")
     return replace(row, text=page.text, pieces=(), columns=columns)
 
 
 def _unheard(view: CorpusView, stage: str | None, reason: str) -> str:
-    """The remark on a reason for which no document was dropped: a mistake, or a rule that drops nothing here. If other
-    steps than `stage` gave it, it is refused.
+    """The remark on a reason for which no document was dropped: perhaps a rule drops nothing here. One that is nearly
+    a reason that documents have is refused, and so is one that only other steps than `stage` gave.
     """
     by_step = {node_id: state.metrics.get("dropped", {}) for node_id, state in view.states.items()}
     by_step = {node_id: found for node_id, found in by_step.items() if view.nodes[node_id].name != CORPUS}
     known = sorted({name for found in by_step.values() for name in found})
     steps = [node_id for node_id, found in by_step.items() if reason in found]
     if not steps:
-        return f" No step dropped one for {reason}. {suggest(reason, known, 'Reasons here')}"
+        if get_close_matches(reason, known, n=1, cutoff=SLIP):
+            raise UserError(f"--reason {reason}: no document has it. {suggest(reason, known, 'Reasons here')}")
+        return f" No step dropped one for {reason}. Reasons here: {listed(known) or 'none'}."
     if stage not in (None, CORPUS) and not any(stage in (node_id, view.nodes[node_id].name) for node_id in steps):
         raise UserError(
             f"--stage {stage} --reason {reason}: {stage} dropped no document for this reason. "
@@ -238,7 +243,7 @@ def _say_open(steps: list[str], unjudged: int, view: CorpusView) -> None:
     withhold = {node_id for source in view.chains for node_id in withholding(view, source)}
     if unseen := [node_id for node_id in steps if node_id in withhold]:
         message += f"For documents that {', '.join(unseen)} has not checked, only id, source and verdict are shown. "
-    console(stderr=True).print(words(f"{message}{view.to_finish}{last_finished(view, 'inspect')}"))
+    remark(f"{message}{view.to_finish}{last_finished(view, 'inspect')}")
 
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:

@@ -11,6 +11,7 @@ from gristmill.cli.shared.show import console, size, table
 from gristmill.counted import counted, percent
 from gristmill.engine.mill import Mill
 from gristmill.errors import UserError
+from gristmill.objects import requests
 from gristmill.query.sizing.disk import free_bytes
 from gristmill.query.sizing.limits import Prices, bill, busy_share, duration, faults, sample_fault
 from gristmill.query.sizing.measured import MeasuredRun, last_measured
@@ -137,8 +138,9 @@ def _show(measured: MeasuredRun, found: Sizing, cluster: Machines, prices: Price
             f"({measured.tokens_by}) in {counted(sum(measured.tasks.values()), 'task')}; this is {found.growth:,.4g} "
             "times that. Ranges only cover the sample: other machines, duplicates that a sample does not contain, and "
             "lost machines are not included (docs/sizing.md). "
-            f"Prices: ${prices.core_hour:g} per core hour, ${prices.million_gets:g} and ${prices.million_puts:g} per "
-            f"million reads and writes, ${prices.tb_month:g} per TB and month."
+            f"Prices: ${prices.core_hour:g} per core hour, ${1e6 * requests.usd_of({'gets': 1}):g} and "
+            f"${1e6 * requests.usd_of({'puts': 1}):g} per million reads and writes, ${prices.tb_month:g} per TB and "
+            "month."
         )
     )
     for one in (one for one in warnings if one != fault):

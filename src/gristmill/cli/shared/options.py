@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gristmill.cli.shared.sample_option import chosen_sample
+from gristmill.cli.shared.added_options import chosen_sample
 from gristmill.cli.shared.screen import print_json as print_json
-from gristmill.cli.shared.screen import words
-from gristmill.cli.shared.show import console
+from gristmill.cli.shared.screen import remark
 from gristmill.engine.publish.run_record import describe, names_in
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
@@ -86,7 +85,7 @@ def open_view(name: str, store: str | None, only_records: bool = False) -> Corpu
         return open_run(name, store)
     opening.refuse_folder(name, store, chosen_sample())
     if only_records and chosen_sample() is None and (view := opening.open_unchanged(name, store)) is not None:
-        console(stderr=True).print(words((f"{describe(view)}; nothing has changed since", "dim")))
+        remark(f"{describe(view)}; nothing has changed since", "dim")
         return view
     return opening.dry_run(open_mill(name, store))
 
@@ -94,7 +93,7 @@ def open_view(name: str, store: str | None, only_records: bool = False) -> Corpu
 def open_run(name: str, store: str | None) -> CorpusView:
     """The results of the run that STORE@NAME names."""
     view = opening.open_run(name, store, chosen_sample())
-    console(stderr=True).print(words((describe(view), "dim")))
+    remark(describe(view), "dim")
     return view
 
 

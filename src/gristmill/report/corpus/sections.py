@@ -26,9 +26,9 @@ from gristmill.query.documents.histograms import (
     edges_of,
     find_measures,
 )
-from gristmill.query.removal.funnel import funnels
+from gristmill.query.removal.funnel import funnels, languages
 from gristmill.report import charts
-from gristmill.stages import CORPUS, INGEST
+from gristmill.stages import INGEST
 from gristmill.stages.config_types import parse_count
 
 MOST_BARS = 16
@@ -96,14 +96,14 @@ class ReportedCorpus:
 
     def __init__(self, view: CorpusView, prices: ReportPrices) -> None:
         self.view, self.prices = view, prices
-        self.funnels = funnels(view)
+        self.funnels, self.languages = funnels(view), languages(view)
         self.measures = find_measures(view, every_number=True)
         self.drawn = draw(view, self.measures)
 
     def metrics(self, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         """The metrics of every step of this name that has run."""
-        for node in self.view.nodes.values():
-            if node.name == name and (metrics := self.view.states[node.id].metrics):
+        for node in self.view.named(name):
+            if metrics := self.view.states[node.id].metrics:
                 yield node.id, metrics
 
     @property
@@ -240,10 +240,9 @@ def _removals(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | Non
 
 def _removals_by_language(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
     found: Counter[tuple[str, str, str]] = Counter()
-    for _id, metrics in corpus.metrics(CORPUS):
-        for language, counts in metrics.get("languages", {}).items():
-            for step, reasons in counts["first"].items():
-                found.update({(step, reason, language): int(rows) for reason, rows in reasons.items()})
+    for language, counts in corpus.languages.items():
+        for step, reasons in counts["first"].items():
+            found.update({(step, reason, language): int(rows) for reason, rows in reasons.items()})
     text = "Of the sources whose language is measured. (none): documents that were removed before that."
     return _by_reason("Removals by language", text, "language", dict(found.most_common()))
 
@@ -270,11 +269,7 @@ def _by_reason(title: str, text: str, group: str, removed: Mapping[tuple[str, st
 
 
 def _languages(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
-    read, kept = Counter[str](), Counter[str]()
-    for _id, metrics in corpus.metrics(CORPUS):
-        for language, counts in metrics.get("languages", {}).items():
-            read[language] += int(counts["read"])
-            kept[language] += int(counts["kept"])
+    read, kept = ({name: int(one[side]) for name, one in corpus.languages.items()} for side in ("read", "kept"))
     if not read:
         return None
     order = sorted(read, key=lambda one: (-read[one], one))
