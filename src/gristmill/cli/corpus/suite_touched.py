@@ -11,6 +11,7 @@ from gristmill.cli.shared.show import console, table
 from gristmill.cli.shared.written import write_text
 from gristmill.counted import counted, percent
 from gristmill.query.lineage.touched import BenchmarkReport, SuiteReport, plain, touched
+from gristmill.recipe.checks.mistakes import listed
 
 MOST_NAMED = 5
 EXAMPLE = "Example: gristmill suite touched demo/store@demo --out touched.jsonl"
@@ -81,7 +82,6 @@ def _show(out: Screen, report: SuiteReport) -> None:
             named = ", ".join(f"{name} ({one.let_go[name]:,})" for name in ids)
             out.print(words(f"{one.benchmark}: {fact} have the same words: {named}."))
         if one.unprotected:
-            named = ", ".join(one.unprotected[:MOST_NAMED])
-            more = f" and {len(one.unprotected) - MOST_NAMED:,} more" if len(one.unprotected) > MOST_NAMED else ""
+            named = listed(one.unprotected, MOST_NAMED)
             many = counted(len(one.unprotected), "item was", "items were")
-            out.print(words(f"{one.benchmark}: {many} not searched for and may be in any document: {named}{more}."))
+            out.print(words(f"{one.benchmark}: {many} not searched for and may be in any document: {named}."))

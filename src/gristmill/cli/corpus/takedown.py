@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.corpus.takedown_receipt import SETS, absent, make_receipt, places_in, write_receipt
+from gristmill.cli.shards.find import listed_samples
 from gristmill.cli.shards.open import open_shards
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_mill, open_store, open_view, print_json
 from gristmill.cli.shared.screen import remark, words
@@ -276,15 +277,10 @@ def seen(
         return
     out = console()
     if rows:
-        listed = [(row["doc_id"], row["request"], _listed(row["seen_at"])) for row in rows]
-        out.print(table(("document", "request", "seen at sample"), listed, 3))
+        shown = [(row["doc_id"], row["request"], listed_samples(row["seen_at"])) for row in rows]
+        out.print(table(("document", "request", "seen at sample"), shown, 3))
     of = counted(len(content["documents"]), "document")
     out.print(f"{len(rows):,} of {of} were seen before sample {sample:,}.")
-
-
-def _listed(numbers: list[int]) -> str:
-    more = f" and {len(numbers) - 8:,} more" if len(numbers) > 8 else ""
-    return ", ".join(f"{number:,}" for number in numbers[:8]) + more
 
 
 def read_receipt_json(location: str) -> dict[str, Any]:

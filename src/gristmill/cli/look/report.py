@@ -13,7 +13,7 @@ from gristmill.counted import size
 from gristmill.engine.publish.run_record import see
 from gristmill.query.opening import is_run, open_run
 from gristmill.report.corpus.report import NEEDED_BY, make_report
-from gristmill.report.corpus.sections import CORE_HOUR, TOKENS, make_prices
+from gristmill.report.corpus.reported import CORE_HOUR, TOKENS, make_prices
 from gristmill.report.page import check_charts
 
 EXAMPLE = "Example: gristmill report recipes/demo.yaml --out report.html"

@@ -10,7 +10,7 @@ import typer
 
 from gristmill.cli.run.ablation_table import draw, lines_of, show, show_plan, show_sweep
 from gristmill.cli.shards.open import open_shards
-from gristmill.cli.shared.options import ExecutorName, Json, RayAddress, StoreUri, Workers, print_json
+from gristmill.cli.shared.options import ExecutorName, Json, RayAddress, StoreUri, Workers, parsed, print_json
 from gristmill.cli.shared.screen import remark
 from gristmill.cli.shared.show import Bars
 from gristmill.cli.tokenizer.open import is_recipe
@@ -166,10 +166,7 @@ CHOSEN = ("size", "tokens", "seeds", "device")
 
 
 def _count(text: str) -> int:
-    try:
-        found = int(parse_count(text))
-    except ValueError as error:
-        raise UserError(f"--tokens: {error}, so nothing was trained.") from None
+    found = int(parsed("--tokens", text, parse_count, "nothing was trained"))
     if not found:
         raise UserError("--tokens 0: a model trained on no tokens shows nothing, so nothing was trained. Give more.")
     return found

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from gristmill.cli.run.mix_table import short
-from gristmill.cli.shared.options import print_json
+from gristmill.cli.shared.options import parsed, print_json
 from gristmill.cli.shared.screen import passage, words
 from gristmill.cli.shared.show import console, size, table
 from gristmill.counted import counted, percent
@@ -34,10 +34,7 @@ def parse_cluster(text: str, node_memory: str | None) -> Machines:
 
 
 def _number(option: str, text: str, parse: Any) -> float:
-    try:
-        found = parse(text if parse is parse_count or not text.isdigit() else int(text))
-    except ValueError as error:
-        raise UserError(f"{option}: nothing can be planned, because {str(error).rstrip('.')}.") from None
+    found = parsed(option, text, parse, "nothing can be planned")
     if not found > 0:
         raise UserError(f"{option} {text} is not above 0, so nothing can be planned. Give a larger number.")
     return float(found)

@@ -40,7 +40,7 @@ from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.quality import unused_models
 from gristmill.recipe.sections.shards import idle_settings
 from gristmill.report.corpus.report import NEEDED_BY, make_report
-from gristmill.report.corpus.sections import make_prices
+from gristmill.report.corpus.reported import make_prices
 from gristmill.report.live.openlineage import make_observers
 from gristmill.report.page import check_charts
 

@@ -3,8 +3,9 @@
 import os
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +19,7 @@ from gristmill.query import opening
 from gristmill.query.opening import dry_run_with_inputs as dry_run_with_inputs
 from gristmill.query.opening import is_run as is_run
 from gristmill.recipe.checks.locations import locate_store
+from gristmill.stages.config_types import parse_bytes
 from gristmill.store.store import Store
 
 if TYPE_CHECKING:
@@ -109,6 +111,15 @@ def refuse_store(name: str) -> None:
             f"{name} is a store, which may hold runs of many recipes, so it does not name one run. Write "
             f"STORE@NAME. {names_in(Store(locate_store(name, 'STORE')))}"
         )
+
+
+def parsed(option: str, text: str, parse: Callable[..., float], otherwise: str) -> Any:
+    """The number in an option, such as 2T or 64MB; `otherwise` says what is not done if it is none."""
+    try:
+        return parse(int(text) if parse is parse_bytes and text.isdigit() else text)
+    except ValueError as error:
+        fault = f"{option}: {otherwise}, because {error}".rstrip(".")
+        raise UserError(fault if fault.endswith("?") else f"{fault}.") from None
 
 
 def id_prefix(text: str, name: str) -> str:
