@@ -1,7 +1,6 @@
 """gristmill export: write the corpus as a dataset that others can load."""
 
-from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -43,11 +42,7 @@ def command(
     file_bytes = int(parsed("--file-size", file_size, parse_bytes, "nothing was exported"))
     view = open_view(recipe, store)
     with Bars(quiet=json) as bars:
-
-        def track(items: Iterator[Any], total: int) -> Iterator[Any]:
-            return bars.track("export", items, total)
-
-        done = export(view, out, format, names, file_bytes, workers or available_cores(), track)
+        done = export(view, out, format, names, file_bytes, workers or available_cores(), bars.track)
     if json:
         files = [{"name": name, "bytes": one[0], "sha256": one[1], "rows": one[2]} for name, one in done.files.items()]
         print_json(

@@ -1,6 +1,6 @@
 """gristmill audit: show documents that steps matched, with the matches marked."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +12,7 @@ from gristmill.cli.shared.screen import Screen, passage, remark, words
 from gristmill.cli.shared.show import Bars, console, table
 from gristmill.cli.shared.written import write_text
 from gristmill.counted import counted
-from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.query.removal.audit import AuditedStep, Example, audited_steps, counts, draw
 from gristmill.recipe.checks.mistakes import suggest
@@ -55,11 +55,7 @@ def command(
             console().print(table(names, cells, left=4))
         return
     with Bars(quiet=json) as bars:
-
-        def track(parts: Sequence[DocumentPart]) -> Iterator[DocumentPart]:
-            yield from bars.track("parts", parts, len(parts))
-
-        examples, hidden = draw(view, steps, kind, number, track)
+        examples, hidden = draw(view, steps, kind, number, bars.track)
     _check_type(kind, bool(counted_rows or examples), steps, view)
     notes = _notes(steps, hidden)
     if out is not None:

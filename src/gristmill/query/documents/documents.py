@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from gristmill.engine.plan.graph import CORPUS, Node, drops
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
+from gristmill.engine.schedule.progress import Track, untracked
 from gristmill.engine.work.rows import read_many
 from gristmill.errors import UserError
 from gristmill.hints import option
@@ -173,19 +174,13 @@ def rows_at(
 
 
 def kept_batches(
-    view: CorpusView,
-    node: Node,
-    columns: Sequence[str],
-    track: Callable[[Sequence[DocumentPart]], Iterable[DocumentPart]] = iter,
+    view: CorpusView, node: Node, columns: Sequence[str], track: Track = untracked
 ) -> Iterator[pa.RecordBatch]:
-    """The kept documents as input of a step: its columns, under the names that it uses.
-
-    `track` wraps the iteration over parts and may show progress.
-    """
+    """The kept documents as input of a step: its columns, under the names that it uses."""
     for source in node.sources:
         columns_of = node.views[source]
         wanted = tuple((layer, column, name) for layer, column, name in columns_of.columns if name in columns)
-        for document in track(view.documents[source]):
+        for document in track("parts", view.documents[source], len(view.documents[source])):
             parts = [view.layer(layer, document) for layer in columns_of.layers]
             yield from read_many([(*parts, view.verdicts(document))], [wanted], [(len(parts),)], view.store)
 

@@ -26,6 +26,7 @@ import zstandard
 
 from gristmill.engine.plan.graph import Node
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
+from gristmill.engine.schedule.progress import Track, untracked
 from gristmill.errors import UserError
 from gristmill.hints import hint, option
 from gristmill.places import is_url
@@ -79,12 +80,9 @@ def export(
     columns: Sequence[str] | None = None,
     file_bytes: int = FILE_BYTES,
     workers: int = 1,
-    track: Callable[[Iterator[object], int], Iterator[object]] = lambda items, _: items,
+    track: Track = untracked,
 ) -> Exported:
-    """Write the export. If it fails, it raises UserError and leaves no files.
-
-    `track` wraps the iteration over finished files, with their total number.
-    """
+    """Write the export. If it fails, it raises UserError and leaves no files."""
     if file_format not in FORMATS:
         raise UserError(f"{option('format', file_format)} is not a format. {suggest(file_format, FORMATS, 'Formats')}")
     if file_bytes < LEAST_FILE_BYTES:
@@ -110,7 +108,7 @@ def export(
         write = _write_parquet if file_format == "parquet" else _write_lines
         with ThreadPoolExecutor(max(workers, 1)) as pool:
             done = pool.map(lambda one: _write(read, chosen.schema, write, configs, *one), work)
-            written = [one for one in track(done, len(work)) if isinstance(one, _Written)]
+            written = list(track("export", done, len(work)))
         exported = _summary(view, file_format, chosen.schema, written, frozenset(configs))
         (temporary / "README.md").write_text(card(view, exported), encoding="utf-8")
         (temporary / "croissant.json").write_bytes(croissant(exported))
