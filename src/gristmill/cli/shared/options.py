@@ -19,7 +19,6 @@ from gristmill.query import opening
 from gristmill.query.opening import dry_run_with_inputs as dry_run_with_inputs
 from gristmill.query.opening import is_run as is_run
 from gristmill.recipe.checks.locations import locate_store
-from gristmill.stages.config_types import parse_bytes
 from gristmill.store.store import Store
 
 if TYPE_CHECKING:
@@ -115,6 +114,8 @@ def refuse_store(name: str) -> None:
 
 def parsed(option: str, text: str, parse: Callable[..., float], otherwise: str) -> Any:
     """The number in an option, such as 2T or 64MB; `otherwise` says what is not done if it is none."""
+    from gristmill.stages.config_types import parse_bytes  # imports pydantic, which few commands need
+
     try:
         return parse(int(text) if parse is parse_bytes and text.isdigit() else text)
     except ValueError as error:

@@ -1,7 +1,4 @@
-"""Trainings of proxies as stages of the engine, in a graph of their own.
-
-Nothing is trained twice, and a run that was stopped goes on.
-"""
+"""Graphs of trainings: stages of the engine, so nothing is trained twice, and a run that was stopped goes on."""
 
 import json
 import os
