@@ -42,7 +42,7 @@ def command(
     write(out, make_report(view, other, prices))
 
 
-def write(out: Path, text: str, what: str = "report") -> None:
+def write(out: Path, text: str, what: str = "report", option: str = "--out") -> None:
     """Write a page and say so."""
-    write_text(out, text)
+    write_text(out, text, option)
     console().print(words(f"{out}: the {what}, {size(len(text.encode()))}."))

@@ -128,7 +128,7 @@ def command(
         for warning in warnings:
             warn(warning)
     if report is not None:
-        write(report, make_report(run, None, make_prices()))
+        write(report, make_report(run, None, make_prices()), option="--report")
     refuse_warnings(mill.recipe, warnings)
 
 
