@@ -152,8 +152,7 @@ def _documents(view: CorpusView, places: Iterable[RowMatch]) -> list[tuple[RowMa
 
 
 def _shards(view: CorpusView) -> Published | None:
-    mixes = [node.id for node in view.nodes.values() if node.name == MIX]
-    return Published(view) if mixes and view.states[mixes[0]].model is not None else None
+    return None if view.model(MIX) is None else Published(view)
 
 
 def _token_at(shards: Published | None, view: CorpusView, sample: int, token: int) -> dict[str, Any]:
