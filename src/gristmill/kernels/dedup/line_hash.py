@@ -18,7 +18,7 @@ from gristmill.kernels.memory import Bytes, eight_bytes_at, four_bytes_at, tail,
 from gristmill.kernels.memory_writes import put_eight_bytes
 from gristmill.kernels.text.ascii import LF, LOWER_A, LOWER_Z, SP, UPPER_A, UPPER_Z
 from gristmill.kernels.text.cut_spans import blank_width, is_blank
-from gristmill.kernels.text.unicode_classes import UnicodeViews, lower_change
+from gristmill.kernels.text.unicode_classes import UnicodeTables, lower_change
 from gristmill.kernels.text.words import decode
 
 _MUL_ONE = np.uint64(0x9E3779B97F4A7C15)
@@ -177,7 +177,7 @@ def _words(data: Bytes, at: int, end: int, scratch: Bytes) -> tuple[int, int, bo
 
 
 @njit(nogil=True, cache=True)
-def _lower(source: Bytes, size: int, target: Bytes, unicode: UnicodeViews) -> int:
+def _lower(source: Bytes, size: int, target: Bytes, unicode: UnicodeTables) -> int:
     """Writes text in lower case, each non-ASCII character as four bytes; returns the number of bytes."""
     at, written = 0, 0
     while at < size:
@@ -247,7 +247,7 @@ def hash_unit(
     scratch: Bytes,
     fold: bool,
     folded: Bytes,
-    unicode: UnicodeViews,
+    unicode: UnicodeTables,
 ) -> tuple[np.uint64, np.uint64, int]:
     """Returns both hashes of a unit and its characters, 0 if it has no content. `fold`: ignores the case of letters."""
     size = end - begin

@@ -8,7 +8,7 @@ from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.line_hash import HALF, hash_unit, next_unit
 from gristmill.kernels.memory import view
 from gristmill.kernels.text.ascii import LF
-from gristmill.kernels.text.unicode_classes import UnicodeTables, unicode_views
+from gristmill.kernels.text.unicode_classes import UnicodeTables
 
 Array = np.ndarray[Any, Any]
 
@@ -69,7 +69,7 @@ def _count_units(
     owners, counts = np.empty(most, np.int32), np.empty(most, np.int32)
     scratch = view(words)
     lower = view(folded)
-    unicode = unicode_views(tables)
+    unicode = view(tables)
     table = np.empty(4 * most + 8, np.int64)
     last = 0
     for row in range(rows):
@@ -124,7 +124,7 @@ def _find_units(
     seen = np.zeros(len(wanted), np.bool_)
     scratch = view(words)
     lower = view(folded)
-    unicode = unicode_views(tables)
+    unicode = view(tables)
     count = 0
     for row in range(rows):
         if firsts[row] == firsts[row + 1]:
