@@ -30,6 +30,7 @@ cgutils: Any = _cgutils
 _template: Any = AbstractTemplate
 _infer: Any = infer_global
 _lower: Any = lower_builtin
+_tuples: Any = types.BaseTuple
 
 
 class Bytes(Protocol):
@@ -185,9 +186,9 @@ def _view(context: Any, viewed: Any) -> Any:
 
 
 def _type_of_view(kind: Any) -> Any:
-    if isinstance(kind, types.BaseNamedTuple):
-        parts = [_type_of_view(one) if isinstance(one, _VIEWED) else one for one in kind]
-        return types.BaseTuple.from_types(parts, kind.instance_class)
+    if _is_named(kind):
+        parts = [_type_of_view(one) if isinstance(one, types.Array) or _is_named(one) else one for one in kind]
+        return _tuples.from_types(parts, kind.instance_class)
     if not isinstance(kind, types.Array) or kind.layout != "C":
         raise TypingError("view takes a contiguous array, or a named tuple")
     return MemoryView(kind.dtype)
@@ -197,13 +198,14 @@ def _viewed(context: Any, builder: Any, kind: Any, value: Any) -> Any:
     """Generates code for a view of a value."""
     if isinstance(kind, types.Array):
         return number_of(context, builder, kind, value)
-    if not isinstance(kind, types.BaseNamedTuple):
+    if not _is_named(kind):
         return value
     parts = zip(kind, cgutils.unpack_tuple(builder, value), strict=True)
     return context.make_tuple(builder, _type_of_view(kind), [_viewed(context, builder, *part) for part in parts])
 
 
-_VIEWED = (types.Array, types.BaseNamedTuple)
+def _is_named(kind: Any) -> bool:
+    return isinstance(kind, types.BaseNamedTuple)
 
 
 def _tail(context: Any, view: Any, first: Any) -> Any:

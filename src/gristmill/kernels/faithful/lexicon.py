@@ -81,7 +81,8 @@ def languages_of(lexicon: Lexicon, key: np.uint64) -> np.uint64:
     slot = key & lexicon.mask
     while lexicon.entries[slot + slot] != key:
         slot = (slot + np.uint64(1)) & lexicon.mask
-    return lexicon.languages[slot]
+    found: np.uint64 = lexicon.languages[slot]
+    return found
 
 
 @njit(nogil=True, cache=True, forceinline=True)

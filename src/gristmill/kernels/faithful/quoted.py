@@ -63,7 +63,7 @@ _FENCE = 3
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _is_mark(tokens: Tokens, at: int, trait: int) -> bool:
-    return tokens.traits[at] & (trait | IS_SYMBOL) == trait | IS_SYMBOL
+    return bool(tokens.traits[at] & (trait | IS_SYMBOL) == trait | IS_SYMBOL)
 
 
 @njit(nogil=True, cache=True)

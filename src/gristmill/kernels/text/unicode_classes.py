@@ -92,13 +92,15 @@ class UnicodeTables(NamedTuple):
 @njit(nogil=True, cache=True)
 def class_of(unicode: UnicodeTables, point: int) -> int:
     """Returns the class bits of a code point."""
-    return unicode.classes[unicode.pages[point >> 8] << 8 | point & 255]
+    bits: int = unicode.classes[unicode.pages[point >> 8] << 8 | point & 255]
+    return bits
 
 
 @njit(nogil=True, cache=True)
 def lower_change(unicode: UnicodeTables, point: int) -> int:
     """Returns the number to add to a code point to get its lower case."""
-    return unicode.lowers[unicode.lower_pages[point >> 8] << 8 | point & 255]
+    change: int = unicode.lowers[unicode.lower_pages[point >> 8] << 8 | point & 255]
+    return change
 
 
 def two_level(flat: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]:
