@@ -15,6 +15,7 @@ import numpy as np
 import pypdfium2 as pdfium_python
 import pypdfium2.raw as pdfium
 
+from gristmill.counted import counted
 from gristmill.kernels.pdf.glyphs import UNITS
 from gristmill.stages.pdf.assemble import assemble
 from gristmill.stages.pdf.confidence import confidence_of, verdict_of
@@ -26,6 +27,9 @@ FOR_OCR = ("needs_ocr", "garbled")
 """The verdicts of pages whose image is kept for OCR."""
 HIDDEN_SAMPLE = 200
 """The characters of a page that are examined for being invisible."""
+WORK, WORK_PER_BYTE, WORK_PER_PAGE = 2_000_000, 20, 200
+"""The work that a file may take: so many characters, objects and segments of paths, and more with its bytes. Many pages
+can share one object. A page is as much work as WORK_PER_PAGE of them."""
 IMAGE_DPI = 150
 MOST_PIXELS = 4_000_000
 MOST_IMAGE_BYTES = 192 << 20
@@ -40,7 +44,7 @@ def read_document(
     With `images`, a document that OCR may save is not dropped, and `images` has the PNG of each page that needs it.
     `allow` is called with the number of pages before they are read.
     """
-    return _opened(data, lambda document: _read(document, max_pages, markdown, images, allow))
+    return _opened(data, lambda document: _read(document, len(data), max_pages, markdown, images, allow))
 
 
 def render_page(data: bytes, number: int) -> dict[str, Any]:
@@ -72,7 +76,7 @@ def _opened(data: bytes, use: Callable[[Any], dict[str, Any]]) -> dict[str, Any]
 
 
 def _read(
-    document: Any, max_pages: int, markdown: bool, images: bool | str, allow: Callable[[int], None]
+    document: Any, size: int, max_pages: int, markdown: bool, images: bool | str, allow: Callable[[int], None]
 ) -> dict[str, Any]:
     count = len(document)
     meta = _metadata(document)
@@ -82,7 +86,14 @@ def _read(
         return {**meta, "drop": "corrupt_pdf", "detail": "the file has no page"}
     allow(count)
     reader = PageReader()
-    pages = [_page(document, reader, number) for number in range(count)]
+    pages: list[Page] = []
+    left = most = WORK + WORK_PER_BYTE * size
+    for number in range(count):
+        pages.append(_page(document, reader, number, left))
+        left -= WORK_PER_PAGE + pages[-1].work
+        if left < 0:
+            detail = f"the first {counted(number + 1, 'page')} of {count:,} take more than {most:,} steps"
+            return {**meta, "drop": "too_large", "detail": detail}
     text, starts, pieces = assemble(pages, markdown)
     confidences = [confidence_of(page) for page in pages]
     drop, detail = verdict_of(pages, confidences, text)
@@ -158,12 +169,12 @@ def page_png(document: Any, number: int) -> bytes:
     )
 
 
-def _page(document: Any, reader: PageReader, number: int) -> Page:
+def _page(document: Any, reader: PageReader, number: int, most_work: int) -> Page:
     page = pdfium.FPDF_LoadPage(document.raw, number)
     if not page:
         return Page(0, 0, fault="unreadable_page")
     try:
-        return reader.read(page)
+        return reader.read(page, most_work)
     finally:
         pdfium.FPDF_ClosePage(page)
 
