@@ -7,7 +7,7 @@ import ctypes
 import re
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -17,6 +17,7 @@ import pypdfium2.raw as pdfium
 
 from gristmill.counted import counted
 from gristmill.kernels.pdf.glyphs import UNITS
+from gristmill.kernels.pdf.objects import MOST_DEPTH
 from gristmill.stages.pdf.assemble import assemble
 from gristmill.stages.pdf.confidence import confidence_of, verdict_of
 from gristmill.stages.pdf.page import Page, PageReader
@@ -30,6 +31,9 @@ HIDDEN_SAMPLE = 200
 WORK, WORK_PER_BYTE, WORK_PER_PAGE = 2_000_000, 20, 200
 """The work that a file may take: so many characters, objects and segments of paths, and more with its bytes. Many pages
 can share one object. A page is as much work as WORK_PER_PAGE of them."""
+MOST_DRAWN = 1_000_000_000
+"""The pixels that the objects of a page may cover on its image, with the pixels of its pictures: 250 times the largest
+image. A page that draws more is not rendered."""
 IMAGE_DPI = 150
 MOST_PIXELS = 4_000_000
 MOST_IMAGE_BYTES = 192 << 20
@@ -47,6 +51,10 @@ def read_document(
     return _opened(data, lambda document: _read(document, len(data), max_pages, markdown, images, allow))
 
 
+class TooMuchDrawn(ValueError):
+    """A page that would take too long to render."""
+
+
 def render_page(data: bytes, number: int) -> dict[str, Any]:
     """The image of a page (from 0) as the only one of `images`, or `drop` and `detail`."""
 
@@ -57,6 +65,8 @@ def render_page(data: bytes, number: int) -> dict[str, Any]:
             return {"images": [page_png(document, number)]}
         except pdfium_python.PdfiumError as error:
             return {"drop": "unreadable_page", "detail": str(error)[:200]}
+        except TooMuchDrawn as error:
+            return {"drop": "too_large", "detail": str(error)}
 
     return _opened(data, render)
 
@@ -145,7 +155,10 @@ def _images(document: Any, is_wanted: Sequence[bool]) -> dict[str, Any]:
     images: list[bytes | None] = []
     held = 0
     for number, wanted in enumerate(is_wanted):
-        images.append(page_png(document, number) if wanted else None)
+        try:
+            images.append(page_png(document, number) if wanted else None)
+        except TooMuchDrawn as error:
+            return {"drop": "too_large", "detail": str(error)}
         held += len(images[-1] or b"")
         if held > MOST_IMAGE_BYTES:
             return {"drop": "too_large", "detail": f"page images of more than {MOST_IMAGE_BYTES >> 20} MiB"}
@@ -153,10 +166,18 @@ def _images(document: Any, is_wanted: Sequence[bool]) -> dict[str, Any]:
 
 
 def page_png(document: Any, number: int) -> bytes:
-    """The image of a page as PNG, in 16 shades of grey: half the pixel data, and what engines read is the same."""
+    """The image of a page as PNG, in 16 shades of grey: half the pixel data, and what engines read is the same.
+
+    Raises TooMuchDrawn.
+    """
     page = document[number]
     width, height = page.get_size()
     scale = min(IMAGE_DPI / 72, (MOST_PIXELS / max(width * height, 1.0)) ** 0.5)
+    drawn = 0.0
+    for pixels in _drawn(page.raw, pdfium.FPDFPage_CountObjects, pdfium.FPDFPage_GetObject, scale**2, MOST_PIXELS):
+        drawn += pixels
+        if drawn > MOST_DRAWN:
+            raise TooMuchDrawn(f"page {number + 1} draws more than {MOST_DRAWN:,} pixels")
     pixels = page.render(scale=scale, grayscale=True).to_numpy()
     page.close()
     shades = pixels.reshape(pixels.shape[0], -1) >> 4
@@ -167,6 +188,28 @@ def page_png(document: Any, number: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(
         struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks
     )
+
+
+def _drawn(holder: Any, count: Any, get: Any, scale: float, most: float, depth: int = 0) -> Iterator[float]:
+    """The pixels of each object of a page or a form, also inside forms; `scale` is in pixels per unit of area."""
+    edges, matrix = [ctypes.c_float() for _ in range(4)], pdfium.FS_MATRIX()
+    width, height = ctypes.c_uint(), ctypes.c_uint()
+    for index in range(count(holder)):
+        item = get(holder, index)
+        pdfium.FPDFPageObj_GetBounds(item, *map(ctypes.byref, edges))
+        left, bottom, right, top = (one.value for one in edges)
+        area = abs(right - left) * abs(top - bottom) * scale
+        inside = min(area, most) if area == area else most
+        yield 1.0 + inside
+        kind = pdfium.FPDFPageObj_GetType(item)
+        if kind == pdfium.FPDF_PAGEOBJ_IMAGE:
+            pdfium.FPDFImageObj_GetImagePixelSize(item, ctypes.byref(width), ctypes.byref(height))
+            yield float(width.value * height.value)
+        elif kind == pdfium.FPDF_PAGEOBJ_FORM and depth < MOST_DEPTH:
+            pdfium.FPDFPageObj_GetMatrix(item, ctypes.byref(matrix))
+            inner = abs(matrix.a * matrix.d - matrix.b * matrix.c) * scale
+            forms = pdfium.FPDFFormObj_CountObjects, pdfium.FPDFFormObj_GetObject
+            yield from _drawn(item, *forms, inner, inside, depth + 1)
 
 
 def _page(document: Any, reader: PageReader, number: int, most_work: int) -> Page:
