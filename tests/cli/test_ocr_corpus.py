@@ -7,6 +7,7 @@ import pytest
 from tests.stages.generate.model_server import completion, serving
 from tests.stages.ingest.archives import http, record
 
+from gristmill.engine.mill import find_warnings
 from gristmill.query.documents.documents import rows
 from gristmill.query.sizing.asking import asking_lines
 from pdf_files import pdf, scanned, text
@@ -96,6 +97,26 @@ def test_a_page_that_was_read_is_not_read_again_after_its_task_was_lost(scans, s
             path.unlink()
     assert texts_of(scans.run()) == found
     assert len(stand_in.read_text()) == 1
+
+
+def test_a_damaged_answer_of_the_engine_is_read_again(scans, stand_in):
+    """Its checksum is wrong, so it counts as absent, and the text is the same."""
+    write_recipe(scans, "true", "ocr, extract")
+    found = texts_of(scans.run())
+    for path in scans.store.rglob("*"):
+        if path.suffix == ".log" and "answers" in path.parts:
+            path.write_bytes(path.read_bytes().replace(b"An image of", b"An imagf of"))
+        elif path.is_file() and "answers" not in path.parts:
+            path.unlink()
+    assert texts_of(scans.run()) == found
+    assert len(stand_in.read_text()) == 2
+
+
+def test_a_run_that_drops_scanned_pages_names_the_step_that_reads_them(scans):
+    """Its user may not know that there is one."""
+    write_recipe(scans, "false", "extract")
+    (said,) = [one for one in find_warnings(scans.run()) if "files/ingest" in one and "needs_ocr 1" in one]
+    assert said.endswith("shows them; `images: true` and the step `ocr` read pages")
 
 
 @pytest.mark.parametrize("images", ["true", "scans"])
