@@ -1,6 +1,7 @@
 """Scanned PDF files in a corpus: their page images reach the engine, and its text reaches the corpus."""
 
 import base64
+import json
 import sys
 
 import pytest
@@ -85,6 +86,22 @@ def test_scanned_files_and_responses_get_the_text_of_the_engine(scans, stand_in)
     assert found.pop("text.pdf#0") == (" ".join(LINES), None)
     ((text, reason),) = found.values()
     assert (text.startswith("The wheel of the mill"), reason) == (True, None)
+
+
+def test_text_of_an_engine_is_shown_with_its_page(scans, stand_in, say, monkeypatch):
+    """`inspect --page` shows it beside the image, and lineage names its page: the engine tells no boxes."""
+    monkeypatch.chdir(scans.folder)
+    write_recipe(scans, "true", "ocr, extract")
+    scans.run()
+    shown = {
+        row["locator"]: row
+        for row in map(json.loads, say(*["inspect", "--page", "1", "--json"], scans.recipe).out.splitlines())
+    }
+    assert shown["scan.pdf#0"]["text"] == "An image of 1250 by 1667 pixels."
+    assert shown["text.pdf#0"]["text"] == " ".join(LINES)
+    output = say("lineage", scans.recipe, "of 1250 by", "--json")
+    found = [json.loads(line)["page_boxes"] for line in output.out.splitlines()]
+    assert [{"page": 1, "left": 0, "top": 0, "right": 600, "bottom": 800}] in found
 
 
 def test_a_page_that_was_read_is_not_read_again_after_its_task_was_lost(scans, stand_in):
