@@ -102,8 +102,8 @@ def _read(
         pages.append(_page(document, reader, number, left))
         left -= WORK_PER_PAGE + pages[-1].work
         if left < 0:
-            detail = f"the first {counted(number + 1, 'page')} of {count:,} take more than {most:,} steps"
-            return {**meta, "drop": "too_large", "detail": detail}
+            read = f"the first {counted(number + 1, 'page')} of {count:,}"
+            return {**meta, "drop": "too_large", "detail": f"{read} take more than {most:,} steps"}
     text, starts, pieces = assemble(pages, markdown)
     confidences = [confidence_of(page) for page in pages]
     drop, detail = verdict_of(pages, confidences, text)
