@@ -28,9 +28,10 @@ import orjson
 
 MORE_MEMORY_BYTES = 1 << 30
 """What a child may allocate in addition to what it needs for the control."""
-CONTROLS, CONTROLS_PER_PAGE, CONTROLS_PER_BYTE = 60_000, 1_000, 0.4
+CONTROLS, CONTROLS_PER_PAGE, CONTROLS_PER_BYTE = 30_000, 500, 0.2
 """The processor time of a file, in control files: CONTROLS, and in addition what its pages or its bytes allow, the
-smaller of the two. A control takes about a millisecond; a page of text takes 15 of them, and has at least a kilobyte.
+smaller of the two. A control takes two milliseconds on a busy core. Counted work takes at most 5,000 controls, and 0.05
+per byte.
 """
 MEASURED_CONTROLS = 20
 ATTEMPTS = 2
