@@ -10,13 +10,19 @@ the work inside a compiled kernel.
 """
 
 import ast
+import hashlib
+import marshal
 import re
 import sys
 import types
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import cache_from_source
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -50,7 +56,7 @@ class Meter:
             raise TooMuchWork(f"more than {self.limit} steps")
 
     def reach(self, block: int) -> None:
-        self.edges.add(self._last << 20 | block)
+        self.edges.add(self._last << 32 | block)
         self._last = block
         self.work += 1
         if self.work > self.limit:  # inlined from `add`: a call would take as long as everything else here
@@ -322,16 +328,29 @@ class _Rewrite(ast.NodeTransformer):
     visit_FunctionDef = visit_For = visit_While = visit_If = visit_ExceptHandler = _visit_block
 
 
-class _Loader(SourceFileLoader):
-    """Reads the source, never the compiled file next to it."""
+_VERSION = hashlib.sha256(sys.version.encode() + Path(__file__).read_bytes()).digest()
 
-    blocks = 0
+
+class _Loader(SourceFileLoader):
+    """Reads the source, never the compiled file next to it. Rewriting takes ten times as long as the rest of an import,
+    so the result is kept there, too, with a hash of all that it depends on.
+    """
 
     def get_code(self, fullname: str) -> types.CodeType:
-        rewrite = _Rewrite(_Loader.blocks)
-        tree = ast.fix_missing_locations(rewrite.visit(ast.parse(self.get_data(self.path))))
-        _Loader.blocks = rewrite.block
-        return compile(tree, self.path, "exec", dont_inherit=True)
+        source = self.get_data(self.path)
+        digest = hashlib.sha256(b"\0".join([_VERSION, self.path.encode(), source])).digest()
+        kept = cache_from_source(self.path, optimization="metered")
+        with suppress(OSError):
+            data = self.get_data(kept)
+            if data.startswith(digest):
+                found: types.CodeType = marshal.loads(data[len(digest) :])
+                return found
+        first_block = (zlib.crc32(fullname.encode()) & 0xFFFFF) << 12  # the same in every process
+        tree = ast.fix_missing_locations(_Rewrite(first_block).visit(ast.parse(source)))
+        made: types.CodeType = compile(tree, self.path, "exec", dont_inherit=True)
+        if not sys.dont_write_bytecode:
+            self.set_data(kept, digest + marshal.dumps(made))  # at once, or not at all
+        return made
 
     def exec_module(self, module: types.ModuleType) -> None:
         module.__dict__.update(_NAMES, __work_reach__=METER.reach)

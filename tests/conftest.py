@@ -34,6 +34,9 @@ if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as in a job that a shel
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 os.environ.pop("COLUMNS", None)  # the test decides the width of tables, not the terminal
+# Hundreds of processes would each compile all modules again, as images of containers often ask for.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 ROOT = Path(__file__).parents[1]
 WORDS = ["mill", "grain", "stone", "water", "wheel", "flour", "sack", "hopper", "sieve", "dam", "race", "gear"]

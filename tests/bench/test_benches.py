@@ -10,6 +10,7 @@ import runpy
 import shutil
 import subprocess
 import sys
+import time
 from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
@@ -110,16 +111,20 @@ def demo(tmp_path_factory):
 
 @pytest.fixture
 def commands_here(monkeypatch, capfd):
-    """Runs `python -m MODULE` with its arguments in this process: a new process takes seconds to start."""
+    """Runs `python -m MODULE` with its arguments in this process: new processes and workers take seconds to start."""
     run = subprocess.run
 
     def typed(command, **named):
+        measured = command[1] == _process_tree.__file__ and command[3:5] == [sys.executable, "-m"]
+        seconds, command = (command[2], command[3:]) if measured else (os.devnull, command)
         if command[:2] != [sys.executable, "-m"] or command[2] not in HERE or kills_itself(command):
             return run(command, **named)
         capfd.readouterr()
+        begun = time.process_time()
         with monkeypatch.context() as patch:
-            patch.setattr(sys, "argv", command[2:])
+            patch.setattr(sys, "argv", without_a_worker(command[2:]))
             code = ended_with(command[2])
+        Path(seconds).write_text(f"{time.process_time() - begun}")
         output = capfd.readouterr()
         assert not (named.get("check") and code), output.err
         return subprocess.CompletedProcess(command, code, output.out, output.err)
@@ -130,6 +135,12 @@ def commands_here(monkeypatch, capfd):
 def kills_itself(command):
     """A run of this bench that ends half-way."""
     return command[2] == "bench.scale" and command[-1] != "0"
+
+
+def without_a_worker(words):
+    """One worker does what this process does."""
+    at = words.index("--workers") if "--workers" in words else len(words)
+    return words[:at] + words[at + 2 :] if words[at + 1 : at + 2] == ["1"] else words
 
 
 def ended_with(module):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fuzz.meter import _NAMES, METER, METERED, TooMuchWork, _Rewrite, work_of
+from fuzz.meter import _NAMES, METER, METERED, TooMuchWork, _Loader, _Rewrite, work_of
 from fuzz.steps import Steps
 
 LINEAR = {
@@ -89,6 +89,19 @@ def test_other_modules_are_back_after_the_meter() -> None:
         assert counted is not jsonl
     assert sys.modules["gristmill.stages.ingest.jsonl"] is jsonl
     assert "__work_call__" not in vars(jsonl)
+
+
+def test_a_rewritten_module_is_kept_until_its_source_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By its content: an edit within the same second, or one that keeps the size, is seen."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    path = tmp_path / "mill.py"
+    path.write_text("grain = 1\n")
+    first = _Loader("mill", str(path)).get_code("mill")
+    with monkeypatch.context() as patch:
+        patch.setattr("fuzz.meter._Rewrite", None)
+        assert _Loader("mill", str(path)).get_code("mill") == first
+    path.write_text("grain = 2\n")
+    assert _Loader("mill", str(path)).get_code("mill") != first
 
 
 def grows(pattern: str, make: Callable[[int], str], everywhere: bool = True) -> float:

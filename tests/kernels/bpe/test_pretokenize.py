@@ -36,7 +36,7 @@ TABLE = class_table()
 NAMES = list(PATTERNS)
 SCANNERS = list({pattern.scanner: name for name, pattern in PATTERNS.items()}.values())
 """A name of each: the library cuts by texts of one scanner alike (test_patterns_that_share_a_scanner_cut_alike)."""
-POINTS = np.array([point for point in range(0x110000) if not 0xD800 <= point < 0xE000])
+POINTS = np.r_[:0xD800, 0xE000:0x110000]
 FLAT = TABLE[CLASSES_AT + (TABLE[PAGES_AT + (POINTS >> 8)].astype(int) << 8) + (POINTS & 255)]
 USED = (POINTS < 0x40000) | (POINTS >> 16 == 14) | (POINTS % 97 == 0)
 """Planes in which Unicode has characters, and some points of all others."""

@@ -151,9 +151,10 @@ def _shared(known: Examples) -> Array:
     some = known.take(mine)
     rows, firsts, _, _ = passages(*some[:3], PASSAGE_WORDS, _PASSAGE_ROWS)
     found = texts_with(rows, firsts, some.high.astype(np.int8), _PASSAGE_ROWS)
-    shares = found / np.maximum([[int((~some.high).sum())], [int(some.high.sum())]], 1)
+    there = np.flatnonzero(found[0] | found[1])
+    shares = found[:, there] / np.maximum([[int((~some.high).sum())], [int(some.high.sum())]], 1)
     high, low = shares.max(axis=0), shares.min(axis=0)
-    return np.flatnonzero((high >= PASSAGE_SHARE) & (high > PASSAGE_TIMES * low))
+    return there[(high >= PASSAGE_SHARE) & (high > PASSAGE_TIMES * low)]
 
 
 def _named(judge: Judge, telling: dict[str, Array], texts: tuple[Array, Array, Array]) -> dict[str, Any]:
