@@ -91,6 +91,7 @@ from gristmill.kernels.html.boxes import (
 from gristmill.kernels.html.inline import (
     DISPLAY_BLOCK,
     DISPLAY_TRUE,
+    MATH_MML,
     MATH_TEX,
     annotation,
     begins_formula,
@@ -222,6 +223,8 @@ def cut_page(
                     missing[kind] = 2
             if kind == BOX_SCRIPT and noted[A_TYPE] == MATH_TEX:
                 state[S_END] = put_math(source, at, end, text, state[S_END], tally, noted[A_START] > 0)
+            elif kind == BOX_SCRIPT and noted[A_TYPE] == MATH_MML:
+                state[S_MATH] = 1
             elif kind == BOX_TITLE and not state[S_TITLE_END]:
                 state[S_TITLE], state[S_TITLE_END] = at, end
             at = end

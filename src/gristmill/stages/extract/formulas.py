@@ -23,6 +23,8 @@ _NUMBER = re.compile(r"\([\w.]{1,12}\)(?=[ |]*\Z)")
 _ROW = rf"(?>(?:\| *+)*+{_CELL.pattern}(?: *+\|| *+{_CELL.pattern})*+(?: *+\([\w.]{{1,12}}\)[ |]*+)?+)$"
 _EQUATIONS = re.compile(rf"^{_ROW}(?:\n{{1,2}}{_ROW})*+", re.MULTILINE)
 """Rows of a table that have only formulas, and perhaps a number at the end."""
+MAX_PADDED_CELLS = 20
+"""Rows of an equation get empty cells up to this number: `aligned` has ten pairs of columns."""
 _OUTER = re.compile(r"\$\$(.*)\$\$|\$(.*)\$|\\\((.*)\\\)|\\\[(.*)\\\]", re.DOTALL)
 _LABEL = re.compile(r"\\label\s*\{[^{}]*\}")
 _STYLE = re.compile(r"\\(?:displaystyle|textstyle)(?![A-Za-z])\s*")
@@ -77,7 +79,7 @@ def _equations(match: re.Match[str]) -> str:
         rows.append(_CELL.findall(line))
         number = _NUMBER.search(line)
         if number or not any("|" in one or "\\displaystyle" in one for one in lines[place + 1 : place + 2]):
-            width = max(map(len, rows))
+            width = min(max(map(len, rows)), MAX_PADDED_CELLS)
             # Cells on the left may be empty.
             body = "\\\\".join("&".join([*[""] * (width - len(cells)), *cells]) for cells in rows)
             tex = f"\\begin{{aligned}}{body}\\end{{aligned}}" if len(rows) > 1 else " ".join(rows[0])

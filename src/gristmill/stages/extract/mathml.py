@@ -71,6 +71,10 @@ def with_latex(page: bytes) -> bytes:
             continue
         if name in _RAW:
             end = _RAW[name].search(text, at)
+            if end and name == "script" and _attributes(tag).get("type", "").lower().startswith("math/mml"):
+                formula = text[at : end.start()]
+                block = 'display="block"' in formula or "display" in _attributes(tag)["type"]
+                put(tag.start(), end.start(), latex(formula), block)
             at = end.start() if end else len(text)
         elif name == "math" and not tag["attributes"].endswith("/"):
             attributes = _attributes(tag)
