@@ -112,6 +112,22 @@ def test_a_long_list_of_marks_needs_no_memory(unit: str) -> None:
         tracemalloc.stop()
 
 
+def test_formulas_in_boxes_are_apart() -> None:
+    """Sphinx writes a box for each, with or without delimiters; its class shows that even a letter is a formula."""
+    box = '<div class="math notranslate">{}</div>'
+    boxes = box.format(r"\begin{align}a&amp;=b\end{align}") + box.format(r"\[c=d\]") + box.format("e=f")
+    letter = r'<span class="math notranslate">\(n\)</span>'
+    page = f"<title>Mill</title>{PARAGRAPH}<p>{SENTENCE.format(letter) * 3}{boxes}{PARAGRAPH}"
+    row = [pa.array([value], pa.string()) for value in (page, None, None, None)]
+    (found,) = extract.apply(pa.RecordBatch.from_arrays(row, names=list(extract.READS)), extract.Config()).to_pylist()
+    assert "$n$ sacks" in found["text"]
+    assert "\n\n$$\\begin{aligned}a&=b\\end{aligned}$$\n\n$$c=d$$\n\n$$e=f$$\n\n" in found["text"]
+    alone = page.replace(boxes, "")
+    row[0] = pa.array([alone], pa.string())
+    (found,) = extract.apply(pa.RecordBatch.from_arrays(row, names=list(extract.READS)), extract.Config()).to_pylist()
+    assert found["formulas"] == 3
+
+
 def test_formulas_of_plain_text_are_counted_and_not_changed() -> None:
     """Steps after this one know that the text has formulas, wherever it comes from."""
     text = r"Let \(x_{1}\) be it."

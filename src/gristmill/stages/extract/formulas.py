@@ -40,8 +40,11 @@ class WrittenText(NamedTuple):
     """Characters of TeX, without delimiters."""
 
 
-def write_formulas(marked: bytes, delimiters: Delimiters = "dollars") -> WrittenText:
-    """The text with formulas in their normal form between `delimiters`, and scripts as signs."""
+def write_formulas(marked: bytes, delimiters: Delimiters = "dollars", known: bool = False) -> WrittenText:
+    """The text with formulas in their normal form between `delimiters`, and scripts as signs.
+
+    `known`: the markup says that there are formulas.
+    """
     if not (b"\x7f" in marked or b"$" in marked or b"\\" in marked):
         return WrittenText(marked, 0, 0)
     text = marked.decode("utf-8", "surrogateescape")
@@ -58,7 +61,7 @@ def write_formulas(marked: bytes, delimiters: Delimiters = "dollars") -> Written
     marks = [(match[2], match[1] == "[" or match[2].startswith(("\\[", "$$"))) for match in _FORMULA.finditer(text)]
     text = _FORMULA.sub(_FORMULA_SIGN, text)
     pieces, at = [], 0
-    for one in find_formulas(text, known=bool(marks)):
+    for one in find_formulas(text, known=known or bool(marks)):
         if "\x7f" not in one.tex:
             pieces += [text[at : one.start], written(one.tex, one.display)]
             at = one.stop

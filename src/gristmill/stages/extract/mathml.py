@@ -61,7 +61,8 @@ def with_latex(page: bytes) -> bytes:
         for char, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
             alttext = alttext.replace(char, escaped)
         out.append(text[done:begin])
-        out.append(f'<math display="{"block" if display else "inline"}" alttext="{alttext}"></math>')
+        formula = f'<math display="{"block" if display else "inline"}" alttext="{alttext}"></math>'
+        out.append(f"<div>{formula}</div>" if text.startswith("<div", begin) else formula)
         done = end
 
     while tag := _TAG.search(text, at):
