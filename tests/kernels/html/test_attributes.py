@@ -156,6 +156,11 @@ def test_a_style_that_hides_is_a_hint(style: str, hidden: bool) -> None:
         ("<x class=text>", A_MATH, 0),
         ("<x class=la>", A_MATH, 0),
         ("<x class=lat>", A_MATH, 0),
+        ("<x src='//LaTeX.codecogs.com/gif.latex?x' class=y>", A_MATH, MATH_IMAGE),
+        ("<x class=y src=https://s0.wp.com/latex.php?latex=x>", A_MATH, MATH_IMAGE),
+        ("<x src=/cgi-bin/mimetex.cgi?x>", A_MATH, MATH_IMAGE),
+        ("<x src=/latex-course/vertex.png>", A_MATH, 0),
+        (f"<x src=/{57 * 'a'}latex.co>", A_MATH, 0),
     ],
 )
 def test_values_that_are_noted(tag: str, field: int, value: int) -> None:

@@ -1,5 +1,7 @@
 """TeX of pages has one normal form, whatever wrote it, and is counted."""
 
+import tracemalloc
+
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -7,9 +9,12 @@ from hypothesis import strategies as st
 
 from gristmill.stages.extract import extract
 from gristmill.stages.extract.formulas import normal_form, write_formulas
+from gristmill.stages.shared.scripts import write_scripts
 
 WAYS = {
     "MathJax 2": '<span class="MathJax_Preview">x</span><script type="math/tex">{}</script>',
+    "MathJax 2 with MathML": '<span class="MathJax">x</span><script type="math/mml"><math><mfrac><mi>a</mi><mi>b</mi>'
+    "</mfrac></math></script>",
     "MathJax 3": "<mjx-container><mjx-assistive-mml><math><mfrac><mi>a</mi><mi>b</mi></mfrac></math>"
     "</mjx-assistive-mml></mjx-container>",
     "MathJax 4": '<mjx-container><mjx-math data-latex="{}"><mjx-c>a</mjx-c></mjx-math></mjx-container>',
@@ -22,6 +27,7 @@ WAYS = {
     "pandoc for MathJax": '<span class="math inline">\\({}\\)</span>',
     "pandoc with pictures": '<img alt="{}" class="math inline">',
     "image": '<img src="1.png" alt="${}$">',
+    "image of a server": '<img src="https://latex.codecogs.com/gif.latex?%5Cfrac%7Ba%7D%7Bb%7D" alt="{}" class="x">',
     "brackets": "\\({}\\)",
     "dollars": "${}$",
 }
@@ -83,6 +89,43 @@ def test_an_equation_that_is_a_table_is_one_formula(rows: list[str], written: st
     row = [pa.array([value], pa.string()) for value in (page, None, None, None)]
     (found,) = extract.apply(pa.RecordBatch.from_arrays(row, names=list(extract.READS)), extract.Config()).to_pylist()
     assert found["text"].split("\n\n", 1)[1].rsplit("\n\n", 1)[0] == written
+
+
+def test_a_long_row_does_not_widen_the_others() -> None:
+    """Rows of an equation get empty cells only as far as `aligned` has columns."""
+
+    def text(size: int) -> bytes:
+        return ("|" + " |".join(["\x7f[x\x7f)"] * size) + "\n\n|\x7f[x\x7f)" * size).encode()
+
+    assert len(write_formulas(text(4000)).text) < 1.1 * 4 * len(write_formulas(text(1000)).text)
+
+
+@pytest.mark.parametrize("unit", ["1,", "a, "])
+def test_a_long_list_of_marks_needs_no_memory(unit: str) -> None:
+    """The expressions of note marks do not go back, so they remember nothing: 130 bytes for each character before."""
+    text = f"the mill\x7f^{unit * 50_000}\x7f) x"
+    tracemalloc.start()
+    try:
+        write_scripts(text)
+        assert tracemalloc.get_traced_memory()[1] < 8 * len(text)
+    finally:
+        tracemalloc.stop()
+
+
+def test_formulas_in_boxes_are_apart() -> None:
+    """Sphinx writes a box for each, with or without delimiters; its class shows that even a letter is a formula."""
+    box = '<div class="math notranslate">{}</div>'
+    boxes = box.format(r"\begin{align}a&amp;=b\end{align}") + box.format(r"\[c=d\]") + box.format("e=f")
+    letter = r'<span class="math notranslate">\(n\)</span>'
+    page = f"<title>Mill</title>{PARAGRAPH}<p>{SENTENCE.format(letter) * 3}{boxes}{PARAGRAPH}"
+    row = [pa.array([value], pa.string()) for value in (page, None, None, None)]
+    (found,) = extract.apply(pa.RecordBatch.from_arrays(row, names=list(extract.READS)), extract.Config()).to_pylist()
+    assert "$n$ sacks" in found["text"]
+    assert "\n\n$$\\begin{aligned}a&=b\\end{aligned}$$\n\n$$c=d$$\n\n$$e=f$$\n\n" in found["text"]
+    alone = page.replace(boxes, "")
+    row[0] = pa.array([alone], pa.string())
+    (found,) = extract.apply(pa.RecordBatch.from_arrays(row, names=list(extract.READS)), extract.Config()).to_pylist()
+    assert found["formulas"] == 3
 
 
 def test_formulas_of_plain_text_are_counted_and_not_changed() -> None:

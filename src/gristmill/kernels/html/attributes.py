@@ -28,7 +28,7 @@ def _name(text: str) -> int:
 
 _CLASS, _ID, _ROLE, _ITEMPROP, _STYLE, _HIDDEN = map(_name, ("class", "id", "role", "itemprop", "style", "hidden"))
 _HREF, _ALT, _TYPE, _ALTTEXT, _DISPLAY = map(_name, ("href", "alt", "type", "alttext", "display"))
-_START, _VALUE = map(_name, ("start", "value"))
+_START, _VALUE, _SRC = map(_name, ("start", "value", "src"))
 
 (
     A_HINTS,
@@ -166,7 +166,7 @@ def _note(data: np.ndarray, name: Any, begin: int, stop: int, noted: np.ndarray)
         code = _hints_again(data, begin, stop, noted)
         if name == _CLASS:
             noted[A_CLASS] = code >> 33 & 0x7FFFFFFF
-            noted[A_MATH] = math_class(data, begin, stop)
+            noted[A_MATH] = max(noted[A_MATH], math_class(data, begin, stop))
     elif name == _STYLE:
         if _is_invisible(data, begin, stop):
             noted[A_HINTS] |= HINT_HIDDEN | HINT_INVISIBLE
@@ -185,9 +185,25 @@ def _note(data: np.ndarray, name: Any, begin: int, stop: int, noted: np.ndarray)
         noted[A_START] += name == _TYPE and stop - begin > 12
     elif name in (_START, _VALUE):
         noted[A_START] = _number_of(data, begin, stop)
+    elif name == _SRC and draws_formulas(data, begin, stop):
+        noted[A_MATH] = MATH_IMAGE
 
 
 MATH_KATEX, MATH_JAX, MATH_IMAGE, MATH_WORD = 1, 2, 3, 4
+_SERVERS = tuple(map(_name, ("latex.co", "latex.ph", "etex.cgi", "htex.cgi")))
+"""In addresses of pictures of formulas: latex.codecogs.com, latex.php, mimetex.cgi, mathtex.cgi."""
+_SERVER_BYTES = 64
+
+
+@njit(nogil=True, cache=True)
+def draws_formulas(data: np.ndarray, begin: int, stop: int) -> bool:
+    """Whether an address is one of a server that draws formulas, whose alternative text is TeX."""
+    last = np.int64(0)
+    for at in range(begin, min(stop, begin + _SERVER_BYTES)):
+        last = last >> np.int64(8) & np.int64(0xFFFFFFFFFFFFFF) | np.int64(data[at] | 0x20) << np.int64(56)
+        if last in _SERVERS:
+            return True
+    return False
 
 
 @njit(nogil=True, cache=True)

@@ -82,6 +82,8 @@ from gristmill.kernels.html.boxes import (
     S_TITLE_END,
     S_TOP,
     S_VERBATIM,
+    TEX_IN_TEXT,
+    WITHOUT_TEX,
     close,
     flush,
     imply,
@@ -91,6 +93,7 @@ from gristmill.kernels.html.boxes import (
 from gristmill.kernels.html.inline import (
     DISPLAY_BLOCK,
     DISPLAY_TRUE,
+    MATH_MML,
     MATH_TEX,
     annotation,
     begins_formula,
@@ -197,8 +200,8 @@ def cut_page(
             else:
                 imply(state, stack, counts, elements, kind)
                 push(state, tally, stack, counts, elements, noted, kind)
-                if kind == BOX_DIV and noted[A_MATH] == MATH_WORD and not begins_formula(source, at, stop):
-                    state[S_MATH] = 1
+                if kind == BOX_DIV and noted[A_MATH] == MATH_WORD:
+                    state[S_MATH] |= TEX_IN_TEXT if begins_formula(source, at, stop) else WITHOUT_TEX
         elif flags & SKIPPED:
             if closing or missing[kind] == 1 or (kind == BOX_SVG and data[at - 2] == SLASH):
                 continue
@@ -222,6 +225,8 @@ def cut_page(
                     missing[kind] = 2
             if kind == BOX_SCRIPT and noted[A_TYPE] == MATH_TEX:
                 state[S_END] = put_math(source, at, end, text, state[S_END], tally, noted[A_START] > 0)
+            elif kind == BOX_SCRIPT and noted[A_TYPE] == MATH_MML:
+                state[S_MATH] |= WITHOUT_TEX
             elif kind == BOX_TITLE and not state[S_TITLE_END]:
                 state[S_TITLE], state[S_TITLE_END] = at, end
             at = end
@@ -287,16 +292,17 @@ def cut_page(
                 at = end
                 missing[BOX_IMG] = 1  # a picture of a formula is next to its markup
             else:
-                state[S_MATH], math_end = 1, end
+                state[S_MATH] |= WITHOUT_TEX
+                math_end = end
         elif kind in (BOX_M_MATH, BOX_MML_MATH):
-            state[S_MATH] = 1
+            state[S_MATH] |= WITHOUT_TEX
         elif kind in (BOX_SUB, BOX_SUP):
             script(state, tally, kind, closing, text)
         elif kind == BOX_SPAN:
             if wanted:
                 state[S_HINTS] |= noted[A_HINTS]
-                if noted[A_MATH] == MATH_WORD and not begins_formula(source, at, stop):
-                    state[S_MATH] = 1
+                if noted[A_MATH] == MATH_WORD:
+                    state[S_MATH] |= TEX_IN_TEXT if begins_formula(source, at, stop) else WITHOUT_TEX
                 # KaTeX may write only its boxes, without the MathML that has the formula.
                 picture = noted[A_MATH] == MATH_JAX or (noted[A_MATH] == MATH_KATEX and missing[BOX_IMG])
                 picture |= noted[A_MATH] == 0 and noted[A_HINTS] & HINT_INVISIBLE != 0

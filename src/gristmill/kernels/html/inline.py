@@ -77,7 +77,7 @@ from gristmill.kernels.text.ascii import (
     UNDERSCORE,
 )
 
-MATH_TEX = int.from_bytes(b"math/tex", "little")
+MATH_TEX, MATH_MML = (int.from_bytes(name, "little") for name in (b"math/tex", b"math/mml"))
 DISPLAY_BLOCK, DISPLAY_TRUE = (int.from_bytes(name, "little") for name in (b"block", b"true"))
 _DISPLAYSTYLE = np.frombuffer(b"\\displaystyle", np.uint8)
 _DATA_LATEX = np.frombuffer(b'data-latex="', np.uint8)

@@ -244,7 +244,7 @@ def _texts(
 
 
 STAGE = Map(
-    version=7,
+    version=8,
     config=Config,
     libraries=libraries,
     reads=READS,

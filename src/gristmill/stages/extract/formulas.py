@@ -23,6 +23,8 @@ _NUMBER = re.compile(r"\([\w.]{1,12}\)(?=[ |]*\Z)")
 _ROW = rf"(?>(?:\| *+)*+{_CELL.pattern}(?: *+\|| *+{_CELL.pattern})*+(?: *+\([\w.]{{1,12}}\)[ |]*+)?+)$"
 _EQUATIONS = re.compile(rf"^{_ROW}(?:\n{{1,2}}{_ROW})*+", re.MULTILINE)
 """Rows of a table that have only formulas, and perhaps a number at the end."""
+MAX_PADDED_CELLS = 20
+"""Rows of an equation get empty cells up to this number: `aligned` has ten pairs of columns."""
 _OUTER = re.compile(r"\$\$(.*)\$\$|\$(.*)\$|\\\((.*)\\\)|\\\[(.*)\\\]", re.DOTALL)
 _LABEL = re.compile(r"\\label\s*\{[^{}]*\}")
 _STYLE = re.compile(r"\\(?:displaystyle|textstyle)(?![A-Za-z])\s*")
@@ -38,8 +40,11 @@ class WrittenText(NamedTuple):
     """Characters of TeX, without delimiters."""
 
 
-def write_formulas(marked: bytes, delimiters: Delimiters = "dollars") -> WrittenText:
-    """The text with formulas in their normal form between `delimiters`, and scripts as signs."""
+def write_formulas(marked: bytes, delimiters: Delimiters = "dollars", known: bool = False) -> WrittenText:
+    """The text with formulas in their normal form between `delimiters`, and scripts as signs.
+
+    `known`: the markup says that there are formulas.
+    """
     if not (b"\x7f" in marked or b"$" in marked or b"\\" in marked):
         return WrittenText(marked, 0, 0)
     text = marked.decode("utf-8", "surrogateescape")
@@ -56,7 +61,7 @@ def write_formulas(marked: bytes, delimiters: Delimiters = "dollars") -> Written
     marks = [(match[2], match[1] == "[" or match[2].startswith(("\\[", "$$"))) for match in _FORMULA.finditer(text)]
     text = _FORMULA.sub(_FORMULA_SIGN, text)
     pieces, at = [], 0
-    for one in find_formulas(text, known=bool(marks)):
+    for one in find_formulas(text, known=known or bool(marks)):
         if "\x7f" not in one.tex:
             pieces += [text[at : one.start], written(one.tex, one.display)]
             at = one.stop
@@ -77,7 +82,7 @@ def _equations(match: re.Match[str]) -> str:
         rows.append(_CELL.findall(line))
         number = _NUMBER.search(line)
         if number or not any("|" in one or "\\displaystyle" in one for one in lines[place + 1 : place + 2]):
-            width = max(map(len, rows))
+            width = min(max(map(len, rows)), MAX_PADDED_CELLS)
             # Cells on the left may be empty.
             body = "\\\\".join("&".join([*[""] * (width - len(cells)), *cells]) for cells in rows)
             tex = f"\\begin{{aligned}}{body}\\end{{aligned}}" if len(rows) > 1 else " ".join(rows[0])

@@ -22,7 +22,7 @@ from gristmill.counted import size
 from gristmill.errors import UserError
 from gristmill.kernels.html.block_names import B_START, B_STOP
 from gristmill.kernels.html.bounds import as_words
-from gristmill.kernels.html.boxes import S_FULL, S_MATH
+from gristmill.kernels.html.boxes import S_FULL, S_MATH, TEX_IN_TEXT, WITHOUT_TEX
 from gristmill.kernels.html.context import CONTEXT_FEATURES
 from gristmill.kernels.html.features import FEATURES
 from gristmill.kernels.html.page import (
@@ -191,13 +191,14 @@ class Extractor:
     def text_with_formulas(self, data: Array, words: Array, begin: int, stop: int) -> WrittenText:
         """The text of a page, as `text` returns it, and its formulas."""
         end = self._run(data, words, begin, stop)
-        if self._buffers.small[0][S_MATH]:
+        formulas = self._buffers.small[0][S_MATH]
+        if formulas & WITHOUT_TEX:
             page = data[begin:stop].tobytes()
             with_tex = with_latex(page)
             if with_tex != page:
                 copy, its_words = as_words(np.frombuffer(with_tex, np.uint8))
                 end = self._run(copy, its_words, 0, len(with_tex))
-        return write_formulas(self._buffers.out[:end].tobytes(), self.delimiters)
+        return write_formulas(self._buffers.out[:end].tobytes(), self.delimiters, bool(formulas & TEX_IN_TEXT))
 
     def _run(self, data: Array, words: Array, begin: int, stop: int) -> int:
         buffers = self._buffers_for(stop - begin)
@@ -230,7 +231,8 @@ class Extractor:
             raise TooManyBlocks
         table = buffers.tables[0][:count].copy()
         marked = (buffers.texts[row[B_START] : row[B_STOP]].tobytes() for row in table)
-        texts = [write_formulas(text, self.delimiters).text.decode("utf-8", "replace") for text in marked]
+        known = bool(buffers.small[0][S_MATH] & TEX_IN_TEXT)
+        texts = [write_formulas(text, self.delimiters, known).text.decode("utf-8", "replace") for text in marked]
         return Blocks(table, texts, buffers.columns(count)[: len(FEATURES)].copy()), count, mask
 
     def second_features(self, page: bytes, scores: Array) -> Array:
@@ -243,7 +245,7 @@ class Extractor:
     def judged(self, page: bytes) -> Judged:
         """The blocks of a page with their scores, and which of them make up its text."""
         blocks, count, mask = self._cut(page)
-        if self._buffers.small[0][S_MATH]:
+        if self._buffers.small[0][S_MATH] & WITHOUT_TEX:
             blocks, count, mask = self._cut(with_latex(page))
         buffers = self._buffers
         keep = np.zeros(count, np.uint8)

@@ -61,7 +61,8 @@ def with_latex(page: bytes) -> bytes:
         for char, escaped in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;")):
             alttext = alttext.replace(char, escaped)
         out.append(text[done:begin])
-        out.append(f'<math display="{"block" if display else "inline"}" alttext="{alttext}"></math>')
+        formula = f'<math display="{"block" if display else "inline"}" alttext="{alttext}"></math>'
+        out.append(f"<div>{formula}</div>" if text.startswith("<div", begin) else formula)
         done = end
 
     while tag := _TAG.search(text, at):
@@ -71,6 +72,10 @@ def with_latex(page: bytes) -> bytes:
             continue
         if name in _RAW:
             end = _RAW[name].search(text, at)
+            if end and name == "script" and _attributes(tag).get("type", "").lower().startswith("math/mml"):
+                formula = text[at : end.start()]
+                block = 'display="block"' in formula or "display" in _attributes(tag)["type"]
+                put(tag.start(), end.start(), latex(formula), block)
             at = end.start() if end else len(text)
         elif name == "math" and not tag["attributes"].endswith("/"):
             attributes = _attributes(tag)

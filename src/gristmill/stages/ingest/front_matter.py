@@ -46,7 +46,7 @@ def _mapping(source: str) -> dict[Any, Any] | None:
 _HEADING_LINES = 200
 _TITLE_CHARACTERS = 300
 _FENCE = re.compile(r" {0,3}(```|~~~)")
-_HASHES = re.compile(r" {0,3}#{1,6}[ \t]+(.*)")
+_HASHES = re.compile(r" {0,3}#{1,6}[ \t]++(.*)")
 _SETEXT = re.compile(r" {0,3}(?:=+|-{2,})[ \t]*")
 _UNDERLINE = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*")
 _ASCIIDOC = re.compile(r"={1,6}[ \t]+(.+)")

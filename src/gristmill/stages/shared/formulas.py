@@ -29,8 +29,8 @@ _NAMES = "|".join(ENVIRONMENTS)
 _TOKEN = re.compile(rf"\\(?:(?:begin|end)\{{(?:{_NAMES})\*?\}}|.)|\$\$?|\n[ \t]*\n", re.DOTALL)
 _CLOSERS = {"\\(": "\\)", "\\[": "\\]", "$$": "$$", "$": "$"}
 _IS_TEX = re.compile(r"\\[A-Za-z]{2}|[\^_]\{|(?<![^\W_])[^\W\d_][\^_][^\W_]")
-_IS_SHORT = re.compile(r"[^\s]{1,12}|[^\n]*[\\^_=+<>|][^\n]*")
-"""What a formula between single dollar signs may be in a text that has formulas."""
+_IS_SHORT = re.compile(r"[^\s]{1,12}|(?=[^\n\\^_=+<>|]*+[\\^_=+<>|])[^\n]*+")
+"""What a formula between single dollar signs may be in a text that has formulas. Nothing in it is scanned twice."""
 _SUFFIX = re.compile(r"(?:th|st|nd|rd|s)\b")
 COLUMN = "extract.formulas"
 

@@ -42,7 +42,7 @@ HASHES: dict[str, Callable[[Array], tuple[Array, int]]] = {
     "hashes": hash_all_digests,
 }
 _SUFFIX = re.compile(r"(?i)(\.(txt|list|lst|csv|dat|conf|hosts))?(\.(gz|bz2|xz|zst))?$")
-_NO_LIST = re.compile(r"(?i)(.*/)?(\..*|(readme|licen[sc]e|copying|changelog)(\.\w+)?)")
+_NO_LIST = re.compile(r"(?i)(?:(?!\.)[^/]*+/)*+(\..*|(readme|licen[sc]e|copying|changelog)(\.\w+)?)")
 _BETWEEN = re.compile(r"([\x00-\x20]+[*.]*)")
 """Separators of words, with the `*.` before a domain."""
 _UT1 = ("domains", "urls", "expressions", "very_restrictive_expression", "usage")

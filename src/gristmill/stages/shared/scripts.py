@@ -14,9 +14,9 @@ NESTED_SCRIPTS = 3
 
 _LETTER = r"[^\W\d_]"
 _MARK = re.compile(r"\[.{1,12}\]|\(?\d{1,3}\)?[a-z]?|[*†‡§¶#]{1,3}|[a-z]")
-_NOTE = re.compile(r"\[?\d{1,3}(?:[,;–−-] ?(?:\d{1,3}|[a-z*†‡§¶#]))*,?\]?|[*†‡§¶#]{1,3}")
+_NOTE = re.compile(r"\[?\d{1,3}(?:[,;–−-] ?(?:\d{1,3}|[a-z*†‡§¶#]))*+,?\]?|[*†‡§¶#]{1,3}")
 _NUMBER = re.compile(r"\d{1,3}")
-_AFFILIATION = re.compile(r"[a-f](?:, ?[a-f])*")
+_AFFILIATION = re.compile(r"[a-f](?:, ?[a-f])*+")
 _PRICE = re.compile(r"[$£€¥] ?\d{1,6}\Z")
 _PRICE_OR_TIME = re.compile(r" ?(?:[$£€¥]|h\b|Uhr\b|Kč|zł|kr\b)")
 _HAS_POINT = re.compile(r"\d:\Z|[$£€¥] ?\d{1,6}[.,]\Z")
