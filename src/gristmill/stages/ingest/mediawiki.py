@@ -27,11 +27,11 @@ _OPEN, _CLOSE = b"<page>", b"</page>"
 _STREAM = re.compile(rb"BZh[1-9](?:\x31\x41\x59\x26\x53\x59|\x17\x72\x45\x38\x50\x90)")
 _STREAM_PAGES = 1 << 26
 """The most pages in a bzip2 stream, so that positions rise from stream to stream."""
-_NAMESPACE = re.compile(rb'<namespace key="(-?\d+)"[^>]*>([^<]*)<')
+_NAMESPACE = re.compile(rb'<namespace key="(-?\d+)"[^<>]*>([^<]*)<')
 _FIELDS = {
-    name: re.compile(rb"<%s\b[^>]*>([^<]*)<" % name.encode()) for name in ("title", "ns", "id", "timestamp", "model")
+    name: re.compile(rb"<%s\b[^<>]*>([^<]*)<" % name.encode()) for name in ("title", "ns", "id", "timestamp", "model")
 }
-_TEXT = re.compile(rb"<text\b[^>]*>")
+_TEXT = re.compile(rb"<text\b[^<>]*>")
 _REFERENCE = re.compile(rb"&(lt|gt|quot|amp|apos|#x[0-9A-Fa-f]{1,6}|#\d{1,7});")
 _SIGNS = {b"lt": b"<", b"gt": b">", b"quot": b'"', b"amp": b"&", b"apos": b"'"}
 _REDIRECT = re.compile(rb'<redirect title="([^"]*)"')
