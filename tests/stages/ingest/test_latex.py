@@ -43,7 +43,7 @@ TEXT = (
 FILES = {
     "main.tex": MAIN,
     "parts/two.tex": "The second part. % gone",
-    "main.bbl": r"\bibitem[Smith et~al.(2005)Smith]{smith} S. \bibitem[{Jones}(2006)]{jones} J.",
+    "main.bbl": r"\bibitem[Smith et~al.(2005)Smith]{smith} S. \bibitem[Jones, 2006]{jones} J.",
     "figure.png": "\x89PNG",
 }
 
@@ -81,9 +81,21 @@ def test_a_folder_is_one_paper(tmp_path):
     others = [Piece(str(tmp_path / name[6:]), name) for name in near["paper/main.tex"]]
     [found] = latex.read(Piece(str(tmp_path / "main.tex"), "paper/main.tex"), latex.Config(), companions=others)
     assert found.text == TEXT
+    assert near["paper/parts/two.tex"] == ("paper/main.bbl", "paper/main.tex")
     beside = [Piece(str(tmp_path / "main.tex"), "paper/main.tex")]
-    [part] = latex.read(Piece(str(tmp_path / "parts/two.tex"), "paper/two.tex"), latex.Config(), companions=beside)
-    assert (part.drop, part.text) == ("part_of_paper", None)
+    for name in ("parts/two.tex", "main.bbl"):
+        [part] = latex.read(Piece(str(tmp_path / name), f"paper/{name}"), latex.Config(), companions=beside)
+        assert (part.drop, part.text) == ("part_of_paper", None)
+    assert [latex.wanted(name, latex.Config()) for name in FILES] == [True, True, True, False]
+
+
+def test_a_file_reads_only_what_it_includes(tmp_path):
+    """Of a folder with many papers, each reads its own files and its own references."""
+    (tmp_path / "a.tex").write_text(r"\documentclass{a}\begin{document}See \cite{a}.")
+    (tmp_path / "a.bbl").write_text(r"\bibitem[Smith, 2005]{a}")
+    near = [Piece(str(tmp_path / name), name) for name in ("a.bbl", "b.bbl", "b.tex")]  # the last two do not exist
+    [found] = latex.read(Piece(str(tmp_path / "a.tex"), "a.tex"), latex.Config(), companions=near)
+    assert found.text == "See Smith, 2005."
 
 
 @pytest.mark.parametrize(

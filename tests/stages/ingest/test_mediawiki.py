@@ -60,6 +60,7 @@ def test_a_setting_keeps_pages_that_are_not_articles(tmp_path, content, reason, 
     [
         (b" ", "empty_file"),
         (b"<rss>" * 9, "not_mediawiki"),
+        ('<!DOCTYPE a [<!ENTITY b "c">]>' + HEAD + page(1, "x &b;"), "xml_entities"),
         ((HEAD + page(1, "x")).encode("utf-16"), "not_mediawiki"),
         (HEAD + "</mediawiki>", "empty_file"),
         (HEAD + page(1, "x", model="javascript"), "not_wikitext"),

@@ -73,9 +73,9 @@ def splittable(name: str) -> bool:
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
-    """Reasons: `empty_file`, `not_mediawiki`, `other_namespace`, `redirect`, `disambiguation_page`, `not_wikitext`,
-    `empty_text`, `invalid_utf8`, `record_too_large`, `truncated_page`, `too_many_pages`, and `truncated_` or `corrupt_`
-    with `gzip`, `zstd`, `bzip2`, `xz`.
+    """Reasons: `empty_file`, `not_mediawiki`, `xml_entities`, `other_namespace`, `redirect`, `disambiguation_page`,
+    `not_wikitext`, `empty_text`, `invalid_utf8`, `record_too_large`, `truncated_page`, `too_many_pages`, and
+    `truncated_` or `corrupt_` with `gzip`, `zstd`, `bzip2`, `xz`.
     """
     with piece.open() as file:
         is_bzip2 = compression(file.read(MAGIC_BYTES)) == "bzip2"
@@ -88,6 +88,8 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
             refuse(head, plain, "not_mediawiki")
             if b"<mediawiki" not in head and not broken:
                 raise ReadFault("not_mediawiki", f"no <mediawiki> in the first {len(head)} bytes")
+            if b"<!ENTITY" in head.partition(b"<mediawiki")[0]:
+                raise ReadFault("xml_entities", "the dump declares entities, as no MediaWiki does")
         except ReadFault as fault:
             if piece.start == 0 and piece.stop != 0:
                 yield Record(0, drop=fault.reason, detail=fault.detail)
