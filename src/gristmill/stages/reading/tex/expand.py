@@ -18,6 +18,7 @@ _DEFINES = re.compile(
 _DEF = re.compile(r"\s*\\([A-Za-z@]+)((?:#\d)*)\s*(?=\{)")
 _NEW = frozenset(("newcommand", "renewcommand", "providecommand", "DeclareRobustCommand", "DeclareMathOperator"))
 _OLD = frozenset(("def", "gdef", "edef"))
+_LET = re.compile(r"\s*\\([A-Za-z@]+)\s*=?\s*\\([A-Za-z@]+)")
 _SPACE = re.compile(r"\s*")
 
 
@@ -39,6 +40,9 @@ class Macros:
     def __init__(self, source_chars: int) -> None:
         self._known: dict[str, tuple[int, str | None, str]] = {}
         """{name: number of arguments, default of the first one, body}"""
+        self._aliases: dict[str, str] = {}
+        """{name of \\let: command of LaTeX that it stands for}"""
+        self._active: list[str] = []
         self._left = MAX_GROWTH * source_chars + (1 << 16)
 
     def expand(self, source: str, depth: int = 0) -> str:
@@ -57,11 +61,18 @@ class Macros:
             if name in _NEW or name in _OLD:
                 after = self._define(name, source, at - word[0].endswith("*"), close)
                 at = at if after is None else after
+            elif name == "let" and (pair := _LET.match(source, at)):
+                at = pair.end()
+                self._let(pair[1], pair[2])
             elif name in self._known:
-                text, at = self._use(name, source, at, close)
-                found.append(self.expand(text, depth + 1))
+                given, at = self._given(name, source, at, close)
+                if name not in self._active:  # one that uses itself has a condition for its end, which is not known
+                    text = self._written(name, [self.expand(one, depth + 1) for one in given])
+                    self._active.append(name)
+                    found.append(self.expand(text, depth + 1))
+                    self._active.pop()
             else:
-                found.append(word[0])
+                found.append(f"\\{self._aliases[name]}" if name in self._aliases else word[0])
         found.append(source[at:])
         return "".join(found)
 
@@ -78,9 +89,18 @@ class Macros:
             self._known[found[1] or found[2]] = (int(found[3] or 0), found[4], body)
         return end + 1
 
-    def _use(self, name: str, source: str, at: int, close: dict[int, int]) -> tuple[str, int]:
-        """The body with its arguments, and where the use ends."""
-        count, default, body = self._known[name]
+    def _let(self, name: str, other: str) -> None:
+        """Gives a macro, or a command of LaTeX, another name, whatever happens to the first one later."""
+        self._known.pop(name, None)
+        self._aliases.pop(name, None)
+        if other in self._known:
+            self._known[name] = self._known[other]
+        elif name != other:
+            self._aliases[name] = self._aliases.get(other, other)
+
+    def _given(self, name: str, source: str, at: int, close: dict[int, int]) -> tuple[list[str], int]:
+        """The arguments of a macro, and where its use ends."""
+        count, default, _ = self._known[name]
         given: list[str] = []
         if default is not None:
             given.append(default)
@@ -95,8 +115,12 @@ class Macros:
             at = min(stop, len(source))
         if not count and source.startswith("{}", at):
             at += 2
+        return given, at
+
+    def _written(self, name: str, given: list[str]) -> str:
+        """The body with its arguments."""
+        body = self._known[name][2]
         grown = sum(map(len, given)) * (body.count("#") + 1)
         if grown > self._left:
             raise ReadFault("macros_without_end", f"longer than {MAX_GROWTH} times its source")
-        text = _ARGUMENT.sub(lambda one: given[int(one[1]) - 1] if int(one[1]) <= len(given) else "", body)
-        return text, at
+        return _ARGUMENT.sub(lambda one: given[int(one[1]) - 1] if int(one[1]) <= len(given) else "", body)
