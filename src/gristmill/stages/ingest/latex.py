@@ -20,7 +20,7 @@ from gristmill.stages.ingest.decode import decode
 from gristmill.stages.ingest.text import TreeConfig
 from gristmill.stages.ingest.whole_file import one_record
 from gristmill.stages.reading.decompress import ReadFault
-from gristmill.stages.reading.stream import bounded, plain_chunks
+from gristmill.stages.reading.stream import bounded, decompressed, peek, without_compression_suffix
 from gristmill.stages.reading.tex.expand import Macros, closings
 from gristmill.stages.reading.tex.latex_text import LatexText
 
@@ -31,6 +31,7 @@ MAX_REPEATS = 4
 """How often, on average, a file of a paper may be included."""
 MAX_FILES = 1000
 """Files of one folder or tar file that belong to a paper. In a larger folder, each file is a paper."""
+_THEOREM = re.compile(r"\\newtheorem\*?\s*\{([^{}]{1,60})\}\s*(?:\[[^\[\]]{0,60}\])?\s*\{([^{}]{1,60})\}")
 _SOURCES = (".tex", ".bbl", ".ltx")
 _HEAD_BYTES = 1 << 16
 _INPUT = re.compile(
@@ -38,12 +39,13 @@ _INPUT = re.compile(
 )
 _COMMENT = re.compile(r"\\.|%[^\n]*(?:\n[ \t]*)?", re.DOTALL)
 _VERBATIM = re.compile(
-    r"\\begin\{(verbatim\*?|lstlisting|minted|Verbatim|alltt)\}"
+    r"\\begin\{(verbatim\*?|lstlisting|minted|Verbatim|alltt)\}(?:\[[^\[\]\n]{0,300}\])?+(?:\{[^{}\n]{0,40}\}(?=\n))?"
     r"|\\(?:verb\*?|lstinline(?:\[[^\[\]\n]{0,200}\])?)([^\w\s*{\[])([^\n]{0,500}?)\2"
 )
+_CONDITION = re.compile(r"\\(if(?!f\b|thenelse)[A-Za-z@]*|else|fi)(?![A-Za-z@])")
 _GERMAN = re.compile(r"\\usepackage\s*\[[^\[\]]{0,300}german[^\[\]]{0,300}\]\s*\{babel\}|\\usepackage\s*\{n?german\}")
-_UMLAUT = re.compile(r'"([aouAOUs`\'])')
-_UMLAUTS = dict(zip("aouAOUs`'", "äöüÄÖÜß„“", strict=True))
+_UMLAUT = re.compile(r'"([aouAOUs`\'|=~-])')
+_UMLAUTS = dict(zip("aouAOUs`'|=~-", (*"äöüÄÖÜß„“", "", "-", "-", ""), strict=True))
 _BEGIN = re.compile(r"\\begin\s*\{document\}")
 _TITLE = re.compile(r"\\title\s*+(?:\[[^\[\]]{0,300}\]\s*+)?(?=\{)")
 _ITEM = re.compile(r"\\bibitem\s*\[")
@@ -62,7 +64,7 @@ def wanted(name: str, config: Config) -> bool:
 
 def companions(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """For each file, the other sources of its folder, of those below it, and of those above it."""
-    sources = [name for name in names if name.lower().endswith(_SOURCES)]
+    sources = [name for name in names if without_compression_suffix(name).lower().endswith(_SOURCES)]
     below: dict[PurePosixPath, list[str]] = {}
     inside: dict[PurePosixPath, list[str]] = {}
     for name in sources:
@@ -88,9 +90,10 @@ def read(piece: Piece, config: Config, companions: Sequence[Piece] = ()) -> Iter
             roots = sorted(one for one in files.names if _is_root(files.read(one)))
             main = max(roots, key=lambda one: (-one.count("/"), len(files.read(one))), default="")
         else:
-            files = _Sources({piece.name: data}, companions, config.max_record_bytes - len(data))
-            main = piece.name if _is_root(data) and not piece.name.lower().endswith(".bbl") else ""
-            if not main and any(map(_has_root, _above(piece.name, companions))):
+            name = without_compression_suffix(piece.name)
+            files = _Sources({name: data}, companions, config.max_record_bytes - len(data))
+            main = name if _is_root(data) and not name.lower().endswith(".bbl") else ""
+            if not main and any(map(_has_root, _above(name, companions))):
                 raise ReadFault(
                     "part_of_paper", "another file of its folder, or of one above it, has the \\documentclass"
                 )
@@ -107,7 +110,7 @@ def _is_root(data: bytes) -> bool:
 
 def _has_root(piece: Piece) -> bool:
     with piece.open() as file:
-        return _is_root(file.read(_HEAD_BYTES))
+        return _is_root(peek(decompressed(file)[1], _HEAD_BYTES)[0])
 
 
 def _above(name: str, others: Sequence[Piece]) -> Iterator[Piece]:
@@ -120,14 +123,15 @@ class _Sources:
     """The files of a paper, by name. Those of a folder are read when the paper includes them."""
 
     def __init__(self, held: dict[str, bytes], others: Sequence[Piece] = (), left: int = 0) -> None:
-        self._held, self._others, self._left = held, {one.name: one for one in others}, left
+        self._held, self._left = held, left
+        self._others = {without_compression_suffix(one.name): one for one in others}
         self.names = (*held, *self._others)
         self._bytes, self._included = sum(map(len, held.values())), 0
 
     def read(self, name: str) -> bytes:
         if name not in self._held:
             with self._others[name].open() as file:
-                data = self._held[name] = bounded(plain_chunks(file), self._left)
+                data = self._held[name] = bounded(decompressed(file)[1], self._left)
             self._left, self._bytes = self._left - len(data), self._bytes + len(data)
         return self._held[name]
 
@@ -169,7 +173,8 @@ def _paper(files: _Sources, main: str, record: Record) -> None:
     expanded = Macros(len(source)).expand(source)
     begin = _BEGIN.search(expanded)
     body = expanded[begin.end() :] if begin else expanded
-    writer = LatexText(_labels(files, main), kept)
+    theorems = {name: LatexText({}, []).text(label) for name, label in _THEOREM.findall(expanded)}
+    writer = LatexText(_labels(files, main), kept, theorems)
     title = _TITLE.search(expanded)
     if title and (end := closings(expanded).get(title.end())):
         record.title = writer.text(expanded[title.end() + 1 : end]).replace("\n", " ") or None
@@ -205,7 +210,22 @@ def _without_comments(source: str, kept: list[str]) -> str:
         parts.append(f"\n\n\0{len(kept) - 1}\0\n\n")
         at = end + len(ending)
     parts.append(source[at:])
-    return _COMMENT.sub(lambda found: found[0] if found[0][0] == "\\" else "", "".join(parts))
+    return _without_false(_COMMENT.sub(lambda found: found[0] if found[0][0] == "\\" else "", "".join(parts)))
+
+
+def _without_false(source: str) -> str:
+    """Without \\iffalse ... \\fi, unless the end is missing; of \\else, the second part stays."""
+    parts: list[str] = []
+    at = depth = 0
+    for found in _CONDITION.finditer(source):
+        if found[1] == "iffalse" and not depth:
+            parts.append(source[at : found.start()])
+            at, depth = found.start(), 1
+        elif depth:
+            depth += {"fi": -1, "else": 0}.get(found[1], 1)
+            if not depth or (found[1] == "else" and depth == 1):
+                at, depth = found.end(), 0
+    return "".join((*parts, source[at:]))
 
 
 def _with_inputs(source: str, files: _Sources, folder: str, kept: list[str], depth: int) -> str:
