@@ -31,7 +31,6 @@ SHORT = {
     "gristmill.stages.extract.published._FORMS": "matched at one place, with the first 64 characters of a value",
     "gristmill.stages.ingest.front_matter._ORG": LINES,
     "gristmill.stages.ingest.front_matter._TEX": LINES,
-    "gristmill.stages.reading.tex.expand._DEF": "matched at one place, after a \\def",
     "gristmill.stages.ingest.warc_headers.ARC_HEAD": "matched at one place, in the 17,000 bytes that a header may have",
 }
 """Expressions that are applied to short texts only, or at one position, and why."""

@@ -163,6 +163,8 @@ def test_damage_in_a_stream_costs_its_own_pages(tmp_path):
         ("-{zh-hans:a;zh-hant:b}- -{T|zh-hans:c}--{d}- {{{1|e}}}", "a d e"),
         ("<math chem>H2O</math> {{chem2|C6H12O6}}", "$\\ce{H2O}$ C_{6}H_{12}O_{6}"),
         ("__KEIN_INHALTSVERZEICHNIS____NOTOC__ __init__ [[Datei:a.png|b]]", "__init__"),
+        ('{|\n|colspan="5"\n|bgcolor=w colspan="3" {{tmain}}N/A\n|a=b\n|}', "- | N/A | a=b"),
+        ("{{OldStyleDate|February 2|1905|January 20}} {{Carbon}}<sub>2</sub>", "February 2, 1905 C_2"),
         ("never {{closed and [[open", "never closed and open"),
         ("a }} b ]] c", "a  b  c"),
     ],

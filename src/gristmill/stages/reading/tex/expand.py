@@ -16,17 +16,17 @@ _DEFINES = re.compile(
     r"\s*\*?\s*(?:\{\s*\\([A-Za-z@]+)\s*\}|\\([A-Za-z@]+))\s*(?:\[(\d)\])?\s*(?:\[([^\[\]]*)\])?\s*(?=\{)"
 )
 _DOCUMENT = re.compile(
-    r"\s*(?:\{\s*\\([A-Za-z@]+)\s*\}|\\([A-Za-z@]+))\s*\{\s*(?:(o)|O\{([^{}]*)\})?\s*((?:m\s*)*)([^{}]*)\}\s*(?=\{)"
+    r"\s*+(?:\{\s*+\\([A-Za-z@]+)\s*+\}|\\([A-Za-z@]+))\s*+\{\s*+(?:(o)|O\{([^{}]*)\})?\s*+((?:m\s*+)*+)([^{}]*+)\}\s*+(?=\{)"
 )
 """A definition of xparse: an optional argument and those that must be there; or others, which are not known here."""
-_DEF = re.compile(r"\s*\\([A-Za-z@]+)((?:#\d)*)([^{}\\]{0,40})\s*(?=\{)")
-_ENVIRONMENT = re.compile(r"\s*\*?\s*\{([A-Za-z@]+\*?)\}\s*(?:\[(\d)\])?\s*(?:\[([^\[\]]*)\])?\s*(?=\{)")
+_DEF = re.compile(r"\s*+\\([A-Za-z@]+)((?:#\d)*+)([^{}\\]{0,40}+)\s*+(?=\{)")
+_ENVIRONMENT = re.compile(r"\s*+\*?\s*+\{([A-Za-z@]++\*?)\}\s*+(?:\[(\d)\])?\s*+(?:\[([^\[\]]*)\])?\s*+(?=\{)")
 _NAME = re.compile(r"\s*\{([A-Za-z@]+\*?)\}")
 _NEW = frozenset(("newcommand", "renewcommand", "providecommand", "DeclareRobustCommand", "DeclareMathOperator"))
 _OLD = frozenset(("def", "gdef", "edef", "xdef"))
 _XPARSE = frozenset(f"{verb}DocumentCommand" for verb in ("New", "Renew", "Provide", "Declare"))
 _ENVIRONMENTS = frozenset(("newenvironment", "renewenvironment"))
-_LET = re.compile(r"\s*\\([A-Za-z@]+)\s*=?\s*\\([A-Za-z@]+)")
+_LET = re.compile(r"\s*+\\([A-Za-z@]++)\s*+=?\s*+\\([A-Za-z@]+)")
 _FORMS = {
     **dict.fromkeys(_OLD, _DEF),
     **dict.fromkeys(_XPARSE, _DOCUMENT),
