@@ -13,6 +13,7 @@ import struct
 import tarfile
 import zipfile
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import IO
 
 import orjson
@@ -180,6 +181,8 @@ def _is_tar(file: IO[bytes]) -> bool:
     try:
         head = file.read(tarfile.BLOCKSIZE)
         return len(head) == tarfile.BLOCKSIZE and bool(tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape"))
+    except tarfile.EOFHeaderError:  # a block of zeros: an archive without members
+        return True
     except (tarfile.HeaderError, ReadFault, ValueError):
         return False
 
@@ -203,6 +206,8 @@ def _tar_index(file: IO[bytes], size: int, stream: Unpacked | None) -> FileIndex
                 else:
                     found.add(info.name, ArchiveMember(info.offset_data, info.size, inside=stream))
             end = archive.offset
+        if not (found.members or found.faults):
+            found.refuse("", "empty_archive", "the archive has no members")
         # tarfile ends silently at a header that it cannot read. The end is a block of zeros.
         file.seek(end)
         block = file.read(tarfile.BLOCKSIZE)
@@ -223,7 +228,9 @@ def _zip_index(file: IO[bytes]) -> FileIndex:
             infos = sorted(archive.infolist(), key=lambda info: info.header_offset)
     except (zipfile.BadZipFile, NotImplementedError, *_DAMAGE) as error:
         return FileIndex(None, {}, (("", "corrupt_zip", str(error) or type(error).__name__),))
-    for info, after in zip(infos, [*infos[1:], None], strict=True):
+    if not infos:
+        found.refuse("", "empty_archive", "the archive has no members")
+    for info, after in zip_longest(infos, infos[1:]):
         name = info.filename
         if info.is_dir():
             continue

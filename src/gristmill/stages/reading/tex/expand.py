@@ -13,25 +13,21 @@ _BRACES = re.compile(r"\\.|[{}]", re.DOTALL)
 _WORD = re.compile(r"\\([A-Za-z@]+)\*?")
 _ARGUMENT = re.compile(r"#([1-9])")
 _DEFINES = re.compile(
-    r"\s*\*?\s*(?:\{\s*\\([A-Za-z@]+)\s*\}|\\([A-Za-z@]+))\s*(?:\[(\d)\])?\s*(?:\[([^\[\]]*)\])?\s*(?=\{)"
+    r"\s*+\*?\s*+(?:\{\s*+\\([A-Za-z@]++)\s*+\}|\\([A-Za-z@]++))\s*+(?:\[(\d)\])?\s*+(?:\[([^\[\]]*+)\])?\s*+(?=\{)"
 )
 _DOCUMENT = re.compile(
-    r"\s*+(?:\{\s*+\\([A-Za-z@]+)\s*+\}|\\([A-Za-z@]+))\s*+\{\s*+(?:(o)|O\{([^{}]*)\})?\s*+((?:m\s*+)*+)([^{}]*+)\}\s*+(?=\{)"
+    r"\s*+(?:\{\s*+\\([A-Za-z@]++)\s*+\}|\\([A-Za-z@]++))\s*+\{\s*+(?:(o)|O\{([^{}]*)\})?\s*+((?:m\s*+)*+)([^{}]*+)\}\s*+(?=\{)"
 )
 """A definition of xparse: an optional argument and those that must be there; or others, which are not known here."""
-_DEF = re.compile(r"\s*+\\([A-Za-z@]+)((?:#\d)*+)([^{}\\]{0,40}+)\s*+(?=\{)")
-_ENVIRONMENT = re.compile(r"\s*+\*?\s*+\{([A-Za-z@]++\*?)\}\s*+(?:\[(\d)\])?\s*+(?:\[([^\[\]]*)\])?\s*+(?=\{)")
+_DEF = re.compile(r"\s*+\\([A-Za-z@]++)((?:#\d)*+)([^{}\\]{0,40}+)\s*+(?=\{)")
+_ENVIRONMENT = re.compile(r"\s*+\*?\s*+\{([A-Za-z@]++\*?)\}\s*+(?:\[(\d)\])?\s*+(?:\[([^\[\]]*+)\])?\s*+(?=\{)")
 _NAME = re.compile(r"\s*\{([A-Za-z@]+\*?)\}")
 _NEW = frozenset(("newcommand", "renewcommand", "providecommand", "DeclareRobustCommand", "DeclareMathOperator"))
 _OLD = frozenset(("def", "gdef", "edef", "xdef"))
 _XPARSE = frozenset(f"{verb}DocumentCommand" for verb in ("New", "Renew", "Provide", "Declare"))
 _ENVIRONMENTS = frozenset(("newenvironment", "renewenvironment"))
 _LET = re.compile(r"\s*+\\([A-Za-z@]++)\s*+=?\s*+\\([A-Za-z@]+)")
-_FORMS = {
-    **dict.fromkeys(_OLD, _DEF),
-    **dict.fromkeys(_XPARSE, _DOCUMENT),
-    **dict.fromkeys(_ENVIRONMENTS, _ENVIRONMENT),
-}
+_DEFINING = _NEW | _OLD | _XPARSE | _ENVIRONMENTS
 _SPACE = re.compile(r"\s*")
 
 
@@ -77,7 +73,7 @@ class Macros:
                 and f"{name} {opened[1]}" in self._known
             ):
                 name, at = f"{name} {opened[1]}", opened.end()
-            if name in _NEW or name in _FORMS:
+            if name in _DEFINING:
                 after = self._define(name, source, at - word[0].endswith("*"), close)
                 at = at if after is None else after
             elif name == "let" and (pair := _LET.match(source, at)):
@@ -97,31 +93,34 @@ class Macros:
 
     def _define(self, kind: str, source: str, at: int, close: dict[int, int]) -> int | None:
         """Where a definition ends; None if it is not one."""
-        form = _FORMS.get(kind, _DEFINES)
-        found = form.match(source, at)
+        if kind in _OLD:
+            found = _DEF.match(source, at)
+        elif kind in _XPARSE:
+            found = _DOCUMENT.match(source, at)
+        elif kind in _ENVIRONMENTS:
+            found = _ENVIRONMENT.match(source, at)
+        else:
+            found = _DEFINES.match(source, at)
         if found is None or (end := close.get(found.end())) is None:
             return None
         body = source[found.end() + 1 : end]
-        if form is _ENVIRONMENT:
+        if kind in _ENVIRONMENTS:
             after = _SPACE.match(source, end + 1).end()  # type: ignore[union-attr]  # it matches anywhere
             if (last := close.get(after)) is None:
                 return None
             self._known[f"begin {found[1]}"] = (int(found[2] or 0), found[3], body)
             self._known[f"end {found[1]}"] = (0, None, source[after + 1 : last])
             return last + 1
-        name = found[1] or found[2]
-        if form is _DEF:
-            if found[3].strip():  # arguments that end at a sign
-                return end + 1
-            self._known[found[1]] = (found[2].count("#"), None, body)
-        elif form is _DOCUMENT:
-            if found[6].strip():
-                return end + 1
+        if kind in _OLD:
+            if not found[3].strip():  # else its arguments end at a sign
+                self._known[found[1]] = (found[2].count("#"), None, body)
+        elif kind in _XPARSE:
             default = "" if found[3] else found[4]
-            self._known[name] = (found[5].count("m") + (default is not None), default, body)
+            if not found[6].strip():
+                self._known[found[1] or found[2]] = (found[5].count("m") + (default is not None), default, body)
         else:
             body = f"\\operatorname{{{body}}}" if kind == "DeclareMathOperator" else body
-            self._known[name] = (int(found[3] or 0), found[4], body)
+            self._known[found[1] or found[2]] = (int(found[3] or 0), found[4], body)
         return end + 1
 
     def _let(self, name: str, other: str) -> None:
