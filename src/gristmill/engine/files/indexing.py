@@ -206,8 +206,7 @@ def _tar_index(file: IO[bytes], size: int, stream: Unpacked | None) -> FileIndex
                 else:
                     found.add(info.name, ArchiveMember(info.offset_data, info.size, inside=stream))
             end = archive.offset
-        if not (found.members or found.faults):
-            found.refuse("", "empty_archive", "the archive has no members")
+        found.end()
         # tarfile ends silently at a header that it cannot read. The end is a block of zeros.
         file.seek(end)
         block = file.read(tarfile.BLOCKSIZE)
@@ -228,8 +227,6 @@ def _zip_index(file: IO[bytes]) -> FileIndex:
             infos = sorted(archive.infolist(), key=lambda info: info.header_offset)
     except (zipfile.BadZipFile, NotImplementedError, *_DAMAGE) as error:
         return FileIndex(None, {}, (("", "corrupt_zip", str(error) or type(error).__name__),))
-    if not infos:
-        found.refuse("", "empty_archive", "the archive has no members")
     for info, after in zip_longest(infos, infos[1:]):
         name = info.filename
         if info.is_dir():
@@ -245,6 +242,7 @@ def _zip_index(file: IO[bytes]) -> FileIndex:
         else:
             sizes = info.file_size, info.compress_type, info.compress_size, info.CRC
             found.add(name, ArchiveMember(info.header_offset, *sizes))
+    found.end()
     return FileIndex(None, found.members, tuple(found.faults))
 
 
@@ -258,6 +256,10 @@ class _Members:
     @property
     def is_cut(self) -> bool:
         return any(reason == "truncated_archive" for _, reason, _ in self.faults)
+
+    def end(self) -> None:
+        if not (self.members or self.faults):
+            self.refuse("", "empty_archive", "the archive has no files")
 
     def add(self, name: str, member: ArchiveMember) -> None:
         named = safe_name(name)

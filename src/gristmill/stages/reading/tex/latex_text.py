@@ -145,7 +145,7 @@ class LatexText:
 
     def __init__(self, cited: Mapping[str, str], kept: list[str], theorems: Mapping[str, str] | None = None) -> None:
         self._cited, self._kept = cited, kept
-        self._statements = _STATEMENTS | (theorems or {})
+        self._statements = {**_STATEMENTS, **(theorems or {})}
 
     def text(self, source: str) -> str:
         close = closings(source)
