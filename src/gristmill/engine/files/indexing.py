@@ -180,9 +180,9 @@ def _is_tar(file: IO[bytes]) -> bool:
     file.seek(0)
     try:
         head = file.read(tarfile.BLOCKSIZE)
+        if not head.strip(b"\0"):  # an archive without members
+            return len(head) == tarfile.BLOCKSIZE
         return len(head) == tarfile.BLOCKSIZE and bool(tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape"))
-    except tarfile.EOFHeaderError:  # a block of zeros: an archive without members
-        return True
     except (tarfile.HeaderError, ReadFault, ValueError):
         return False
 
