@@ -20,7 +20,7 @@ _EMBEDDED = re.compile(r"\(data:[^()\s]*\)|(?<=src=\")data:[^\"\s]*|(?<=src=')da
 """Images in Markdown, written out as base64."""
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 _HANDLE = re.compile(r"\[?<[\w.]{1,200}(?:\(\S{0,40}\))?(?: \w{1,40})?(?: at 0x[0-9A-Fa-f]{1,16}| object)>\]?")
-"""What stands for a picture or another object: <matplotlib.figure.Figure at 0x10d0da080>."""
+"""The name and address of an object, such as a picture: <matplotlib.figure.Figure at 0x10d0da080>."""
 _FENCES = re.compile("`{3,}")
 _COMMENTS = {"javascript": "//", "typescript": "//", "java": "//", "c++": "//", "scala": "//", "rust": "//", "go": "//"}
 
