@@ -201,13 +201,14 @@ def main():
         starts = range(0, number - DOCUMENT_PAGES + 1, DOCUMENT_PAGES)
         places += [(path, at) for at in draw.sample(starts, min(len(starts), MOST_DOCUMENTS))]
     draw.shuffle(places)
-    pages, made = {}, Counter()
+    pages, made, tried = {}, Counter(), Counter()
     quota = {"good": wanted // 2, **dict.fromkeys(WAYS, wanted // 2 // len(WAYS))}
     for number, (path, first) in enumerate(places):
         open_ways = [way for way in quota if made[way] < quota[way]]
         if not open_ways:
             break
-        way = min(open_ways, key=lambda way: made[way] / quota[way])
+        way = min(open_ways, key=lambda way: tried[way] / quota[way])  # some ways leave the words of some fonts whole
+        tried[way] += 1
         name = f"{way}-{number:04}.pdf"
         counting = write(content_of(path), first, way, out / name)
         pages[name] = counting[: quota[way] - made[way]]

@@ -47,8 +47,15 @@ def _bomb(filters: int) -> bytes:
     return _document(_stream(content, b"/Filter[%s]" % (b"/FlateDecode " * filters)))
 
 
+_FORM = b"/Type/XObject/Subtype/Form/BBox[0 0 9 9]"
+
+
 def _form(content: bytes, entries: bytes = b"") -> bytes:
-    return _stream(content, b"/Type/XObject/Subtype/Form/BBox[0 0 9 9]%s" % entries)
+    return _stream(content, _FORM + entries)
+
+
+def _packed(content: bytes, entries: bytes = b"") -> bytes:
+    return _stream(zlib.compress(content, 9), b"/Filter/FlateDecode" + entries)
 
 
 def _many_pages() -> bytes:
@@ -170,6 +177,10 @@ HOSTILE: dict[str, Callable[[], bytes]] = {
     ),
     "more glyphs than a page may have": lambda: _document(
         _stream(TEXT + b"BT/F 9 Tf 60 500 Td" + b"(%s)Tj " % (b"a" * 1000) * 150 + b"ET")
+    ),
+    "a path of three million segments": lambda: _document(_packed(b"0 0 m " + b"9 9 l " * 3_000_000 + b"S")),
+    "a hundred forms that draw 30,000 segments": lambda: _document(
+        _stream(TEXT + b"/X Do " * 100), more=(_packed(b"0 0 m " + b"9 9 l " * 30_000 + b"S", _FORM),)
     ),
     "a font of no size": lambda: _document(_stream(b"BT/F 0 Tf 60 700 Td(The mill)Tj 0 0 0 0 9 9 Tm(is open)Tj ET")),
     "sizes and matrices that turn each other around": lambda: _document(

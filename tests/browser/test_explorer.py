@@ -12,7 +12,7 @@ import uvicorn
 from conftest import Project
 from explored import TOKEN, explored, write_hostile
 from gristmill.report.corpus.report import make_report
-from gristmill.report.corpus.sections import make_prices
+from gristmill.report.corpus.reported import make_prices
 from gristmill.report.explore.app import create_app
 from gristmill.report.explore.pages import explorer_pages
 from gristmill.report.live.page import LivePages

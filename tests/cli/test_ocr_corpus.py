@@ -1,12 +1,14 @@
 """Scanned PDF files in a corpus: their page images reach the engine, and its text reaches the corpus."""
 
 import base64
+import json
 import sys
 
 import pytest
 from tests.stages.generate.model_server import completion, serving
 from tests.stages.ingest.archives import http, record
 
+from gristmill.engine.mill import find_warnings
 from gristmill.query.documents.documents import rows
 from gristmill.query.sizing.asking import asking_lines
 from pdf_files import pdf, scanned, text
@@ -86,6 +88,22 @@ def test_scanned_files_and_responses_get_the_text_of_the_engine(scans, stand_in)
     assert (text.startswith("The wheel of the mill"), reason) == (True, None)
 
 
+def test_text_of_an_engine_is_shown_with_its_page(scans, stand_in, say, monkeypatch):
+    """`inspect --page` shows it beside the image, and lineage names its page: the engine tells no boxes."""
+    monkeypatch.chdir(scans.folder)
+    write_recipe(scans, "true", "ocr, extract")
+    scans.run()
+    shown = {
+        row["locator"]: row
+        for row in map(json.loads, say(*["inspect", "--page", "1", "--json"], scans.recipe).out.splitlines())
+    }
+    assert shown["scan.pdf#0"]["text"] == "An image of 1250 by 1667 pixels."
+    assert shown["text.pdf#0"]["text"] == " ".join(LINES)
+    output = say("lineage", scans.recipe, "of 1250 by", "--json")
+    found = [json.loads(line)["page_boxes"] for line in output.out.splitlines()]
+    assert [{"page": 1, "left": 0, "top": 0, "right": 600, "bottom": 800}] in found
+
+
 def test_a_page_that_was_read_is_not_read_again_after_its_task_was_lost(scans, stand_in):
     """Its text is stored when it is read, not when its part is done. The two files have the same image."""
     write_recipe(scans, "true", "ocr, extract")
@@ -96,6 +114,26 @@ def test_a_page_that_was_read_is_not_read_again_after_its_task_was_lost(scans, s
             path.unlink()
     assert texts_of(scans.run()) == found
     assert len(stand_in.read_text()) == 1
+
+
+def test_a_damaged_answer_of_the_engine_is_read_again(scans, stand_in):
+    """Its checksum is wrong, so it counts as absent, and the text is the same."""
+    write_recipe(scans, "true", "ocr, extract")
+    found = texts_of(scans.run())
+    for path in scans.store.rglob("*"):
+        if path.suffix == ".log" and "answers" in path.parts:
+            path.write_bytes(path.read_bytes().replace(b"An image of", b"An imagf of"))
+        elif path.is_file() and "answers" not in path.parts:
+            path.unlink()
+    assert texts_of(scans.run()) == found
+    assert len(stand_in.read_text()) == 2
+
+
+def test_a_run_that_drops_scanned_pages_names_the_step_that_reads_them(scans):
+    """Its user may not know that there is one."""
+    write_recipe(scans, "false", "extract")
+    (said,) = [one for one in find_warnings(scans.run()) if "files/ingest" in one and "needs_ocr 1" in one]
+    assert said.endswith("shows them; `images: true` and the step `ocr` read pages")
 
 
 @pytest.mark.parametrize("images", ["true", "scans"])

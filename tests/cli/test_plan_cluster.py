@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from conftest import Project
+from gristmill.objects.requests import PRICES
 from gristmill.query.removal.funnel import funnels
 from gristmill.query.sizing import sizing
 from gristmill.query.sizing.limits import Prices, bill, busy_share, faults
@@ -221,13 +222,14 @@ def test_settings_changed_since_the_run_give_a_warning(copied, say, edit):
     assert any("all/shards" in fault and "had other settings" in fault for fault in json.loads(result.out)["faults"])
 
 
-def test_more_machines_are_faster_and_cost_is_machines_times_wall_time(measured):
+def test_more_machines_are_faster_and_cost_is_machines_times_wall_time(measured, monkeypatch):
     """One long task is a lower bound on any cluster."""
     few, many = (size_up(measured, 1e9, Machines(nodes, 16)) for nodes in (1, 1000))
     assert many.wall_s[1] < few.wall_s[1]
     assert many.wall_s[1] > max(line.longest_s for line in many.lines)
     assert busy_share(many, Machines(1000, 16)) < busy_share(few, Machines(1, 16)) <= 1
-    prices = Prices(core_hour=2.0, million_gets=0.0, million_puts=3.0, tb_month=0.0)
+    monkeypatch.setenv(PRICES, "0.003,0")
+    prices = Prices(core_hour=2.0, tb_month=0.0)
     cost = bill(few, Machines(1, 16), prices)
     assert cost.compute == pytest.approx(few.wall_s[1] / 3600 * 16 * 2.0)
     assert cost.requests == pytest.approx(few.puts / 1e6 * 3.0)

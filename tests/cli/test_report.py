@@ -16,7 +16,8 @@ from gristmill.query.documents.histograms import KEPT, REMOVED, Measure
 from gristmill.query.removal.funnel import funnels
 from gristmill.report import charts
 from gristmill.report.charts import COLOURS, short_number
-from gristmill.report.corpus.sections import _clusters, _mixture, _quality, tokens_text
+from gristmill.report.corpus.sections import _clusters, _mixture, tokens_text
+from gristmill.report.corpus.value_sections import quality
 from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.dedup.clusters import size_histogram
 from gristmill.stages.mix.tally import tally
@@ -149,7 +150,7 @@ def test_a_small_group_is_left_out_with_a_remark():
         {"Quality score edu": values}, values >= 0, ["a"] * 30 + ["b"] * 11, [""] * 41, ["en"] * 41, 1
     )
     corpus = SimpleNamespace(drawn=drawn, measures=[Measure("Quality score edu", "quality.edu")])
-    section = _quality(corpus, None)
+    section = quality(corpus, None)
     assert [row[:2] for row in section.rows] == [("edu: source a", "30"), ("edu: language en", "41")]
     assert "20 documents with a score; 1 group with fewer is left out." in section.text
 

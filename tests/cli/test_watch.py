@@ -294,7 +294,11 @@ def test_shares_of_the_whole_are_compared(watched):
     view, other = (open_against(watched.run.store, "v1") for _ in range(2))
     edited(view, "near_dedup", clusters_by_size={"2": 9, "3-4": 1})
     edited(other, "near_dedup", clusters_by_size={"2": 1, "3-4": 3})
-    edited(other, "corpus", languages={"en": {"read": 50, "kept": 10}, "de": {"read": 200, "kept": 200}})
+    edited(
+        other,
+        "corpus",
+        languages={"en": {"read": 50, "kept": 10, "first": {}}, "de": {"read": 200, "kept": 200, "first": {}}},
+    )
     edited(other, "shard_groups", groups={"pages": {"pages": {"tokens": 1, "documents": 1}}})
     other.states["all/signals"].cost = {"cpu_s": 10.0}
     view.states["all/signals"].cost = {"cpu_s": 100.0}

@@ -100,7 +100,9 @@ def test_the_commands_of_the_demo_are_those_of_this_package():
 
 def test_tables_of_one_shape_are_compiled_for_once():
     """Numba compiles a kernel again for arrays that can be written, so all tables of characters are read-only."""
-    for tables in (unicode_tables(), reading_tables(), word_tables(), copy_tables()):
+    for words in (word_tables(), copy_tables()):
+        assert not words.short.flags.writeable
+    for tables in (unicode_tables(), reading_tables(), word_tables().unicode, copy_tables().unicode):
         assert not any(table.flags.writeable for table in tables)
 
 

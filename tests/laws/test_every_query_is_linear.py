@@ -300,17 +300,6 @@ def unfinished_run(corpus, sources):
     return view
 
 
-def reasons(corpus):
-    """Looks up each reason of a recipe with as many rules as documents, and a misspelled one."""
-    module = imported("gristmill.query.removal.reasons")
-    view = imported("gristmill.engine.publish.run_record").see(corpus.view.store, "project")
-    rules = [f"own_{number}" for number in range(2 * corpus.count)]
-    view.record["recipe_text"] += "".join(f'"signals.words < {n} -> {rule}"\n' for n, rule in enumerate(rules))
-    found = module.reasons_of(view)
-    assert all(map(found.has, rules))
-    assert found.suggestion("own_rule_that_nobody_has", rules) is None
-
-
 def reproduced(corpus):
     """All datasets are compared, and the last one differs in all input files. Fake stages do the run's work."""
     module, silent = imported("gristmill.query.versions.reproduce"), imported("gristmill.engine.mill").Silent
@@ -352,7 +341,6 @@ QUERIES = {
     "sample": sampled,
     "gold": gold,
     "opening": opened,
-    "reasons": reasons,
     "reproduce": reproduced,
 }
 PARTS = {
@@ -379,7 +367,7 @@ def test_every_query_has_a_worst_case():
     """A new module of queries has a case here or belongs to an existing one."""
     found = {path.stem for path in Path(query.__file__).parent.rglob("*.py")} - {"__init__"}
     assert (
-        found == {*QUERIES, *PARTS, "ablation", "setups", "sweep"} - PLUGINS.keys()
+        found == {*QUERIES, *PARTS, "ablation", "setups", "sweep", "trainings"} - PLUGINS.keys()
     )  # ablations compare scores, not documents
     of_packages = {
         path.stem for name in ("bias", "extractor") for path in (ROOT / "plugins" / name / "src").rglob("*.py")

@@ -23,13 +23,16 @@ MAY_IMPORT = {
         "ranges",
         "thrift",
     },
-    "recipe": {"stages", "installed", "objects", "counted", "errors", "hints", "log", "schema", "places", "printable"},
+    "recipe": {
+        *("stages", "installed", "objects", "counted", "data_files", "errors", "hints", "log", "schema", "places"),
+        "printable",
+    },
     "engine": {
         *("recipe", "stages", "store", "shardformat", "kernels", "objects", "installed", "counted", "errors"),
         *("hints", "log", "processes", "schema", "places", "checked", "printable", "ranges", "stopping"),
     },
     "query": {
-        *("engine", "recipe", "stages", "tokenizer", "store", "kernels", "loader", "shardformat", "proxy"),
+        *("engine", "recipe", "stages", "tokenizer", "store", "kernels", "loader", "shardformat", "proxy", "objects"),
         *("counted", "errors", "hints", "log", "processes", "schema", "places", "printable"),
     },
     "report": {

@@ -18,7 +18,7 @@ def test_a_text_of_5_mb_survives_a_resume(project):
     lines = [f"stone  {number}  grinds  the  grain  of  the  whole  valley" for number in range(5_000_000 // 55)]
     rows = [{"text": "\n".join(lines)}, {"text": "a  short  one\nof  two  lines"}]
     (project.folder / "in" / "large.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    project.write_recipe("  - line_dedup: {fold_case: true}\n")
+    project.write_recipe("  - line_dedup: {unit: line}\n")
     project.recipe.write_text(project.recipe.read_text().replace("4KB", "64MB"))
     once = project.run(workers=1, store=str(project.folder / "once"))
     project.run(workers=1, until="ingest", store=str(project.folder / "twice"))

@@ -248,13 +248,12 @@ def stop_after(steps, rate_at):
     return rate
 
 
-def test_an_ablation_runs_where_it_is_told_to(tmp_path, monkeypatch):
+def test_an_ablation_runs_where_it_is_told_to(tmp_path):
     """Trainings are tasks of the engine, so they run on a cluster as other tasks do."""
     manifest = SimpleNamespace(hash="0" * 64, samples=10**6, seq_len=512)
     side = ablation.Side("a", SimpleNamespace(manifest=manifest, view=None))
-    monkeypatch.setattr(ablation.Ablation, "_nodes", lambda *_: [])
     made = ablation.Ablation(side, side, "suite", setup_of("3m"), Store(str(tmp_path)), ("ray", "head:6379"))
-    mill = made._mill([0])
+    mill = made._trainings.graph("ablate").mill()
     assert (mill.executor_name, mill.address) == ("ray", "head:6379")
 
 

@@ -40,7 +40,7 @@ from gristmill.query.removal.funnel import funnel_lines, funnels
 from gristmill.query.sizing.plan import make_plan
 from gristmill.query.watch import Comparison, make_watch, open_against, watch_now
 from gristmill.report.corpus.report import make_report
-from gristmill.report.corpus.sections import CORE_HOUR, TOKENS, make_prices
+from gristmill.report.corpus.reported import CORE_HOUR, TOKENS, make_prices
 from gristmill.report.live.openlineage import make_observers
 from gristmill.report.markup import escaped
 from gristmill.store.store import Store

@@ -12,10 +12,9 @@ from typing import Annotated, Any
 import typer
 
 from gristmill import __version__
+from gristmill.cli.shared.added_options import with_options
 from gristmill.cli.shared.help import ADDED, added_commands
 from gristmill.cli.shared.leaving import stopped
-from gristmill.cli.shared.log_options import with_log
-from gristmill.cli.shared.sample_option import with_sample
 from gristmill.cli.shared.screen import complain, log_unwrapped, say, speaking
 from gristmill.cli.shared.usage import Commands, message_for, unknown_command
 from gristmill.errors import UserError
@@ -121,10 +120,10 @@ def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
         command, example = _command(name)
         if isinstance(command, typer.Typer):
             for one in command.registered_commands:
-                one.callback = with_log(one.callback)
+                one.callback = with_options(one.callback)
             app.add_typer(command, name=name)
         else:
-            app.command(name=name, epilog=example)(with_log(with_sample(command)))
+            app.command(name=name, epilog=example)(with_options(command))
     return app
 
 

@@ -30,6 +30,7 @@ cgutils: Any = _cgutils
 _template: Any = AbstractTemplate
 _infer: Any = infer_global
 _lower: Any = lower_builtin
+_tuples: Any = types.BaseTuple
 
 
 class Bytes(Protocol):
@@ -173,15 +174,38 @@ def _leading_zeros(context: Any, value: Any) -> Any:
     return types.int64(types.uint64), codegen
 
 
-def _view(context: Any, array: Any) -> Any:
-    """Returns a view of a contiguous array; an array of several dimensions is read row after row."""
-    if not isinstance(array, types.Array) or array.layout != "C":
-        raise TypingError("view takes a contiguous array")
+def _view(context: Any, viewed: Any) -> Any:
+    """Returns a view of a contiguous array; an array of several dimensions is read row after row. Of a named tuple it
+    returns the same tuple with views of its arrays.
+    """
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return number_of(context, builder, array, args[0])
+        return _viewed(context, builder, viewed, args[0])
 
-    return MemoryView(array.dtype)(array), codegen
+    return _type_of_view(viewed)(viewed), codegen
+
+
+def _type_of_view(kind: Any) -> Any:
+    if _is_named(kind):
+        parts = [_type_of_view(one) if isinstance(one, types.Array) or _is_named(one) else one for one in kind]
+        return _tuples.from_types(parts, kind.instance_class)
+    if not isinstance(kind, types.Array) or kind.layout != "C":
+        raise TypingError("view takes a contiguous array, or a named tuple")
+    return MemoryView(kind.dtype)
+
+
+def _viewed(context: Any, builder: Any, kind: Any, value: Any) -> Any:
+    """Generates code for a view of a value."""
+    if isinstance(kind, types.Array):
+        return number_of(context, builder, kind, value)
+    if not _is_named(kind):
+        return value
+    parts = zip(kind, cgutils.unpack_tuple(builder, value), strict=True)
+    return context.make_tuple(builder, _type_of_view(kind), [_viewed(context, builder, *part) for part in parts])
+
+
+def _is_named(kind: Any) -> bool:
+    return isinstance(kind, types.BaseNamedTuple)
 
 
 def _tail(context: Any, view: Any, first: Any) -> Any:

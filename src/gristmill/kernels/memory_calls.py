@@ -13,12 +13,14 @@ from numba.extending import intrinsic
 _POINTER, _INDEX, _DOUBLE = ir.IntType(64), ir.IntType(32), ir.DoubleType()
 
 
-def _call(result: Any, numba_result: Any, outs: int, has_index: bool = True) -> Any:
+def _call(result: Any, numba_result: Any, outs: int, has_index: bool = True, index: Any = _INDEX) -> Any:
     """An intrinsic for a C function of a pointer, an index if there is one, and pointers to results."""
 
     def build(builder: Any, args: Any) -> Any:
-        given = [args[1], builder.trunc(args[2], _INDEX), *args[3:]] if has_index else list(args[1:])
-        kinds = [_POINTER, _INDEX, *[_POINTER] * outs] if has_index else [_POINTER] * (1 + outs)
+        given = list(args[1:])
+        if has_index and index == _INDEX:
+            given[1] = builder.trunc(given[1], _INDEX)
+        kinds = [_POINTER, index, *[_POINTER] * outs] if has_index else [_POINTER] * (1 + outs)
         function = builder.inttoptr(args[0], ir.FunctionType(result, kinds).as_pointer())
         found = builder.call(function, given)
         return builder.sext(found, ir.IntType(64)) if result == _INDEX else found
@@ -54,7 +56,11 @@ def _call(result: Any, numba_result: Any, outs: int, has_index: bool = True) -> 
 call_int: Any = _call(_INDEX, types.int64, 0)
 call_double: Any = _call(_DOUBLE, types.float64, 0)
 call_pointer: Any = _call(_POINTER, types.int64, 0)
+call_pointer_at: Any = _call(_POINTER, types.int64, 0, index=_POINTER)
+"""The same for a function whose index has 64 bits."""
 call_with_out: Any = _call(_INDEX, types.int64, 1)
 call_with_two_outs: Any = _call(_INDEX, types.int64, 2)
 call_on: Any = _call(_POINTER, types.int64, 0, has_index=False)
 """A function of a pointer alone that returns a pointer."""
+call_int_on: Any = _call(_INDEX, types.int64, 0, has_index=False)
+"""A function of a pointer alone that returns an int."""

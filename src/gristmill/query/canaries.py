@@ -33,8 +33,7 @@ from gristmill.query.versions.diff import KEPT as NOT_DROPPED
 from gristmill.query.versions.diff import Causes
 from gristmill.recipe.checks.mistakes import suggest
 from gristmill.stages import INGEST, NO_DOCUMENT, STEPS, TAKEDOWN
-from gristmill.stages.buffers import one_chunk
-from gristmill.stages.shared.keep_order import fixed_bytes
+from gristmill.stages.buffers import fixed_bytes, one_chunk
 from gristmill.store.parquet import PartReader
 
 NUMBER = 5

@@ -16,6 +16,7 @@ from gristmill.errors import UserError
 from gristmill.hints import option, share_text
 from gristmill.query import opening
 from gristmill.query.documents.histograms import Histogram
+from gristmill.query.removal.funnel import languages as language_counts
 from gristmill.query.versions import comparisons
 from gristmill.query.versions.comparisons import KINDS, Alarm
 from gristmill.recipe.checks.columns import INGEST
@@ -119,7 +120,7 @@ def compare(view: CorpusView, other: CorpusView, settings: WatchFields | None = 
     found.notes += [
         f"watch.ignore: {name} is not compared, so it has no effect. Known: {listed(known, 20)}"
         for name in settings.ignore
-        if name not in {*known, *comparisons.language_counts(view)}
+        if name not in {*known, *language_counts(view)}
     ]
     found.notes += comparisons.slower_steps(sides)
     found.histograms = list(comparisons.curves(sides))

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from types import ModuleType
 
-from gristmill.recipe.fields import CdxFields
+from gristmill.recipe.fields import EVERY_SOURCE, CdxFields
 from gristmill.recipe.sections.cluster import ClusterFields
 from gristmill.recipe.sections.snapshot import is_regex, search
 from gristmill.recipe.sections.watch import WatchFields
@@ -91,6 +92,13 @@ class Step:
     """The code of a user's own step."""
     implied_by: str = field(default="", compare=False)
     """For a stage that no user writes: the id of the step, or the field of the recipe, that implies it."""
+
+    @classmethod
+    def implied(
+        cls, by: str, name: str, stage: ModuleType, config: StageConfig, line: int, route: str = EVERY_SOURCE
+    ) -> "Step":
+        """A stage that a field of the recipe implies, by default for every source."""
+        return cls(f"{route}/{name}", name, route, stage.__name__, config, line, implied_by=by)
 
 
 @dataclass(frozen=True)

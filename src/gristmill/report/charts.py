@@ -3,9 +3,11 @@
 Every chart is Vega-Lite, except the flow diagram and the histograms, which are Vega.
 """
 
+import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count, cycle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,40 +24,16 @@ COLOURS = {KEPT: PALETTE[0], REMOVED: PALETTE[1], OTHER: PALETTE[-1]}
 WIDTH, NARROW = 640, 330
 CELL = (240, 80)
 """Width and height of a small histogram."""
-LABEL = "#777"
-"""The colour of words where no style sheet gives them that of the page."""
-LETTERS, FONT = 12, "sans-serif"
-"""The size of words in pixels: a chart is never shrunk."""
 MOST_LETTERS = 50
 """Letters of a name across a chart of width NARROW."""
 VEGA = "https://vega.github.io/schema/vega/v5.json"
-CONFIG: Spec = {
-    "aria": False,
-    "background": None,
-    "font": FONT,
-    "padding": 5,
-    "view": {"stroke": None},
-    "axis": {
-        "labelColor": LABEL,
-        "titleColor": LABEL,
-        "gridColor": "#8883",
-        "domainColor": "#8888",
-        "tickColor": "#8888",
-        "labelFontSize": LETTERS,
-        "titleFontSize": LETTERS,
-    },
-    "legend": {
-        "labelColor": LABEL,
-        "titleColor": LABEL,
-        "labelFontSize": LETTERS,
-        "labelLimit": 0,
-        "orient": "top",
-        "columns": 4,
-    },
-    "title": {"color": LABEL, "anchor": "start", "fontSize": 12, "fontWeight": "bold"},
-    "text": {"color": LABEL},
-    "bar": {"color": PALETTE[0]},
-}
+_LOOKS = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+CONFIG: Spec = {**_LOOKS, "bar": {"color": PALETTE[0]}}
+"""How all charts look."""
+LABEL, LETTERS, FONT = _LOOKS["axis"]["labelColor"], _LOOKS["axis"]["labelFontSize"], _LOOKS["font"]
+"""The colour of words where no style sheet gives them that of the page, their size in pixels (a chart is never shrunk),
+and their font.
+"""
 
 
 def spec(data: Sequence[Mapping[str, Any]], **rest: object) -> Spec:

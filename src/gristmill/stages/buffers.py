@@ -33,6 +33,39 @@ def bytes_of(column: pa.Array) -> tuple[Array, Array]:
     )
 
 
+def fixed_bytes(column: pa.Array) -> Array:
+    """A fixed-size binary column without nulls as a matrix of bytes, not copied."""
+    width = column.type.byte_width
+    data = read_only(column.buffers()[1], np.uint8)
+    return data[column.offset * width : (column.offset + len(column)) * width].reshape(len(column), width)
+
+
+def first_numbers(column: pa.Array, order: str) -> Array:
+    """The first 8 bytes of each value of a fixed-size binary column as a number (uint64). With the order `>` numbers
+    sort like the values.
+    """
+    first = np.ascontiguousarray(fixed_bytes(column)[:, :8])
+    return first.view(f"{order}u8").ravel().astype(np.uint64)
+
+
+def large_texts(column: pa.LargeStringArray) -> tuple[Array, Array]:
+    """The bytes of a large_string column and its offsets (int64), both read-only and not copied."""
+    if not len(column):
+        return _NOTHING, read_only(bytes(8), np.int64)
+    _, offsets, data = column.buffers()
+    bounds = read_only(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+    return read_only(data, np.uint8) if data is not None and data.size else _NOTHING, bounds
+
+
+def text_spans(text: pa.Array) -> tuple[Array, Array, Array]:
+    """The bytes of a column of texts, and where each text begins and ends in them (int64). A null has no bytes."""
+    data, bounds = large_texts(text.cast(pa.large_string()))
+    begins, ends = bounds[:-1].copy(), bounds[1:].copy()
+    if text.null_count:
+        ends = np.where(text.is_null().to_numpy(zero_copy_only=False), begins, ends)
+    return data, begins, ends
+
+
 def changes(*columns: Array) -> Array:
     """A mask of the rows that differ from the row before in any column; the first row counts as different."""
     begins = np.zeros(len(columns[0]), np.bool_)

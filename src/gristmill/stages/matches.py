@@ -17,11 +17,10 @@ import pyarrow.compute as pc
 from gristmill.errors import UserError
 from gristmill.kernels.dedup.shingles import copy_tables
 from gristmill.kernels.dedup.sketch import jaccard, shingle_sets
-from gristmill.stages.buffers import bytes_of
+from gristmill.stages.buffers import bytes_of, fixed_bytes
 from gristmill.stages.dedup.url_parts import Config as UrlConfig
 from gristmill.stages.dedup.url_parts import hosts_of, normal_forms, plain_urls
 from gristmill.stages.select.index import NGRAM
-from gristmill.stages.shared.keep_order import fixed_bytes
 
 Array = np.ndarray[Any, Any]
 Hit = tuple[int, str, float | None]

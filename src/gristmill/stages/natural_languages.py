@@ -7,6 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from gristmill.data_files import read_table
+
 LABEL = "language.label"
 """The column with the language of a document, on routes with the step `language`."""
 
@@ -18,55 +20,19 @@ WITHOUT_SPACES = frozenset({"zh", "yue", "wuu", "ja", "th", "lo", "km", "my", "b
 FOUND_ANYWHERE = frozenset({"th", "lo", "km", "my"})
 """Languages among those whose words our scan cannot find: a word counts wherever its letters are in the text."""
 
-_PAIRS = """
-afr_latn af, arb_arab ar, ara_arab ar, azj_latn az, bel_cyrl be, bul_cyrl bg, ben_beng bn, bos_latn bs,
-cat_latn ca, ces_latn cs, dan_latn da, deu_latn de, ell_grek el, eng_latn en, spa_latn es, ekk_latn et,
-est_latn et, eus_latn eu, fas_arab fa, pes_arab fa, fin_latn fi, fra_latn fr, gle_latn ga, glg_latn gl,
-guj_gujr gu, heb_hebr he, hin_deva hi, hrv_latn hr, hun_latn hu, hye_armn hy, ind_latn id, isl_latn is,
-ita_latn it, jpn_jpan ja, kat_geor ka, kaz_cyrl kk, khm_khmr km, kan_knda kn, kor_hang ko, lao_laoo lo,
-lit_latn lt, lvs_latn lv, lav_latn lv, mkd_cyrl mk, mal_mlym ml, khk_cyrl mn, mar_deva mr, zsm_latn ms,
-msa_latn ms, mya_mymr my, npi_deva ne, nep_deva ne, nld_latn nl, nob_latn no, nor_latn no, nno_latn nn,
-pan_guru pa, pol_latn pl, por_latn pt, ron_latn ro, rus_cyrl ru, sin_sinh si, slk_latn sk, slv_latn sl,
-als_latn sq, sqi_latn sq, srp_cyrl sr, srp_latn sr, swe_latn sv, swh_latn sw, swa_latn sw, tam_taml ta,
-tel_telu te, tha_thai th, tgl_latn tl, fil_latn tl, tur_latn tr, ukr_cyrl uk, urd_arab ur, uzn_latn uz,
-uzn_cyrl uz, vie_latn vi, cmn_hani zh, zho_hani zh, zho_hans zh, zho_hant zh, yue_hani yue, wuu_hani wuu,
-bod_tibt bo, dzo_tibt dz
-"""
-_SCRIPTED = dict(pair.split() for pair in _PAIRS.split(","))
+_TABLES = read_table(__file__, "natural_languages.toml")
+
+
+def _pairs(table: str) -> dict[str, str]:
+    return dict(pair.split() for pair in _TABLES[table].split(","))
+
+
+_SCRIPTED = _pairs("scripted")
 """Labels of GlotLID and of NLLB's classifier in lower case: ISO 639-3 and a script."""
-
-
-_LABELS = """
-af als am an ar arz as ast av az azb ba bar bcl be bg bh bn bo bpy br bs bxr ca cbk ce ceb ckb co cs cv cy da de
-diq dsb dty dv el eml en eo es et eu fa fi fr frr fy ga gd gl gn gom gu gv he hi hif hr hsb ht hu hy ia id ie
-ilo io is it ja jbo jv ka kk km kn ko krc ku kv kw ky la lb lez li lmo lo lrc lt lv mai mg mhr min mk ml mn mr
-mrj ms mt mwl my myv mzn nah nap nds ne new nl nn no oc or os pa pam pfl pl pms pnb ps pt qu rm ro ru rue sa sah
-sc scn sco sd sh si sk sl so sq sr su sv sw ta te tg th tk tl tr tt tyv ug uk ur uz vec vep vi vls vo wa war wuu
-xal xmf yi yo yue zh
-"""
-LID_176 = frozenset(_LABELS.split())
+LID_176 = frozenset(_TABLES["lid_176"].split())
 """The labels of lid.176.ftz, which the step `language` uses unless another model is given."""
-
-_NAMES = (
-    "afrikaans af, albanian sq, amharic am, arabic ar, armenian hy, assamese as, azerbaijani az, bangla bn, "
-    "basque eu, belarusian be, bengali bn, bosnian bs, bulgarian bg, burmese my, cantonese yue, catalan ca, "
-    "chinese zh, croatian hr, czech cs, danish da, deutsch de, dutch nl, english en, esperanto eo, estonian et, "
-    "farsi fa, filipino tl, finnish fi, french fr, galician gl, georgian ka, german de, greek el, gujarati gu, "
-    "hebrew he, hindi hi, hungarian hu, icelandic is, indonesian id, irish ga, italian it, japanese ja, "
-    "kannada kn, kazakh kk, khmer km, korean ko, kurdish ku, lao lo, latin la, latvian lv, lithuanian lt, "
-    "macedonian mk, malay ms, malayalam ml, maltese mt, mandarin zh, marathi mr, mongolian mn, nepali ne, "
-    "norwegian no, pashto ps, persian fa, polish pl, portuguese pt, punjabi pa, romanian ro, russian ru, "
-    "serbian sr, sinhala si, slovak sk, slovenian sl, somali so, spanish es, swahili sw, swedish sv, tagalog tl, "
-    "tamil ta, telugu te, thai th, tibetan bo, turkish tr, ukrainian uk, urdu ur, uzbek uz, vietnamese vi, "
-    "welsh cy, yiddish yi, yoruba yo, "
-)
-_OTHER_CODES = (
-    "alb sq, arm hy, baq eu, bur my, chi zh, cze cs, dut nl, fre fr, geo ka, ger de, gre el, ice is, mac mk, may ms, "
-    "per fa, rum ro, slo sk, tib bo, wel cy, cn zh, cz cs, dk da, gr el, in id, iw he, jp ja, kr ko, ua uk, vn vi"
-)
-CODES = dict(pair.split() for pair in f"{_NAMES}{_OTHER_CODES}".split(", "))
-"""What people write instead of `de`: English names and other codes (the bibliographic ones of ISO 639-2, old ones of
-ISO 639-1, country codes)."""
+CODES = {**_pairs("names"), **_pairs("codes")}
+"""What people write instead of `de`: English names and other codes."""
 
 
 def language_of(label: str | None) -> str | None:

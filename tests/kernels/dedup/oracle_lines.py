@@ -5,9 +5,8 @@ import re
 BLANK = "[\x00-\x20\x80-\xa0\xad\u1680\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff]"
 
 
-def normal(unit, fold=False):
-    words = re.sub(f"{BLANK}+", " ", unit).strip(" ")
-    return "".join(low if len(low := letter.lower()) == 1 else letter for letter in words) if fold else words
+def normal(unit):
+    return re.sub(f"{BLANK}+", " ", unit).strip(" ")
 
 
 def units_of(text, paragraphs):

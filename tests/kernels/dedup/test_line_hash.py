@@ -8,10 +8,7 @@ from tests.kernels.dedup.oracle_lines import counts, normal, units_of
 
 from gristmill.kernels.dedup.line_units import count_units, find_units
 from gristmill.kernels.text.cut_spans import take_blank_lines
-from gristmill.kernels.text.unicode_classes import unicode_tables
 from lent_arrays import lent
-
-TABLES = unicode_tables()
 
 LETTERS = st.sampled_from([*"ab}A1-", "\u00c4", "\u00e4", "\u4e16", "\u3042", "\u2019", "\U0001f600"])
 GAPS = st.sampled_from(
@@ -27,15 +24,13 @@ def arrays(texts, before=b""):
     return lent(np.frombuffer(data or b"\0", np.uint8).copy(), offsets)
 
 
-@given(
-    st.lists(TEXTS, max_size=5), st.booleans(), st.booleans(), st.integers(0, 6), st.sampled_from([b"", b"x\n", b"abc"])
-)
-def test_units_have_one_hash_for_each_normal_form(texts, paragraphs, fold, min_chars, before):
+@given(st.lists(TEXTS, max_size=5), st.booleans(), st.integers(0, 6), st.sampled_from([b"", b"x\n", b"abc"]))
+def test_units_have_one_hash_for_each_normal_form(texts, paragraphs, min_chars, before):
     """Rows, counts and order are the oracle's, and two units share both hashes if and only if their forms are equal."""
-    keys, marks, rows, times = count_units(*arrays(texts, before), paragraphs, fold, min_chars, TABLES)
+    keys, marks, rows, times = count_units(*arrays(texts, before), paragraphs, min_chars)
     expected = []
     for row, text in enumerate(texts):
-        forms = [normal(text[a:b], fold) for a, b in units_of(text, paragraphs) if counts(text[a:b], min_chars)]
+        forms = [normal(text[a:b]) for a, b in units_of(text, paragraphs) if counts(text[a:b], min_chars)]
         expected += [(row, form, forms.count(form)) for form in dict.fromkeys(forms)]
     assert rows.tolist() == [row for row, _, _ in expected]
     assert times.tolist() == [count for _, _, count in expected]
@@ -46,23 +41,23 @@ def test_units_have_one_hash_for_each_normal_form(texts, paragraphs, fold, min_c
 
 
 @pytest.mark.slow
-@given(st.lists(TEXTS, max_size=4), st.booleans(), st.booleans(), st.randoms())
-def test_wanted_units_are_found_where_they_stand(texts, paragraphs, fold, random):
+@given(st.lists(TEXTS, max_size=4), st.booleans(), st.randoms())
+def test_wanted_units_are_found_where_they_stand(texts, paragraphs, random):
     """Each unit whose hash is wanted in its row is found with its line end, and the first of equal ones is known."""
-    keys, _, rows, _ = count_units(*arrays(texts), paragraphs, fold, 1, TABLES)
+    keys, _, rows, _ = count_units(*arrays(texts), paragraphs, 1)
     chosen = np.array([random.random() < 0.5 for _ in keys], np.bool_)
     wanted = [sorted(keys[chosen & (rows == row)].tolist()) for row in range(len(texts))]
     firsts = np.cumsum([0, *map(len, wanted)]).astype(np.int64)
     flat = np.array([key for row in wanted for key in row], np.uint64)
     flat.flags.writeable = False
-    spans, hashes, first = find_units(*arrays(texts), firsts, flat, paragraphs, fold, 1, TABLES)
+    spans, hashes, first = find_units(*arrays(texts), firsts, flat, paragraphs, 1)
     expected = []
     for row, text in enumerate(texts):
         earlier = []
         of_row = iter(keys[rows == row].tolist())
         key_of = {}
         for start, stop in units_of(text, paragraphs):
-            form = normal(text[start:stop], fold)
+            form = normal(text[start:stop])
             if not counts(text[start:stop], 1):
                 continue
             if form not in key_of:
@@ -76,9 +71,7 @@ def test_wanted_units_are_found_where_they_stand(texts, paragraphs, fold, random
 
 def test_hashes_are_the_same_on_every_machine():
     """Golden values: exchange files and cut lists of one machine must hold on another."""
-    keys, marks, _, _ = count_units(
-        *arrays(["The mill stands here.\n\u4e16\u754c\nabc\nabcd\n"]), False, False, 1, TABLES
-    )
+    keys, marks, _, _ = count_units(*arrays(["The mill stands here.\n\u4e16\u754c\nabc\nabcd\n"]), False, 1)
     assert [hex(key) for key in keys.tolist()] == [
         "0xeba17c48c355b5c8",
         "0xa0d56aa3fd73f071",
@@ -90,9 +83,7 @@ def test_hashes_are_the_same_on_every_machine():
 
 def test_hashes_are_spread():
     """Lines that differ in a digit differ in half of their bits, in every bit about as often."""
-    keys, marks, _, _ = count_units(
-        *arrays(["\n".join(f"line number {place}" for place in range(20000))]), False, False, 1, TABLES
-    )
+    keys, marks, _, _ = count_units(*arrays(["\n".join(f"line number {place}" for place in range(20000))]), False, 1)
     for values, width in ((keys, 64), (marks.astype(np.uint64), 32)):
         ones = [(values >> np.uint64(bit) & np.uint64(1)).mean() for bit in range(width)]
         changed = [((values[1:] ^ values[:-1]) >> np.uint64(bit) & np.uint64(1)).mean() for bit in range(width)]

@@ -82,7 +82,7 @@ def oracle(documents, config):
         text = one["text"] or ""
         units[one["doc_id"]] = []
         for start, stop in units_of(text, config.unit == "paragraph"):
-            form = normal(text[start:stop], config.fold_case)
+            form = normal(text[start:stop])
             group = (form, scope_of(one), bucket) if counts(text[start:stop], config.min_chars) else None
             units[one["doc_id"]].append((len(text[:start].encode()), len(text[:stop].encode()), group))
             if group:
@@ -118,7 +118,6 @@ CONFIGS = st.builds(
     Config,
     unit=st.sampled_from(["line", "paragraph"]),
     min_chars=st.integers(1, 5),
-    fold_case=st.booleans(),
     max_count=st.integers(1, 4),
     bucket_documents=st.integers(1, 12),
     scope=st.sampled_from(["global", "snapshot", "source", "source_and_snapshot"]),
@@ -152,7 +151,7 @@ def test_exactly_the_lines_repeated_too_often_are_cut(documents, config):
         assert (answer["drop"] == "all_lines_repeated") == (bool(gone) and not answer["text"].strip())
     shown = Counter()
     for form, count in found.get("most_cut", {}).items():
-        shown[form.lower() if config.fold_case else form] += count
+        shown[form] += count
     assert shown == lines
 
 

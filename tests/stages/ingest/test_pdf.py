@@ -2,14 +2,18 @@
 
 import gzip
 import os
+import resource
 import signal
 import string
 import struct
+import time
 import zlib
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from pypdfium2 import PdfDocument
 
 from gristmill.kernels.pdf.glyphs import FONT, GLYPH_COLUMNS
 from gristmill.kernels.pdf.segments import FONT_BOLD, FONT_HEAVY
@@ -406,14 +410,38 @@ def test_a_footnote_follows_the_paragraph_that_has_its_mark(tmp_path):
     assert found.index(one) < found.index("granite.[1]") < found.index("[1] From the quarry") < found.index(two)
 
 
+def test_the_work_of_a_file_is_bounded_by_counts_and_not_by_time(monkeypatch):
+    """Characters, objects and pages are counted, so the verdict is the same on every machine."""
+    data = pdf(*[column(60, 700, 6)[0]] * 4)
+    monkeypatch.setattr(document, "WORK_PER_BYTE", 0)
+    read = partial(document.read_document, data, 10, False, False, lambda pages: None)
+    work = sum(one.work for one in pages_of(data))
+    assert work > 4 * 100
+    monkeypatch.setattr(document, "WORK", 4 * document.WORK_PER_PAGE + work)
+    assert read()["drop"] is None
+    monkeypatch.setattr(document, "WORK", document.WORK - 1)
+    found = read()
+    assert (found["drop"], found["detail"]) == (
+        "too_large",
+        f"the first 4 pages of 4 take more than {document.WORK:,} steps",
+    )
+
+
+def pages_of(data):
+    with PdfDocument(data) as opened:
+        return [document._page(opened, page.PageReader(), number, 1 << 30) for number in range(len(opened))]
+
+
 CHEAP_CHILD = """
 import os, signal, sys
 from types import ModuleType
 from gristmill.stages.pdf import child
 def read(data, *rest):
     word, _, name = data.partition(b" ")
-    if word == b"crash":
+    if word == b"crash" or word == b"once" and not os.path.exists("attempts"):
         open("attempts", "a").write(".")
+        if name == b"memory":
+            raise MemoryError
         os.kill(os.getpid(), getattr(signal, name.decode()))
     return {"text": child.CONTROL_TEXT if data == child.CONTROL else data.decode()}
 sys.modules["gristmill.stages.pdf.document"] = document = ModuleType("document")
@@ -434,26 +462,44 @@ def cheap_child(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("end", "attempts", "detail"),
+    ("end", "cause"),
     [
-        ("SIGSEGV", 2, "the reader was ended by SIGSEGV, twice; a control file was read"),
-        ("SIGXCPU", 1, "the file takes too much processor time; a control file was read"),
+        ("SIGSEGV", "it crashes the parser (SIGSEGV)"),
+        ("SIGXCPU", "it takes too much processor time (SIGXCPU)"),
+        ("SIGABRT", "it takes more than 1,024 MiB of memory (SIGABRT)"),
+        ("memory", "it takes more than 1,024 MiB of memory (exit code 12)"),
     ],
 )
-def test_a_file_that_ends_its_reader_is_a_row_with_the_evidence_and_the_next_file_is_read(
-    tmp_path, cheap_child, end, attempts, detail
+def test_a_file_that_ends_two_readers_is_a_row_with_the_evidence_and_the_next_file_is_read(
+    tmp_path, cheap_child, end, cause
 ):
+    """Each cause is in the detail, and none is a verdict before it repeats next to a control."""
     found = cheap_child.read(f"crash {end}".encode(), 10, False)
-    assert (found["drop"], found["detail"]) == ("pdf_crashed", detail)
-    assert len((tmp_path / "attempts").read_text()) == attempts
+    assert (found["drop"], found["detail"]) == ("pdf_crashed", f"{cause}, twice; a control file was read")
+    assert len((tmp_path / "attempts").read_text()) == 2
     assert cheap_child.read(b"The mill grinds corn.", 10, False)["text"] == "The mill grinds corn."
+
+
+def test_a_file_that_ends_one_reader_is_read_by_the_next(tmp_path, cheap_child):
+    """One fault, here too little processor time, is no verdict."""
+    assert cheap_child.read(b"once SIGXCPU", 10, False)["text"] == "once SIGXCPU"
+    assert len((tmp_path / "attempts").read_text()) == 1
 
 
 @pytest.mark.parametrize("pages", [1, 10_000])
 def test_the_processor_time_of_a_file_is_bounded_by_its_bytes(pages):
     """A hundred kilobytes may have 10,000 pages that share one object."""
-    assert child.CPU_S <= child.allowed_s(100_000, pages) <= child.CPU_S + 10
-    assert child.allowed_s(50 << 20, pages) == child.CPU_S + pages * child.CPU_S_PER_PAGE
+    assert child.CONTROLS <= child.allowed_controls(100_000, pages) <= 2 * child.CONTROLS
+    assert child.allowed_controls(50 << 20, pages) == child.CONTROLS + pages * child.CONTROLS_PER_PAGE
+
+
+def test_a_slower_processor_has_more_time_for_a_file(monkeypatch):
+    """The time is a multiple of what a control takes in the same process."""
+    limits = []
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, limit: limits.append(limit[0] - time.process_time()))
+    for control_s in (0.001, 0.008):
+        child._allow(control_s, 100_000, 1)
+    assert limits[1] / limits[0] == pytest.approx(8, rel=0.02)
 
 
 def test_a_reader_that_was_killed_from_outside_is_no_verdict_about_the_file(cheap_child):

@@ -1,7 +1,7 @@
 """Hostile PDF files become rows with reasons, with bounded memory, and the same rows every time."""
 
 import pytest
-from fuzz.targets.pdfs import HOSTILE, SLOW, TEXT
+from fuzz.targets.pdfs import HOSTILE, SLOW, TEXT, _document, _stream
 from fuzz.targets.reading import check_rows
 
 from gristmill.stages.contract import Piece
@@ -19,6 +19,8 @@ READABLE = (
 REASONS = {
     "encrypted with a real password": "encrypted",
     "more glyphs than a page may have": "too_large",
+    "a path of three million segments": "too_large",
+    "a hundred forms that draw 30,000 segments": "too_large",
     "a form that draws itself": "pdf_crashed",
     "forms that draw forms, a billion times": "pdf_crashed",
 }
@@ -45,11 +47,38 @@ def test_a_hostile_file_is_one_row(name, tmp_path, monkeypatch):
     check_rows(rows)
     assert len(rows) == 1
     assert rows[0].drop == REASONS.get(name, rows[0].drop)
+    if name in ENDLESS:
+        assert rows[0].detail == "it takes more than 128 MiB of memory (SIGABRT), twice; a control file was read"
     if name in READABLE:
         assert "The stones of the mill" in rows[0].text
     (after,) = rows_of(tmp_path, HOSTILE["a good file"]())
     assert after.drop is None
     assert rows_of(tmp_path, data) == rows
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        pytest.param(_stream(b"0 0 612 792 re f " * 1_000), id="a thousand layers"),
+        pytest.param(_stream(b"/X Do " * 10), id="layers in forms"),
+        pytest.param(_stream(b"q 600 0 0 700 0 0 cm /Y Do Q"), id="a picture of 10 billion pixels"),
+    ],
+)
+def test_a_page_that_draws_too_much_is_not_rendered(tmp_path, contents):
+    """What it would draw is counted, so the verdict is the same on every machine. A page of small parts is rendered."""
+    form = _stream(
+        b"0 0 6120 7920 re f " * 100, b"/Type/XObject/Subtype/Form/BBox[0 0 6120 7920]/Matrix[.1 0 0 .1 0 0]"
+    )
+    size = b"/Subtype/Image/Width 99999/Height 99999/BitsPerComponent 8/ColorSpace/DeviceGray"
+    resources = b"/Resources<</XObject<</X 6 0 R/Y 7 0 R>>>>"
+    data = _document(contents, page=b"", more=(form, _stream(b"x", size))).replace(
+        b"/Resources<</Font<</F 5 0 R>>/XObject<</X 6 0 R>>>>", resources
+    )
+    found = pdf._child.render(data, 0)
+    assert (found.get("drop"), found.get("detail")) == ("too_large", "page 1 draws more than 1,000,000,000 pixels")
+    data = data.replace(b"0 0 612 792 re", b"0 0 6.1 7.9 re").replace(b"0 0 6120 7920 re", b"0 0 61.2 79.2 re")
+    if b"/Y Do" not in data:
+        assert pdf._child.render(data, 0)["images"]
 
 
 def test_the_text_of_the_files_is_not_lost():

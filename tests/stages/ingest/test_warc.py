@@ -123,6 +123,40 @@ def test_a_pdf_file_is_kept_as_text_under_any_media_type(path: Path, mime: str |
     assert [one["start"] for one in row.more[0]] == [0]
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(record(http(b"\r\n " + CONTROL)), id="white space before it, as text/html"),
+        pytest.param(
+            record(http(gzip.compress(CONTROL, mtime=0), "Content-Encoding: gzip", mime="application/octet-stream")),
+            id="compressed, under another type",
+        ),
+        pytest.param(
+            record(
+                http(b"%x\r\n%s\r\n0\r\n\r\n" % (len(CONTROL), CONTROL), "Transfer-Encoding: chunked", mime="image/png")
+            ),
+            id="in chunks, under another type",
+        ),
+        pytest.param(record(CONTROL), id="a response without its header"),
+        pytest.param(record(CONTROL, kind="resource", mime="application/pdf"), id="a resource"),
+        pytest.param(
+            record(CONTROL, kind="resource", mime="application/octet-stream"), id="a resource of another type"
+        ),
+    ],
+)
+def test_a_pdf_file_is_found_behind_encodings_and_lies(path: Path, data: bytes) -> None:
+    """It is read as PDF, and not lost as `not_text` or decoded as a page."""
+    (row,) = rows(data, path)
+    assert (row.drop, row.text, row.content_type) == (None, CONTROL_TEXT, "application/pdf")
+
+
+def test_a_pdf_file_that_the_crawler_cut_says_so_beside_its_reason(path: Path) -> None:
+    """Without its end, nothing says which object is the first."""
+    data = CONTROL[: CONTROL.index(b"trailer")]
+    (row,) = rows(record(http(data, mime="application/pdf"), "WARC-Truncated: length"), path)
+    assert (row.drop, orjson.loads(row.meta or "")["truncated"]) == ("corrupt_pdf", "length")
+
+
 def test_without_pdf_types_a_pdf_file_is_not_text(path: Path) -> None:
     """A recipe can leave PDF files out."""
     path.write_bytes(record(http(CONTROL, mime="application/pdf")))

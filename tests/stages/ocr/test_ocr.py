@@ -4,9 +4,11 @@ import pyarrow as pa
 import pytest
 
 from gristmill.errors import UserError
+from gristmill.stages.generate.prompts import Malformed
 from gristmill.stages.ocr import ocr
 from gristmill.stages.ocr.engine import Box, lines_of
 from gristmill.stages.ocr.verify import checked, cut_loops
+from gristmill.stages.ocr.vision import text_of
 
 LAYER = (
     "The wheel has 24 paddles and turns 6 times a minute.\nIn 1887 the miller sold 310 sacks of flour.\n"
@@ -73,6 +75,19 @@ def test_a_line_with_a_number_that_the_text_layer_lacks_is_cut(right, wrong):
     assert page.new_numbers >= 1
     assert page.cut_lines == 1
     assert page.text == "\n".join(line for line in LAYER.split("\n") if right not in line)
+
+
+def test_what_an_engine_says_is_cleaned_like_any_text():
+    """Control characters and marks that hide text are removed."""
+    (page,) = checked(["\x1b[31mThe\x00 wheel\r\nturns\u202e.\x07"], [""])
+    assert page.text == "[31mThe wheel\nturns."
+
+
+def test_an_answer_that_is_longer_than_any_page_is_no_page():
+    """However long it is, it is refused with its length."""
+    assert text_of("a" * 100_000) == "a" * 100_000
+    with pytest.raises(Malformed, match="100,001 characters; a page has 100,000 at most"):
+        text_of("a" * 100_001)
 
 
 def test_numbers_that_the_text_layer_has_stay():

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.kernels.dedup.line_units import count_units
-from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.dedup import line_dedup
 from gristmill.stages.scrub import scrub
@@ -65,7 +64,7 @@ def test_line_dedup_keeps_lines_with_formulas() -> None:
     """Though each of them is repeated too often."""
     formula, menu = "$$a_1 = \\frac{b}{c} + d$$\n", "Subscribe to our newsletter now\n"
     text, config = pa.array([formula + menu] * 2), line_dedup.Config(min_chars=1)
-    keys = count_units(*bytes_of(text), False, config.fold_case, 1, unicode_tables())[0]
+    keys = count_units(*bytes_of(text), False, 1)[0]
     found = {
         "text": text,
         "line_counts.hot": pa.array([np.unique(keys).tolist()] * 2, pa.list_(pa.uint64())),

@@ -8,7 +8,7 @@ them.
 Withheld documents (`withheld.py`) are counted by verdict; their texts are not read.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from gristmill.counted import counted
 from gristmill.engine.plan.graph import CORPUS
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
+from gristmill.engine.schedule.progress import Track, untracked
 from gristmill.errors import UserError
 from gristmill.hints import hint, option
 from gristmill.query.documents.columns import columns_of, origin_of
@@ -43,7 +44,6 @@ OF_TEXTS = ("register", TERMS)
 """Kinds of groups that need the texts."""
 MANY = 30
 """Documents from which on a group is mentioned although its interval is wide."""
-Track = Callable[[Sequence[DocumentPart]], Iterable[DocumentPart]]
 Array = np.ndarray[Any, Any]
 
 
@@ -112,12 +112,13 @@ class _Route:
         return list(dict.fromkeys([INGEST, *more]))
 
 
-def compare(view: CorpusView, question: Question, track: Track = iter) -> BiasReport:
+def compare(view: CorpusView, question: Question, track: Track = untracked) -> BiasReport:
     """The report of a finished corpus (`opening.check_finished`)."""
     names = _score_names(view, question)
     routes = {source: _route(view, source, question.step, names) for source in _sources(view, question.step)}
     counts = _Counts(view, question, routes, names)
-    for document in track([document for source in routes for document in view.documents.get(source, ())]):
+    documents = [document for source in routes for document in view.documents.get(source, ())]
+    for document in track("parts", documents, len(documents)):
         counts.add(document)
     whole = next(iter(counts.whole.groups()), None)
     _check_both_sides(view, question.step, whole)
@@ -248,8 +249,7 @@ class _Counts:
         yield from join(readers, [([*layers, last].index(layer), column, name) for layer, column, name in columns])
 
     def _parts(self, document: DocumentPart, layers: Sequence[str]) -> list[Any]:
-        at = (document.source, document.order)
-        return [document.part if one == INGEST else self._view.states[one].layers[at][0] for one in layers]
+        return [self._view.layer(one, document) for one in layers]
 
     def _count(self, document: DocumentPart, batch: pa.RecordBatch, rows: GroupRows) -> None:
         self.whole.add("all", rows)
@@ -289,7 +289,7 @@ class _Counts:
         shown: dict[tuple[bool, int], EdgeDocument] = {}
         numbers = {id(document): number for number, document in enumerate(self._documents)}
         wanted = [document for number, document in enumerate(self._documents) if number in drawn or number in edge]
-        for document in track(wanted):
+        for document in track("parts", wanted, len(wanted)):
             number = numbers[id(document)]
             for first, row_count, read in self._groups(document):
                 own = drawn.get(number)

@@ -1,6 +1,6 @@
 """gristmill bias: which groups a step keeps and removes, and the documents at the edge of its cutoff."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -8,10 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
-from gristmill.cli.shared.screen import Screen, passage, words
+from gristmill.cli.shared.screen import Screen, passage, remark, words
 from gristmill.cli.shared.show import Bars, console, size, table
 from gristmill.counted import counted, percent
-from gristmill.engine.schedule.corpus_view import DocumentPart
 from gristmill.errors import UserError
 from gristmill.query.opening import check_finished
 from gristmill.recipe.checks.mistakes import listed, suggest
@@ -68,11 +67,7 @@ def command(
     view = open_view(recipe, store)
     check_finished(view, f"bias --step {step}")
     with Bars(quiet=json) as bars:
-
-        def track(parts: Sequence[DocumentPart]) -> Iterator[DocumentPart]:
-            yield from bars.track("parts", parts, len(parts))
-
-        report = compare(view, question, track)
+        report = compare(view, question, bars.track)
     notes = [_scope(report), *_few_hosts(report), *report.notes]
     loud = [_loud(group, measure, report.whole) for group, measure in report.under_half]
     groups = [_plain(group, report.whole) for group in report.groups]
@@ -91,9 +86,9 @@ def command(
         for document in report.edge if html is None else ():
             _show(console(), document)
     for line in loud:
-        console(stderr=True).print(words((line, "bold red")))
+        remark(line, "bold red")
     for note in notes:
-        console(stderr=True).print(words((note, "dim")))
+        remark(note, "dim")
     if html is not None and not json:
         console().print(words(f"{html}: {counted(len(groups), 'group')}, {counted(len(report.edge), 'document')}."))
 

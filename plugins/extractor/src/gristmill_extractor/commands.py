@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.shared.options import Json, print_json
-from gristmill.cli.shared.sample_option import with_sample
 from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import Bars, console, size, table
 from gristmill.cli.shared.usage import Commands
@@ -171,4 +170,4 @@ _KINDS = {
 
 app.command(name="evaluate", epilog="Example: gristmill extractor evaluate gold/")(evaluate_command)
 app.command(name="train", epilog=train_command.EXAMPLE)(train_command.command)
-app.command(name="show", epilog=show_command.EXAMPLE)(with_sample(show_command.command))
+app.command(name="show", epilog=show_command.EXAMPLE)(show_command.command)

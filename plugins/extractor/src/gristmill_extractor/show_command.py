@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from gristmill.cli.shared.added_options import refuse_sample
 from gristmill.cli.shared.options import A_RUN, Json, StoreUri, id_prefix, is_run, open_view, print_json
-from gristmill.cli.shared.sample_option import refuse_sample
-from gristmill.cli.shared.screen import words
+from gristmill.cli.shared.screen import remark, words
 from gristmill.cli.shared.show import console
 from gristmill.errors import UserError
 from gristmill_extractor.pages import InputPage, is_archive, page_of_archive, page_of_corpus, page_of_file, show
@@ -72,7 +72,7 @@ def command(
         print_json(result)
         return
     for note in result["notes"]:
-        console(stderr=True).print(words((note, "yellow")))
+        remark(note, "yellow")
     console().print(words(f"{target}: {summary(result)}."))
 
 

@@ -1,16 +1,14 @@
 """gristmill export: write the corpus as a dataset that others can load."""
 
-from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, parsed, print_json
 from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import Bars, console, size
 from gristmill.counted import counted
 from gristmill.engine.work.memory import available_cores
-from gristmill.errors import UserError
 from gristmill.query.export.export import FILE_BYTES, FORMATS, export
 from gristmill.stages.config_types import parse_bytes
 
@@ -41,13 +39,10 @@ def command(
     appears when it is complete.
     """
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
+    file_bytes = int(parsed("--file-size", file_size, parse_bytes, "nothing was exported"))
     view = open_view(recipe, store)
     with Bars(quiet=json) as bars:
-
-        def track(items: Iterator[Any], total: int) -> Iterator[Any]:
-            return bars.track("export", items, total)
-
-        done = export(view, out, format, names, _bytes(file_size), workers or available_cores(), track)
+        done = export(view, out, format, names, file_bytes, workers or available_cores(), bars.track)
     if json:
         files = [{"name": name, "bytes": one[0], "sha256": one[1], "rows": one[2]} for name, one in done.files.items()]
         print_json(
@@ -60,15 +55,8 @@ def command(
             }
         )
         return
-    text, stored = sum(done.text_bytes.values()), sum(file_bytes for file_bytes, _, _ in done.files.values())
+    text, stored = sum(done.text_bytes.values()), sum(size_of for size_of, _, _ in done.files.values())
     summary = f"{counted(done.documents, 'document')}, {size(text)} of text, in {counted(len(done.files), 'file')}"
     if changed := ", ".join(f"{name} {count:,}" for name, count in done.replaced.items() if count):
         console().print(words(f"Values that scrub changed in columns other than the text: {changed}."))
     console().print(words(f"{out}: {summary} of {size(stored)}. Its README.md describes it."))
-
-
-def _bytes(text: str) -> int:
-    try:
-        return int(parse_bytes(int(text) if text.isdigit() else text))
-    except ValueError as error:
-        raise UserError(f"--file-size: nothing was exported, because {error}") from None

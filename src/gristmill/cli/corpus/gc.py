@@ -2,6 +2,7 @@
 
 from collections import Counter
 from contextlib import nullcontext
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -52,19 +53,7 @@ def command(
         if not dry_run:
             collect(where, garbage)
     if json:
-        print_json(
-            {
-                "removed": not dry_run,
-                "files": garbage.files,
-                "bytes": garbage.file_bytes,
-                "kept_files": garbage.kept_files,
-                "kept_bytes": garbage.kept_bytes,
-                "published": garbage.published,
-                "needed_by": garbage.needed_by,
-                "foreign": garbage.foreign,
-                "lets_go": garbage.lets_go,
-            }
-        )
+        print_json({"removed": not dry_run, "bytes": garbage.file_bytes, **asdict(garbage)})
         return
     files: Counter[str] = Counter()
     volume: Counter[str] = Counter()

@@ -1,6 +1,5 @@
 """gristmill index: the index of a finished corpus that later snapshots are compared with."""
 
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,6 @@ from gristmill.cli.shared.options import Json, RecipePath, StoreUri, open_mill, 
 from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import Bars, console, listed_steps, size
 from gristmill.counted import counted
-from gristmill.engine.schedule.corpus_view import DocumentPart
 from gristmill.errors import UserError
 from gristmill.query.documents.documents import kept_batches, unfinished
 from gristmill.stages.dedup.near_candidates import Config
@@ -44,11 +42,7 @@ def command(
     config = nodes[0].config
     assert isinstance(config, Config)
     with Bars(quiet=json) as bars:
-
-        def track(documents: Sequence[DocumentPart]) -> Iterable[DocumentPart]:
-            return bars.track("parts", documents, len(documents))
-
-        batches = (batch for node in nodes for batch in kept_batches(run, node, ("text", "doc_id"), track))
+        batches = (batch for node in nodes for batch in kept_batches(run, node, ("text", "doc_id"), bars.track))
         about = write_index(folder, batches, config)
     file_bytes = sum(file.stat().st_size for file in folder.iterdir())
     if json:

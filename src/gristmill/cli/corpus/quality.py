@@ -1,18 +1,15 @@
 """gristmill quality: train and evaluate the models in a recipe's `quality` section, and write them as files."""
 
-import os
-import shutil
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from gristmill.cli.shared.options import Json, RecipePath, StoreUri, Workers, as_typed, open_mill, print_json
-from gristmill.cli.shared.sample_option import with_sample
 from gristmill.cli.shared.screen import say, words
 from gristmill.cli.shared.show import Bars, console, size, table
 from gristmill.cli.shared.usage import Commands
+from gristmill.cli.shared.written import write_whole
 from gristmill.engine.mill import Mill, find_warnings
 from gristmill.engine.plan.graph import Node
 from gristmill.engine.run_options import refuse_warnings
@@ -59,34 +56,15 @@ def train_command(
         assert part is not None
         path = run.store.local_path(part)
         if out is not None:
-            path = _written(path, out, f"{model}.{_suffix(node)}")
+            whole = out / f"{model}.{'bin' if _is_classifier(node) else 'ngrams'}"
+            write_whole(whole, path, "The model is kept in the store. Name another folder.")
+            path = whole
         about = {"model": model, "file": str(path), "hash": part.hash, "warnings": warnings, **_about(node, path, run)}
         if json:
             print_json(about)
         else:
             _show(about)
         refuse_warnings(mill.recipe, warnings, "model")
-
-
-def _written(model: Path, folder: Path, name: str) -> Path:
-    """A copy of the model; it gets its name when it is complete."""
-    whole, part = folder / name, folder / f".{name}.part"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(model, part)
-        os.replace(part, whole)
-    except OSError as error:
-        with suppress(OSError):
-            part.unlink(missing_ok=True)
-        raise UserError(
-            f"--out: {whole} cannot be written: {error.strerror or error}. The model is kept in the store. Name "
-            "another folder."
-        ) from None
-    return whole
-
-
-def _suffix(node: Node) -> str:
-    return "bin" if _is_classifier(node) else "ngrams"
 
 
 def _is_classifier(node: Node) -> bool:
@@ -223,8 +201,6 @@ def _share(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-app.command(name="train", epilog="Example: gristmill quality train recipes/demo.yaml --out models/")(
-    with_sample(train_command)
-)
+app.command(name="train", epilog="Example: gristmill quality train recipes/demo.yaml --out models/")(train_command)
 app.command(name="report", epilog="Example: gristmill quality report models/judged.bin")(report_command)
 app.command(name="arpa", epilog="Example: gristmill quality arpa models/clean.ngrams --out clean.arpa")(arpa_command)

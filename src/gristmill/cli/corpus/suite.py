@@ -9,7 +9,6 @@ import typer
 from gristmill.cli.corpus.suite_touched import EXAMPLE as TOUCHED
 from gristmill.cli.corpus.suite_touched import touched_command
 from gristmill.cli.shared.options import Json, print_json
-from gristmill.cli.shared.sample_option import with_sample
 from gristmill.cli.shared.screen import say, words
 from gristmill.cli.shared.show import console, table
 from gristmill.cli.shared.usage import Commands
@@ -197,4 +196,4 @@ app.command(name="show", epilog="Example: gristmill suite show demo/inputs/evals
 app.command(name="check", epilog="Example: gristmill suite check demo/inputs/evals")(check_command)
 app.command(name="pin", epilog="Example: gristmill suite pin demo/inputs/evals")(pin_command)
 app.command(name="list", epilog="Example: gristmill suite list")(list_command)
-app.command(name="touched", epilog=TOUCHED)(with_sample(touched_command))
+app.command(name="touched", epilog=TOUCHED)(touched_command)

@@ -8,9 +8,10 @@ import typer
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
 from gristmill.cli.shared.screen import Screen, json_text, say, words
 from gristmill.cli.shared.show import console, table
+from gristmill.cli.shared.written import write_text
 from gristmill.counted import counted, percent
-from gristmill.errors import UserError
 from gristmill.query.lineage.touched import BenchmarkReport, SuiteReport, plain, touched
+from gristmill.recipe.checks.mistakes import listed
 
 MOST_NAMED = 5
 EXAMPLE = "Example: gristmill suite touched demo/store@demo --out touched.jsonl"
@@ -34,7 +35,8 @@ def touched_command(
     """
     reports = touched(open_view(recipe, store), benchmark)
     if out is not None:
-        _write(out, reports)
+        items = (item for report in reports for one in report.benchmarks.values() for item in one.touched.values())
+        write_text(out, "".join(json_text(plain(item)) + "\n" for item in items))
     for report in reports:
         if json:
             for one in report.benchmarks.values():
@@ -52,21 +54,6 @@ def _head(report: SuiteReport) -> dict[str, Any]:
 
 def _plain(one: BenchmarkReport) -> dict[str, Any]:
     return {**one.__dict__, "touched": [plain(item) for item in one.touched.values()]}
-
-
-def _write(path: Path, reports: list[SuiteReport]) -> None:
-    lines = [
-        json_text(plain(item)) + "\n"
-        for report in reports
-        for one in report.benchmarks.values()
-        for item in one.touched.values()
-    ]
-    try:
-        path.write_text("".join(lines), "utf-8")
-    except OSError as error:
-        raise UserError(
-            f"--out {path} cannot be written ({error.strerror}). Name a file in a writable folder."
-        ) from None
 
 
 def _show(out: Screen, report: SuiteReport) -> None:
@@ -95,7 +82,6 @@ def _show(out: Screen, report: SuiteReport) -> None:
             named = ", ".join(f"{name} ({one.let_go[name]:,})" for name in ids)
             out.print(words(f"{one.benchmark}: {fact} have the same words: {named}."))
         if one.unprotected:
-            named = ", ".join(one.unprotected[:MOST_NAMED])
-            more = f" and {len(one.unprotected) - MOST_NAMED:,} more" if len(one.unprotected) > MOST_NAMED else ""
+            named = listed(one.unprotected, MOST_NAMED)
             many = counted(len(one.unprotected), "item was", "items were")
-            out.print(words(f"{one.benchmark}: {many} not searched for and may be in any document: {named}{more}."))
+            out.print(words(f"{one.benchmark}: {many} not searched for and may be in any document: {named}."))

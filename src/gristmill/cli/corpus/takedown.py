@@ -9,10 +9,10 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.corpus.takedown_receipt import SETS, absent, make_receipt, places_in, write_receipt
+from gristmill.cli.shards.find import listed_samples
 from gristmill.cli.shards.open import open_shards
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_mill, open_store, open_view, print_json
-from gristmill.cli.shared.sample_option import with_sample
-from gristmill.cli.shared.screen import words
+from gristmill.cli.shared.screen import remark, words
 from gristmill.cli.shared.show import Bars, console, table
 from gristmill.cli.shared.usage import Commands
 from gristmill.counted import counted
@@ -36,7 +36,6 @@ ReceiptPath = Annotated[str, typer.Argument(metavar="RECEIPT", help="The folder 
 
 
 @app.command(epilog="Example: gristmill takedown check recipes/takedown/requests.yaml recipes/demo.yaml")
-@with_sample
 def check(
     requests: Annotated[Path, typer.Argument(metavar="FILE", help="The requests (docs/takedown.md).")],
     recipe: RecipeOrRun,
@@ -54,10 +53,10 @@ def check(
     parsed = read_requests(str(requests))
     view = _finished(open_view(recipe, store))
     texts = read_texts(parsed, os.path.dirname(os.path.abspath(requests)))
-    found = find_matches(view, parsed, texts, near, _note)
+    found = find_matches(view, parsed, texts, near, remark)
     answers, idle = found.answers, found.idle
     ids = [answer.place.doc_id.hex() for answer in answers]
-    versions = versions_with(view.store, ids, _note)
+    versions = versions_with(view.store, ids, remark)
     places = _places(view, ids)
     rows = [
         {
@@ -89,7 +88,7 @@ def _finished(view: CorpusView) -> CorpusView:
     if last is None:
         return view
     found = see_record(view.store, f"{view.store.uri}@{view.name}", last)
-    _note(f"The recipe has changed since its last run, so that run is searched. {describe(found)}.")
+    remark(f"The recipe has changed since its last run, so that run is searched. {describe(found)}.")
     return found
 
 
@@ -99,10 +98,6 @@ def _places(view: CorpusView, ids: list[str]) -> dict[str, dict[str, Any]]:
         return {}
     opened = Published(view)
     return places_in(opened, ids, Order(opened.manifest))
-
-
-def _note(message: str) -> None:
-    console(stderr=True).print(words(message))
 
 
 def _show(requests: Sequence[Request], rows: list[dict[str, Any]], idle: Sequence[UnmatchedItem]) -> None:
@@ -152,7 +147,6 @@ def _about(row: dict[str, Any]) -> str:
 
 
 @app.command(epilog="Example: gristmill takedown receipt recipes/demo.yaml --before before --out receipts/2026-11")
-@with_sample
 def receipt(
     recipe: RecipeOrRun,
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder for the receipt; must not exist.")],
@@ -177,7 +171,7 @@ def receipt(
             f"{after.label} has no earlier version on record to compare with. Name one: "
             "--before VERSION (gristmill versions lists them)."
         )
-    content, sets = make_receipt(see(after.store, str(name)), after, _note)
+    content, sets = make_receipt(see(after.store, str(name)), after, remark)
     if content["before"]["version"] == content["after"]["version"]:
         raise UserError(
             f"--before {name} is the version that the receipt is for, so nothing was taken down in between. Name "
@@ -189,7 +183,7 @@ def receipt(
         return
     changed, same = content["shards"]["changed"], content["shards"]["unchanged"]
     for one in content["left"]:
-        _note(f"{one['doc_id']} is named by {one['request']}, but its text is still in {content['after']['version']}.")
+        remark(f"{one['doc_id']} is named by {one['request']}, but its text is still in {content['after']['version']}.")
     stay = (
         f" {counted(len(content['listed']), 'copy stays', 'copies stay')}, listed there." if content["listed"] else ""
     )
@@ -211,7 +205,7 @@ def _recorded(name: str, store: str | None) -> CorpusView:
     if record is None:
         raise UserError(f"{name} has no finished run in {mill.store.uri}, so there is nothing to write. Run it first.")
     view = see_record(mill.store, f"{mill.store.uri}@{record['version']}", record)
-    console(stderr=True).print(words((describe(view), "dim")))
+    remark(describe(view), "dim")
     return view
 
 
@@ -241,9 +235,9 @@ def verify(
         raise UserError(f"{error}{hint}") from None
     is_other = opened.manifest.hash != content["after"]["manifest"]
     if is_other and shards is not None:
-        _note(f"These are not the shards of the receipt ({content['after']['manifest'][:12]}); searched anyway.")
+        remark(f"These are not the shards of the receipt ({content['after']['manifest'][:12]}); searched anyway.")
     with Bars(quiet=json) as bars:
-        faults = list(absent(opened, content, receipt, bars.track, _note, may_differ=shards is not None))
+        faults = list(absent(opened, content, receipt, bars.track, remark, may_differ=shards is not None))
     if json:
         print_json({"receipt": receipt, "manifest": opened.manifest.hash, "faults": faults})
     else:
@@ -283,15 +277,10 @@ def seen(
         return
     out = console()
     if rows:
-        listed = [(row["doc_id"], row["request"], _listed(row["seen_at"])) for row in rows]
-        out.print(table(("document", "request", "seen at sample"), listed, 3))
+        shown = [(row["doc_id"], row["request"], listed_samples(row["seen_at"])) for row in rows]
+        out.print(table(("document", "request", "seen at sample"), shown, 3))
     of = counted(len(content["documents"]), "document")
     out.print(f"{len(rows):,} of {of} were seen before sample {sample:,}.")
-
-
-def _listed(numbers: list[int]) -> str:
-    more = f" and {len(numbers) - 8:,} more" if len(numbers) > 8 else ""
-    return ", ".join(f"{number:,}" for number in numbers[:8]) + more
 
 
 def read_receipt_json(location: str) -> dict[str, Any]:

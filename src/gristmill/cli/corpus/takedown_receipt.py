@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from gristmill import __version__
 from gristmill.engine.publish.run_record import end_of
 from gristmill.engine.schedule.corpus_view import CorpusView
+from gristmill.engine.schedule.progress import Track
 from gristmill.errors import UserError
 from gristmill.loader.order import Order
 from gristmill.processes import new_folder
@@ -33,7 +34,6 @@ from gristmill.stages.takedown.takedown_sets import FEWEST, WORDS
 SETS = "shingles.parquet"
 PAGE = "receipt.html"
 _BATCH = 256
-Track = Callable[[str, Iterable[Any], int], Iterable[Any]]
 
 
 def places_in(opened: Published, ids: Sequence[str], order: Order) -> dict[str, dict[str, Any]]:

@@ -8,7 +8,6 @@ import typer
 from gristmill.cli.corpus import versions_reproduce
 from gristmill.cli.corpus.versions_open import Named, note, open_location, open_version
 from gristmill.cli.shared.options import Json, StoreUri, is_run, print_json
-from gristmill.cli.shared.sample_option import with_sample
 from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import console, listed_steps, size, table
 from gristmill.cli.shared.usage import Commands
@@ -269,9 +268,9 @@ def _answer(store: Store, version: Version, json: bool, message: str) -> None:
         console().print(words(message))
 
 
-app.command(name="list", epilog="Example: gristmill versions list recipes/demo.yaml")(with_sample(list_command))
-app.command(name="show", epilog="Example: gristmill versions show recipes/demo.yaml")(with_sample(show_command))
-app.command(name="tag", epilog="Example: gristmill versions tag demo/store@demo first")(with_sample(tag_command))
-app.command(name="pin", epilog="Example: gristmill versions pin recipes/demo.yaml")(with_sample(pin_command))
-app.command(name="drop", epilog="Example: gristmill versions drop demo/store@first")(with_sample(drop_command))
+app.command(name="list", epilog="Example: gristmill versions list recipes/demo.yaml")(list_command)
+app.command(name="show", epilog="Example: gristmill versions show recipes/demo.yaml")(show_command)
+app.command(name="tag", epilog="Example: gristmill versions tag demo/store@demo first")(tag_command)
+app.command(name="pin", epilog="Example: gristmill versions pin recipes/demo.yaml")(pin_command)
+app.command(name="drop", epilog="Example: gristmill versions drop demo/store@first")(drop_command)
 app.command(name="reproduce", epilog=versions_reproduce.EXAMPLE)(versions_reproduce.command)

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
+from gristmill.cli.shared.added_options import chosen_sample
 from gristmill.cli.shared.options import is_run, open_store
-from gristmill.cli.shared.sample_option import chosen_sample
-from gristmill.cli.shared.screen import words
-from gristmill.cli.shared.show import console
+from gristmill.cli.shared.screen import remark
 from gristmill.engine.publish.catalog import Version, find_version, refuse_no_store
 from gristmill.engine.publish.run_record import names_in
 from gristmill.errors import UserError
@@ -78,4 +77,4 @@ def open_version(typed: Sequence[str], store: str | None) -> tuple[VersionLocati
 
 def note(message: str, _level: int = 0, /) -> None:
     """Print a remark on standard error."""
-    console(stderr=True).print(words((message, "dim")))
+    remark(message, "dim")

@@ -1,6 +1,6 @@
 """gristmill audit: show documents that steps matched, with the matches marked."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
-from gristmill.cli.shared.screen import Screen, passage, words
+from gristmill.cli.shared.screen import Screen, passage, remark, words
 from gristmill.cli.shared.show import Bars, console, table
+from gristmill.cli.shared.written import write_text
 from gristmill.counted import counted
-from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.query.removal.audit import AuditedStep, Example, audited_steps, counts, draw
 from gristmill.recipe.checks.mistakes import suggest
@@ -54,24 +55,20 @@ def command(
             console().print(table(names, cells, left=4))
         return
     with Bars(quiet=json) as bars:
-
-        def track(parts: Sequence[DocumentPart]) -> Iterator[DocumentPart]:
-            yield from bars.track("parts", parts, len(parts))
-
-        examples, hidden = draw(view, steps, kind, number, track)
+        examples, hidden = draw(view, steps, kind, number, bars.track)
     _check_type(kind, bool(counted_rows or examples), steps, view)
     notes = _notes(steps, hidden)
     if out is not None:
-        _write(out, page(view.label, [asdict(one) for one in examples], counted_rows, notes))
+        write_text(out, page(view.label, [asdict(one) for one in examples], counted_rows, notes))
     for example in examples:
         if json:
             print_json(asdict(example))
         elif out is None:
             _show(console(), example)
     for note in notes:
-        console(stderr=True).print(words(note))
+        remark(note)
     if not examples:
-        console(stderr=True).print("There are no matches to show.")
+        remark("There are no matches to show.")
     elif out is not None and not json:
         console().print(words(f"{out}: {counted(len(examples), 'document')}."))
 
@@ -94,13 +91,6 @@ def _notes(steps: Sequence[AuditedStep], hidden: int) -> list[str]:
             "not list their files. Give the recipe's file to see them."
         )
     return notes
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"--out {path} cannot be written ({error.strerror}). Name another file.") from None
 
 
 def _show(out: Screen, one: Example) -> None:

@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from gristmill.cli.look.report import check_out, write
+from gristmill.cli.look.report import write
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
 from gristmill.cli.shared.screen import Screen, words
 from gristmill.cli.shared.show import console
+from gristmill.cli.shared.written import check_page
 from gristmill.counted import counted
 from gristmill.engine.publish.run_record import see
 from gristmill.query.canaries import KEPT, NUMBER, Canary, find
@@ -44,7 +45,7 @@ def command(
     their ids. With --against, the sample of that version is followed, and documents that changed come first.
     """
     if out is not None:
-        check_out(out)
+        check_page(out)
     view = open_view(recipe, store)
     other = None if against is None else see(view.store, against)
     found = find(view, other, step=step, number=number)

@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
-from gristmill.cli.look.report import check_out, write
+from gristmill.cli.look.report import write
 from gristmill.cli.shared.options import RecipeOrRun, StoreUri, open_view
+from gristmill.cli.shared.written import check_page
 from gristmill.errors import UserError
 from gristmill.query.export.disclosure import disclose
 from gristmill.report.corpus.disclosure import disclosure_page
@@ -25,7 +26,7 @@ def command(
     It has the sources with licenses, languages, dates and sizes, the largest web domains, generated text, and what was
     removed: filters, duplicates, benchmarks, personal data, takedowns. The JSON file has the same name.
     """
-    check_out(out)
+    check_page(out)
     twin = out.with_suffix(".json")
     if twin == out:
         raise UserError(f"{out} ends in .json, the name of the second file, so nothing was done. Name it FILE.html.")

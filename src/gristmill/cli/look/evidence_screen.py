@@ -2,14 +2,14 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from difflib import SequenceMatcher
+from itertools import groupby
 
 from rich.table import Table
 from rich.text import Text
 
 from gristmill.cli.shared.screen import Screen, passage, words
 from gristmill.counted import counted
-from gristmill.query.documents.word_changes import WORD
+from gristmill.query.documents.word_changes import same_words
 from gristmill.query.lineage.evidence import Flag, ParentEvidence, text_of
 from gristmill.stages.decontaminate.suite.form import Item
 
@@ -87,44 +87,19 @@ def show_parents(out: Screen, found: Sequence[ParentEvidence], full: bool) -> No
 
 def agreeing(one: str, other: str, colours: bool, full: bool) -> tuple[Text, Text]:
     """Two texts with their common words, in the same order, marked."""
-    sides = [_words(text) for text in (one, other)]
-    most = MOST_COMPARED if full else 2 * MOST_WORDS
-    bare = [[_letters(word) for word in side[:most]] for side in sides]
-    blocks = SequenceMatcher(None, bare[0], bare[1], autojunk=False).get_matching_blocks()
-    return (
-        _marked(sides[0], [(block.a, block.a + block.size) for block in blocks], colours, full),
-        _marked(sides[1], [(block.b, block.b + block.size) for block in blocks], colours, full),
-    )
+    left, right = same_words(one, other, MOST_COMPARED if full else 2 * MOST_WORDS, letters_only=True)
+    return _marked(left, colours, full), _marked(right, colours, full)
 
 
-def _words(text: str) -> list[str]:
-    """Words with the white space before them; a token without letters is joined to the word before it."""
-    found: list[str] = []
-    for word in WORD.findall(text):
-        if found and not _letters(word):
-            found[-1] += word
-        else:
-            found.append(word)
-    return found
-
-
-def _letters(word: str) -> str:
-    return "".join(one for one in word.lower() if one.isalnum())
-
-
-def _marked(side: Sequence[str], spans: Sequence[tuple[int, int]], colours: bool, full: bool) -> Text:
+def _marked(side: Sequence[tuple[str, bool]], colours: bool, full: bool) -> Text:
     most = len(side) if full else min(len(side), MOST_WORDS)
-    marked, at = words(), 0
-    for start, stop in spans:
-        begin, end = min(start, most), min(stop, most)
-        if begin < end:
-            marked.append_text(passage("".join(side[at:begin])))
-            equal = "".join(side[begin:end])
-            bare = equal.lstrip()
-            marked.append_text(passage(equal[: len(equal) - len(bare)]))
+    marked = words()
+    for is_same, some in groupby(side[:most], lambda word: word[1]):
+        text = "".join(word for word, _ in some)
+        bare = text.lstrip() if is_same else ""
+        marked.append_text(passage(text[: len(text) - len(bare)]))
+        if is_same:
             marked.append_text(passage(bare if colours else f"[*{bare}*]", "bold green"))
-            at = end
-    marked.append_text(passage("".join(side[at:most])))
     if most < len(side):
         marked.append_text(words((f" … {counted(len(side) - most, 'more word')} (--full)", "dim")))
     return marked

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gristmill.cli.shared.added_options import chosen_sample
 from gristmill.cli.shared.options import RecipeOrRun, StoreUri, is_run, open_mill, open_run
-from gristmill.cli.shared.sample_option import chosen_sample
 from gristmill.cli.shared.screen import say
 from gristmill.engine.publish.run_record import newest_run, see
 from gristmill.errors import UserError

@@ -6,15 +6,15 @@ from typing import Annotated, Any
 import typer
 from rich.console import Group as Lines
 
-from gristmill.cli.run.language_table import language_table, languages, languages_heading
+from gristmill.cli.run.language_table import language_table, languages_heading
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
-from gristmill.cli.shared.screen import print_paragraph, words
+from gristmill.cli.shared.screen import print_paragraph, remark, words
 from gristmill.cli.shared.show import console, listed_steps, size, table
 from gristmill.counted import counted, percent
 from gristmill.engine.publish.run_record import last_finished
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
-from gristmill.query.removal.funnel import funnels, unread_files
+from gristmill.query.removal.funnel import funnels, languages, unread_files
 from gristmill.recipe.checks.mistakes import listed, suggest
 
 EXAMPLE = "Example: gristmill funnel recipes/demo.yaml"
@@ -51,7 +51,7 @@ def command(
     if waiting:
         steps = listed_steps(waiting, view.chains)
         fact = f"Not counted, or only in part, because the recipe as it is now has not run: {steps}."
-        console(stderr=True).print(words(f"{fact} {view.to_finish}{last_finished(view, 'funnel')}"))
+        remark(f"{fact} {view.to_finish}{last_finished(view, 'funnel')}")
     view.chains = {name: chain for name, chain in view.chains.items() if not source or name in source}
     if json:
         more = {"languages": languages(view), "unread_files": unread_files(view)}

@@ -4,6 +4,7 @@ import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,7 +15,7 @@ from rich.text import Text
 from gristmill.cli.look.clusters import show_clusters
 from gristmill.cli.look.evidence_screen import show_flags, show_parents
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, id_prefix, open_view, print_json
-from gristmill.cli.shared.screen import Screen, passage, words
+from gristmill.cli.shared.screen import Screen, passage, remark, words
 from gristmill.cli.shared.show import console, value_text
 from gristmill.counted import counted
 from gristmill.engine.plan.graph import CORPUS
@@ -35,13 +36,14 @@ from gristmill.query.documents.lookup import find
 from gristmill.query.lineage.evidence import COLUMN, NEW_COLUMN, Suites, steps_with_any_evidence
 from gristmill.query.lineage.evidence import plain as plain_flag
 from gristmill.query.lineage.page_image import NoImage, NoPage, page_of, page_png
-from gristmill.query.removal.reasons import reasons_of
 from gristmill.query.takedown.withheld import withheld_note, withholding
 from gristmill.recipe.checks.mistakes import listed, suggest
 from gristmill.stages import NO_DOCUMENT
 
 MOST = 10**15
 """An upper bound on documents: no corpus has more."""
+SLIP = 0.85
+"""How similar two reasons are if one is a misspelling of the other; others may both be reasons."""
 EXAMPLE = "Example: gristmill inspect recipes/demo.yaml --stage ingest --dropped --reason truncated_gzip -n 20"
 SHOWN_CHARACTERS = 600
 FACTS = ("language", "language_hint", "timestamp", "snapshot", "license", "content_type", "charset")
@@ -158,8 +160,7 @@ def command(
         if open_steps:
             _say_open(open_steps, 0, view)
         return
-    if reason is not None and not open_steps:
-        _check_reason(view, step, reason)
+    unheard = "" if reason is None or open_steps else _unheard(view, step, reason)
     wanted = True if dropped or reason is not None else False if kept else None
     shows_all = records or reason in NO_DOCUMENT or begins is not None
     selection = (view, step, wanted, reason, source or ())
@@ -183,13 +184,13 @@ def command(
             _show(out, row, MOST if full else chars, pattern, suites)
     if without_page:
         missing = counted(without_page, "document has", "documents have")
-        console(stderr=True).print(words(f"{missing} no page {page}."))
+        remark(f"{missing} no page {page}.")
     elif count == 0:
         with_records = () if shows_all or reason is not None else select(records=True)
         is_one = any(row.reason in NO_DOCUMENT for row in with_records)
         others = " Records that are not documents were left out: --records shows them." if is_one else ""
         after = f" after the first {skip:,}" if skip else ""
-        console(stderr=True).print(words(f"No matching documents{after}.{others}"))
+        remark(f"No matching documents{after}.{others}{unheard}")
     if open_steps:
         _say_open(open_steps, count_unjudged(view, step, source or ()) if kept else 0, view)
 
@@ -206,29 +207,28 @@ def _with_page(view: CorpusView, row: Row, number: int) -> Row:
         path.write_bytes(page_png(view, place.document, row.fields, number))
         columns["image"] = str(path)
     except NoImage as fault:
-        console(stderr=True).print(words(f"{row.fields['locator']}: {fault}"))
+        remark(f"{row.fields['locator']}: {fault}")
     return replace(row, text=page.text, pieces=(), columns=columns)
 
 
-def _check_reason(view: CorpusView, stage: str | None, reason: str) -> None:
-    """Refuse a reason that no step gives, which is a typing mistake. A rule that dropped nothing is accepted."""
+def _unheard(view: CorpusView, stage: str | None, reason: str) -> str:
+    """The remark on a reason for which no document was dropped: perhaps a rule drops nothing here. One that is nearly
+    a reason that documents have is refused, and so is one that only other steps than `stage` gave.
+    """
     by_step = {node_id: state.metrics.get("dropped", {}) for node_id, state in view.states.items()}
     by_step = {node_id: found for node_id, found in by_step.items() if view.nodes[node_id].name != CORPUS}
     known = sorted({name for found in by_step.values() for name in found})
-    if reason not in known:
-        reasons = reasons_of(view)
-        near = None if reasons.has(reason) else reasons.suggestion(reason, known)
-        if reasons.has(reason) or (reasons.unknown and near is None):
-            return
-        hint = f"Did you mean {near}? " if near else ""
-        here = f"Reasons here: {listed(known)}." if known else "No document was dropped."
-        raise UserError(f"--reason {reason} is not a reason of any step, so no document has it. {hint}{here}")
     steps = [node_id for node_id, found in by_step.items() if reason in found]
+    if not steps:
+        if get_close_matches(reason, known, n=1, cutoff=SLIP):
+            raise UserError(f"--reason {reason}: no document has it. {suggest(reason, known, 'Reasons here')}")
+        return f" No step dropped one for {reason}. Reasons here: {listed(known) or 'none'}."
     if stage not in (None, CORPUS) and not any(stage in (node_id, view.nodes[node_id].name) for node_id in steps):
         raise UserError(
             f"--stage {stage} --reason {reason}: {stage} dropped no document for this reason. "
             f"These did: {', '.join(steps)}. Name one of them, or leave --stage out."
         )
+    return ""
 
 
 def _say_open(steps: list[str], unjudged: int, view: CorpusView) -> None:
@@ -243,7 +243,7 @@ def _say_open(steps: list[str], unjudged: int, view: CorpusView) -> None:
     withhold = {node_id for source in view.chains for node_id in withholding(view, source)}
     if unseen := [node_id for node_id in steps if node_id in withhold]:
         message += f"For documents that {', '.join(unseen)} has not checked, only id, source and verdict are shown. "
-    console(stderr=True).print(words(f"{message}{view.to_finish}{last_finished(view, 'inspect')}"))
+    remark(f"{message}{view.to_finish}{last_finished(view, 'inspect')}")
 
 
 def _pattern(text: str | None) -> re.Pattern[str] | None:

@@ -7,7 +7,7 @@ import typer
 
 from gristmill.cli.look.lineage_screen import show_life
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
-from gristmill.cli.shared.screen import words
+from gristmill.cli.shared.screen import remark
 from gristmill.cli.shared.show import console
 from gristmill.errors import UserError
 from gristmill.query.lineage.lives import check_question, is_text, lives_of
@@ -50,7 +50,7 @@ def command(
     check_question(what, text, sample, token)
     view = open_view(recipe, store)
     found, is_the_same = 0, True
-    for life in lives_of(view, what, text, sample, token, prove, _note):
+    for life in lives_of(view, what, text, sample, token, prove, remark):
         found += 1
         is_the_same &= "differs" not in life.about.get("proof", {})
         if json:
@@ -59,7 +59,7 @@ def command(
             show_life(console(), life.life, life.about)
     if not found:
         texts = " Only kept documents are searched for texts; to search all: gristmill inspect RECIPE --grep."
-        _note(f"{view.label} has no such document.{texts if is_text(what, text) else ''}")
+        remark(f"{view.label} has no such document.{texts if is_text(what, text) else ''}")
     if not found or not is_the_same:
         raise typer.Exit(1)
 
@@ -73,7 +73,3 @@ def _read(path: Path) -> str:
         raise UserError(
             f"--text-file {path}: byte {error.start} is not valid UTF-8. Convert it first, such as with iconv."
         ) from None
-
-
-def _note(message: str) -> None:
-    console(stderr=True).print(words(message))

@@ -6,11 +6,11 @@ from typing import Annotated
 import typer
 
 import gristmill
+from gristmill.cli.shared.added_options import chosen_sample
 from gristmill.cli.shared.options import RecipeOrRun, StoreUri
-from gristmill.cli.shared.sample_option import chosen_sample
 from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import console
-from gristmill.errors import UserError
+from gristmill.cli.shared.written import write_text
 
 EXAMPLE = "Example: gristmill page funnel recipes/demo.yaml --out funnel.html"
 
@@ -28,8 +28,5 @@ def command(
     Packages can add pages by entry points (docs/plugins.md).
     """
     text = gristmill.open(recipe, store=store, sample=chosen_sample()).page(name)
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"--out {out} cannot be written ({error.strerror}). Name another file.") from None
+    write_text(out, text)
     console().print(words(f"{out}: the page {name}."))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
-from gristmill.cli.shared.screen import words
+from gristmill.cli.shared.screen import remark
 from gristmill.cli.shared.show import console, listed_steps, size, table
 from gristmill.counted import percent
 from gristmill.engine.publish.run_record import last_finished
@@ -46,9 +46,9 @@ def command(
     if waiting:
         steps = listed_steps(waiting, view.chains)
         fact = f"Not counted, or only in part, because the recipe as it is now has not run: {steps}."
-        console(stderr=True).print(words(f"{fact} {to_finish}"))
+        remark(f"{fact} {to_finish}")
     elif not found:
-        console(stderr=True).print("No rule removed a document.")
+        remark("No rule removed a document.")
     if json:
         for entry in found:
             print_json(entry)

@@ -1,6 +1,5 @@
 """gristmill report: one HTML file with the charts and tables of a finished corpus."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
@@ -9,12 +8,12 @@ import typer
 from gristmill.cli.shared.options import RecipeOrRun, StoreUri, open_view
 from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import console
+from gristmill.cli.shared.written import check_page, write_text
 from gristmill.counted import size
 from gristmill.engine.publish.run_record import see
-from gristmill.errors import UserError
 from gristmill.query.opening import is_run, open_run
 from gristmill.report.corpus.report import NEEDED_BY, make_report
-from gristmill.report.corpus.sections import CORE_HOUR, TOKENS, make_prices
+from gristmill.report.corpus.reported import CORE_HOUR, TOKENS, make_prices
 from gristmill.report.page import check_charts
 
 EXAMPLE = "Example: gristmill report recipes/demo.yaml --out report.html"
@@ -36,25 +35,14 @@ def command(
     contamination, personal data, the mixture, and the cost. It needs no network and runs no script.
     """
     check_charts(NEEDED_BY)
-    check_out(out)
+    check_page(out)
     prices = make_prices(core_hour, tokens)
     view = open_view(recipe, store, only_records=True)
     other = None if against is None else open_run(against) if is_run(against) else see(view.store, against)
     write(out, make_report(view, other, prices))
 
 
-def check_out(out: Path) -> None:
-    """Raise UserError, before any work, if a page cannot be written or the file is something else."""
-    if out.is_dir() or not os.access(out if out.exists() else out.absolute().parent, os.W_OK):
-        raise UserError(f"{out} cannot be written, so nothing was done. Name a file in a folder that exists.")
-    if out.is_file() and not out.read_bytes()[:9].lower().startswith(b"<!doctype"):
-        raise UserError(f"{out} exists and is not a page, so nothing was done. Name another file.")
-
-
-def write(out: Path, text: str, what: str = "report") -> None:
+def write(out: Path, text: str, what: str = "report", option: str = "--out") -> None:
     """Write a page and say so."""
-    try:
-        out.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{out} cannot be written ({error.strerror}). Name another file.") from None
+    write_text(out, text, option)
     console().print(words(f"{out}: the {what}, {size(len(text.encode()))}."))

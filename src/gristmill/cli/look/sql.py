@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import typer
 
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
-from gristmill.cli.shared.screen import complain, json_text, read_line, words, write_bytes
+from gristmill.cli.shared.screen import complain, json_text, read_line, remark, write_bytes
 from gristmill.cli.shared.show import console, table, value_text
 from gristmill.errors import UserError
 from gristmill.query.documents.sql import Session
@@ -120,10 +120,10 @@ def _show(answer: Answer) -> None:
         column.justify = "right" if is_number else "left"
     out.print(shown)
     if not rows:
-        console(stderr=True).print("No rows.")
+        remark("No rows.")
     if more:
         fact = f"{more:,} more rows are not shown. --csv, --json or --parquet FILE write all rows."
-        console(stderr=True).print(words(fact))
+        remark(fact)
 
 
 def _rows(batch: pa.RecordBatch) -> Iterator[dict[str, Any]]:

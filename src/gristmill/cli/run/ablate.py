@@ -10,16 +10,17 @@ import typer
 
 from gristmill.cli.run.ablation_table import draw, lines_of, show, show_plan, show_sweep
 from gristmill.cli.shards.open import open_shards
-from gristmill.cli.shared.options import ExecutorName, Json, RayAddress, StoreUri, Workers, print_json
-from gristmill.cli.shared.screen import print_paragraph
+from gristmill.cli.shared.options import ExecutorName, Json, RayAddress, StoreUri, Workers, parsed, print_json
+from gristmill.cli.shared.screen import remark
 from gristmill.cli.shared.show import Bars
 from gristmill.cli.tokenizer.open import is_recipe
 from gristmill.engine.run_options import check_executor
 from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
-from gristmill.query.ablation.ablation import Ablation, Side, looks_of
+from gristmill.query.ablation.ablation import Ablation, looks_of
 from gristmill.query.ablation.setups import FEWEST_SEEDS, HARDWARE, MOST_SEEDS, SIZES, choose, plan_of, setup_of
 from gristmill.query.ablation.sweep import make_variants, run_sweep
+from gristmill.query.ablation.trainings import Side
 from gristmill.recipe.checks.locations import locate_store
 from gristmill.recipe.load import load
 from gristmill.report.intervals import NEEDED_BY
@@ -125,7 +126,7 @@ def command(
     else:
         show(a, new.name, result)
     if gate and (why := result.refusal) is not None:
-        print_paragraph(f"The gate refuses B: {why}", stderr=True)
+        remark(f"The gate refuses B: {why}")
         raise typer.Exit(NOT_BETTER)
 
 
@@ -165,10 +166,7 @@ CHOSEN = ("size", "tokens", "seeds", "device")
 
 
 def _count(text: str) -> int:
-    try:
-        found = int(parse_count(text))
-    except ValueError as error:
-        raise UserError(f"--tokens: {error}, so nothing was trained.") from None
+    found = int(parsed("--tokens", text, parse_count, "nothing was trained"))
     if not found:
         raise UserError("--tokens 0: a model trained on no tokens shows nothing, so nothing was trained. Give more.")
     return found

@@ -6,6 +6,7 @@ from pathlib import Path
 from gristmill.cli.shared.options import print_json
 from gristmill.cli.shared.screen import print_paragraph
 from gristmill.cli.shared.show import console, table
+from gristmill.cli.shared.written import write_text
 from gristmill.counted import counted
 from gristmill.engine.mill import Mill
 from gristmill.errors import UserError
@@ -127,7 +128,4 @@ def lines_of(tasks: Sequence[TaskScore]) -> list[IntervalLine]:
 
 def draw(path: Path, title: str, lines: Sequence[IntervalLine], result: AblationResult) -> None:
     """Write the picture."""
-    try:
-        path.write_text(picture(title, f"{_trained(result)}.", lines), "utf-8")
-    except OSError as error:
-        raise UserError(f"--picture {path} cannot be written: {error.strerror}. Name another file.") from None
+    write_text(path, picture(title, f"{_trained(result)}.", lines), "--picture")

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.run.mix_table import short
-from gristmill.cli.shared.options import Json, is_run, print_json
+from gristmill.cli.shared.options import Json, is_run, parsed, print_json
 from gristmill.cli.shared.show import console, table
 from gristmill.counted import counted
 from gristmill.engine.publish.folder import FOLDER, LATEST
@@ -119,11 +119,7 @@ def _manifest(corpus: str) -> dict[str, Any]:
 
 
 def _count(option: str, text: str) -> int:
-    try:
-        found = int(parse_count(text))
-    except ValueError as error:
-        message = f"{option}: nothing can be computed, because {error}"
-        raise UserError(message if message.endswith("?") else f"{message}.") from None
+    found = int(parsed(option, text, parse_count, "nothing can be computed"))
     if not 1 <= found <= MOST:
         raise UserError(f"{option} {text} is out of range, so nothing can be computed. Give one such as 7e9 or 2T.")
     return found

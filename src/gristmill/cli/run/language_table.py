@@ -13,21 +13,6 @@ from gristmill.stages import CORPUS, LANGUAGE
 MOST_SHOWN = 20
 
 
-def languages(view: CorpusView) -> dict[str, Any]:
-    """Per language over all sources: documents read and kept, and those that each step dropped first, by reason."""
-    found: dict[str, Any] = {}
-    for source in view.chains:
-        for label, counts in view.states[f"{source}/{CORPUS}"].metrics.get("languages", {}).items():
-            language = found.setdefault(label, {"read": 0, "kept": 0, "first": {}})
-            language["read"] += counts["read"]
-            language["kept"] += counts["kept"]
-            for step, reasons in counts["first"].items():
-                for reason, rows in reasons.items():
-                    taken = language["first"].setdefault(step, {})
-                    taken[reason] = taken.get(reason, 0) + rows
-    return dict(sorted(found.items(), key=lambda item: (-item[1]["kept"], -item[1]["read"], item[0])))
-
-
 def languages_heading(view: CorpusView) -> str:
     """The heading: the sources whose route measures the language, and those without."""
     measured = [source for source in view.chains if "languages" in view.states[f"{source}/{CORPUS}"].metrics]

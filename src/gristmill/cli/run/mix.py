@@ -11,15 +11,15 @@ from gristmill.cli.run.ablate import _count as count_of
 from gristmill.cli.run.ablate import _store_of as store_of
 from gristmill.cli.shards.open import open_shards
 from gristmill.cli.shared.options import ExecutorName, Json, RayAddress, StoreUri, Workers, print_json
-from gristmill.cli.shared.sample_option import with_sample
 from gristmill.cli.shared.screen import say
 from gristmill.cli.shared.show import Bars
 from gristmill.cli.shared.usage import Commands
+from gristmill.cli.shared.written import write_text
 from gristmill.engine.run_options import check_executor
 from gristmill.errors import UserError
-from gristmill.query.ablation.ablation import Side
 from gristmill.query.ablation.mixture import MixtureSearch, reusable
 from gristmill.query.ablation.setups import SIZES, setup_of
+from gristmill.query.ablation.trainings import Side
 from gristmill.recipe.checks.locations import locate_store
 from gristmill.recipe.yaml.lines import read_text
 from gristmill.store.store import Store
@@ -108,10 +108,7 @@ def propose_command(
             f"nothing of {reuse} was reused: that takes two domains with the same shards, and one with others."
         )
     if out is not None:
-        try:
-            out.write_text(found.to_yaml(), encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"--out {out} cannot be written ({error.strerror}). Name another file.") from None
+        write_text(out, found.to_yaml())
     if json:
         print_json(found.to_json())
     else:
@@ -135,6 +132,4 @@ def _pairs(option: str, texts: list[str] | None, default: float | None) -> dict[
     return found
 
 
-app.command(name="propose", epilog="Example: gristmill mix propose corpus.yaml --out proposal.yaml")(
-    with_sample(propose_command)
-)
+app.command(name="propose", epilog="Example: gristmill mix propose corpus.yaml --out proposal.yaml")(propose_command)

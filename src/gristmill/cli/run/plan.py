@@ -52,12 +52,6 @@ def command(
     core_hour_usd: Annotated[
         float, typer.Option(min=0, metavar="USD", help="With --cluster: price of a core hour.")
     ] = Prices.core_hour,
-    million_gets_usd: Annotated[
-        float, typer.Option(min=0, metavar="USD", help="Price of a million reads from the store.")
-    ] = Prices.million_gets,
-    million_puts_usd: Annotated[
-        float, typer.Option(min=0, metavar="USD", help="Price of a million writes to the store.")
-    ] = Prices.million_puts,
     tb_month_usd: Annotated[
         float, typer.Option(min=0, metavar="USD", help="Price of a terabyte in the store per month.")
     ] = Prices.tb_month,
@@ -70,7 +64,7 @@ def command(
 
     Exit code 2: the shards exist, but the mixture that the recipe requests from them is impossible.
     """
-    prices = Prices(core_hour_usd, million_gets_usd, million_puts_usd, tb_month_usd)
+    prices = Prices(core_hour_usd, tb_month_usd)
     options = {"--tokens": tokens is not None, "--node-memory": node_memory is not None, "A price": prices != Prices()}
     if cluster is None and (given := next((option for option, is_given in options.items() if is_given), None)):
         raise UserError(f"{given} only applies with --cluster. Add --cluster NODESxCORES, such as --cluster 1000x16.")

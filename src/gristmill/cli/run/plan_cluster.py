@@ -5,12 +5,13 @@ from dataclasses import asdict
 from typing import Any
 
 from gristmill.cli.run.mix_table import short
-from gristmill.cli.shared.options import print_json
+from gristmill.cli.shared.options import parsed, print_json
 from gristmill.cli.shared.screen import passage, words
 from gristmill.cli.shared.show import console, size, table
 from gristmill.counted import counted, percent
 from gristmill.engine.mill import Mill
 from gristmill.errors import UserError
+from gristmill.objects import requests
 from gristmill.query.sizing.disk import free_bytes
 from gristmill.query.sizing.limits import Prices, bill, busy_share, duration, faults, sample_fault
 from gristmill.query.sizing.measured import MeasuredRun, last_measured
@@ -33,10 +34,7 @@ def parse_cluster(text: str, node_memory: str | None) -> Machines:
 
 
 def _number(option: str, text: str, parse: Any) -> float:
-    try:
-        found = parse(text if parse is parse_count or not text.isdigit() else int(text))
-    except ValueError as error:
-        raise UserError(f"{option}: nothing can be planned, because {str(error).rstrip('.')}.") from None
+    found = parsed(option, text, parse, "nothing can be planned")
     if not found > 0:
         raise UserError(f"{option} {text} is not above 0, so nothing can be planned. Give a larger number.")
     return float(found)
@@ -137,8 +135,9 @@ def _show(measured: MeasuredRun, found: Sizing, cluster: Machines, prices: Price
             f"({measured.tokens_by}) in {counted(sum(measured.tasks.values()), 'task')}; this is {found.growth:,.4g} "
             "times that. Ranges only cover the sample: other machines, duplicates that a sample does not contain, and "
             "lost machines are not included (docs/sizing.md). "
-            f"Prices: ${prices.core_hour:g} per core hour, ${prices.million_gets:g} and ${prices.million_puts:g} per "
-            f"million reads and writes, ${prices.tb_month:g} per TB and month."
+            f"Prices: ${prices.core_hour:g} per core hour, ${1e6 * requests.usd_of({'gets': 1}):g} and "
+            f"${1e6 * requests.usd_of({'puts': 1}):g} per million reads and writes, ${prices.tb_month:g} per TB and "
+            "month."
         )
     )
     for one in (one for one in warnings if one != fault):

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.look.funnel import show_funnel
-from gristmill.cli.look.report import check_out, write
-from gristmill.cli.run.language_table import languages
+from gristmill.cli.look.report import write
 from gristmill.cli.run.mix_table import mix_table, mix_totals
 from gristmill.cli.shared.options import (
     ExecutorName,
@@ -22,8 +21,9 @@ from gristmill.cli.shared.options import (
     open_mill,
     print_json,
 )
-from gristmill.cli.shared.screen import print_paragraph, warn
+from gristmill.cli.shared.screen import print_paragraph, remark, warn
 from gristmill.cli.shared.show import Bars, console, listed_steps, size
+from gristmill.cli.shared.written import check_page
 from gristmill.counted import counted, percent
 from gristmill.engine.mill import find_warnings
 from gristmill.engine.plan.inputs import unread
@@ -31,7 +31,7 @@ from gristmill.engine.publish.folder import read_model
 from gristmill.engine.run_options import check_executor, refuse_warnings
 from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
-from gristmill.query.removal.funnel import funnels, unread_files
+from gristmill.query.removal.funnel import funnels, languages, unread_files
 from gristmill.query.watch import make_watch
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import listed
@@ -40,7 +40,7 @@ from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.quality import unused_models
 from gristmill.recipe.sections.shards import idle_settings
 from gristmill.report.corpus.report import NEEDED_BY, make_report
-from gristmill.report.corpus.sections import make_prices
+from gristmill.report.corpus.reported import make_prices
 from gristmill.report.live.openlineage import make_observers
 from gristmill.report.page import check_charts
 
@@ -89,7 +89,7 @@ def command(
         mill.check_tag(tag)
     if report is not None:
         check_charts(NEEDED_BY)
-        check_out(report)
+        check_page(report)
         if until is not None:
             raise UserError(
                 "--report shows a finished run, and --until stops before its end, so nothing was run. Leave one out."
@@ -108,7 +108,7 @@ def command(
             warn(warning)
         gone = [] if mill.store.is_shared else [_store_is_gone(mill.store.uri)]
         for note in gone:
-            print_paragraph(note, stderr=True)
+            remark(note)
         bars.notes += [*(f"WARNING: {warning}" for warning in warnings), *gone]
         print_json(
             {**summary(run, record, bars.notes, warnings), "shards": run.shards, "tag": tag, **_tried(mill.recipe)}
@@ -128,7 +128,7 @@ def command(
         for warning in warnings:
             warn(warning)
     if report is not None:
-        write(report, make_report(run, None, make_prices()))
+        write(report, make_report(run, None, make_prices()), option="--report")
     refuse_warnings(mill.recipe, warnings)
 
 

@@ -14,6 +14,7 @@ from gristmill.errors import UserError
 from gristmill.loader.order import Order
 from gristmill.query.documents.documents import Row, rows
 from gristmill.query.versions.published import Published
+from gristmill.recipe.checks.mistakes import listed
 from gristmill.shardformat.manifest import Manifest
 
 EXAMPLE = "Example: gristmill shards find recipes/demo.yaml 0123456789abcdef0123456789abcdef"
@@ -72,10 +73,10 @@ def _only(begins: str, ids: dict[str, str]) -> str:
 def _show(doc_id: str, manifest: Manifest, found: list[dict[str, Any]], why: Iterable[str]) -> None:
     out = console()
     columns = ("shard", "row", "doc_offset", "tokens")
-    listed = [(one["group"], *(f"{one[name]:,}" for name in columns), listed_samples(one["seen_at"])) for one in found]
-    if listed:
+    pieces = [(one["group"], *(f"{one[name]:,}" for name in columns), listed_samples(one["seen_at"])) for one in found]
+    if pieces:
         out.print(words(("document", "dim"), f" {doc_id}"))
-        out.print(table(("group", "shard", "row", "from token", "tokens", "seen at sample"), listed))
+        out.print(table(("group", "shard", "row", "from token", "tokens", "seen at sample"), pieces))
     else:
         out.print(words(f"{doc_id} is in no shard of {manifest.location}."))
     for reason in why:
@@ -115,5 +116,4 @@ def _why_nowhere(opened: Published, begins: str) -> tuple[str, str]:
 
 def listed_samples(numbers: list[int]) -> str:
     """The first sample numbers, and how many more there are."""
-    more = f" and {len(numbers) - MOST_LISTED:,} more" if len(numbers) > MOST_LISTED else ""
-    return (", ".join(f"{number:,}" for number in numbers[:MOST_LISTED]) or "never") + more
+    return listed((f"{number:,}" for number in numbers), MOST_LISTED) or "never"

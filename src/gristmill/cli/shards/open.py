@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from gristmill.cli.shared.added_options import refuse_sample
 from gristmill.cli.shared.options import A_RUN, is_run, open_view, refuse_store
-from gristmill.cli.shared.sample_option import refuse_sample
 from gristmill.cli.shared.screen import Screen, words
 from gristmill.cli.tokenizer.open import is_recipe, load_aloud
 from gristmill.counted import counted

@@ -17,8 +17,7 @@ from gristmill.cli.run.mix_table import short
 from gristmill.cli.shards import find as shards_find
 from gristmill.cli.shards.open import Chars, ShardsName, open_shards, pieces_json, print_pieces
 from gristmill.cli.shared.options import Json, StoreUri, print_json
-from gristmill.cli.shared.sample_option import with_sample
-from gristmill.cli.shared.screen import words
+from gristmill.cli.shared.screen import remark, words
 from gristmill.cli.shared.show import Bars, console, table
 from gristmill.cli.shared.usage import Commands
 from gristmill.counted import counted, percent
@@ -43,7 +42,6 @@ app = typer.Typer(
 
 
 @app.command(epilog="Example: gristmill shards verify recipes/demo.yaml")
-@with_sample
 def verify(shards: ShardsName, store: StoreUri = None, json: Json = False) -> None:
     """Read every file and compare it with the manifest.
 
@@ -134,7 +132,6 @@ def _other_trainers(stem: str, index: Index, lineage: str | Path, digest: str) -
 
 
 @app.command(epilog="Example: gristmill shards head recipes/demo.yaml -n 2")
-@with_sample
 def head(
     shards: ShardsName,
     count: Annotated[int, typer.Option("-n", min=0, metavar="N", help="Samples to list.")] = 5,
@@ -157,7 +154,7 @@ def head(
         lengths = index.length[int(index.first_piece[row]) : int(index.first_piece[row + 1])]
         samples.append({"sample": row, "documents": len(lengths), "tokens": int(lengths.sum(dtype=np.int64))})
     content = opened.content
-    console(stderr=True).print(words((f"Manifest: {manifest.location}", "dim")))
+    remark(f"Manifest: {manifest.location}", "dim")
     if json:
         groups = [{**one, "shards": len(one["shards"])} for one in content["groups"]]
         print_json({"manifest": manifest.hash, "groups": groups, "group": chosen.name, "shard": shard, "head": samples})
@@ -187,11 +184,10 @@ def head(
     out.print(table(("row", "documents", "tokens"), listed))
 
 
-app.command(name="find", epilog=shards_find.EXAMPLE)(with_sample(shards_find.command))
+app.command(name="find", epilog=shards_find.EXAMPLE)(shards_find.command)
 
 
 @app.command(epilog="Example: gristmill shards decode recipes/demo.yaml --group crawl/B --row 3")
-@with_sample
 def decode(
     shards: ShardsName,
     row: Annotated[int, typer.Option("--row", min=0, metavar="N", help="Sample of the shard, from 0.")] = 0,

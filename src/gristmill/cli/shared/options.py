@@ -3,15 +3,15 @@
 import os
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gristmill.cli.shared.sample_option import chosen_sample
+from gristmill.cli.shared.added_options import chosen_sample
 from gristmill.cli.shared.screen import print_json as print_json
-from gristmill.cli.shared.screen import words
-from gristmill.cli.shared.show import console
+from gristmill.cli.shared.screen import remark
 from gristmill.engine.publish.run_record import describe, names_in
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
@@ -86,7 +86,7 @@ def open_view(name: str, store: str | None, only_records: bool = False) -> Corpu
         return open_run(name, store)
     opening.refuse_folder(name, store, chosen_sample())
     if only_records and chosen_sample() is None and (view := opening.open_unchanged(name, store)) is not None:
-        console(stderr=True).print(words((f"{describe(view)}; nothing has changed since", "dim")))
+        remark(f"{describe(view)}; nothing has changed since", "dim")
         return view
     return opening.dry_run(open_mill(name, store))
 
@@ -94,7 +94,7 @@ def open_view(name: str, store: str | None, only_records: bool = False) -> Corpu
 def open_run(name: str, store: str | None) -> CorpusView:
     """The results of the run that STORE@NAME names."""
     view = opening.open_run(name, store, chosen_sample())
-    console(stderr=True).print(words((describe(view), "dim")))
+    remark(describe(view), "dim")
     return view
 
 
@@ -110,6 +110,17 @@ def refuse_store(name: str) -> None:
             f"{name} is a store, which may hold runs of many recipes, so it does not name one run. Write "
             f"STORE@NAME. {names_in(Store(locate_store(name, 'STORE')))}"
         )
+
+
+def parsed(option: str, text: str, parse: Callable[..., float], otherwise: str) -> Any:
+    """The number in an option, such as 2T or 64MB; `otherwise` says what is not done if it is none."""
+    from gristmill.stages.config_types import parse_bytes  # imports pydantic, which few commands need
+
+    try:
+        return parse(int(text) if parse is parse_bytes and text.isdigit() else text)
+    except ValueError as error:
+        fault = f"{option}: {otherwise}, because {error}".rstrip(".")
+        raise UserError(fault if fault.endswith("?") else f"{fault}.") from None
 
 
 def id_prefix(text: str, name: str) -> str:

@@ -106,9 +106,14 @@ def fitted(text: Text, width: int, indent: str = "") -> Text:
     return Text("\n").join(lines)
 
 
-def print_paragraph(text: str, stderr: bool = False) -> None:
+def print_paragraph(text: str) -> None:
     """Print sentences: wrapped on a terminal, as one line in a pipe."""
-    Screen(stderr).print(words(text))
+    Screen().print(words(text))
+
+
+def remark(text: str, style: str = "") -> None:
+    """Print sentences about an answer on standard error, where they are not part of it."""
+    Screen(stderr=True).print(words((text, style)))
 
 
 def say(message: str) -> None:
@@ -129,7 +134,7 @@ def warn(message: str) -> None:
     if isinstance(sys.stderr, JsonLines):
         sys.stderr.add("warning", message)
     else:
-        print_paragraph(f"WARNING: {message}", stderr=True)
+        remark(f"WARNING: {message}")
 
 
 class LogHandler(logging.Handler):

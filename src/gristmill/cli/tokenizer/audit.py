@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from gristmill.cli.shared.added_options import refuse_sample
 from gristmill.cli.shared.options import Json, StoreUri, print_json
-from gristmill.cli.shared.sample_option import refuse_sample
-from gristmill.cli.shared.screen import json_text, words
+from gristmill.cli.shared.screen import json_text, remark, words
 from gristmill.cli.shared.show import Bars, console, table
 from gristmill.cli.tokenizer.open import TokenizerName, is_corpus, open_up_to_tokenizer
 from gristmill.counted import counted
@@ -77,7 +77,7 @@ def command(
         warnings.simplefilter("always", UserWarning)
         subjects = [open_subject(uri, pattern) for uri in (tokenizer, *(against or ()))]
     for warning in caught:
-        console(stderr=True).print(words(str(warning.message)), style="yellow")
+        remark(str(warning.message), "yellow")
     subjects[0] = replace(subjects[0], name=name)
     domains = read_domains(text) if text else held_out or built_in()
     with Bars(quiet=json) as bars:
@@ -99,7 +99,7 @@ def command(
     if names := failed(report):
         details = {check["name"]: check["detail"] for check in report["checks"]}
         for name in names:
-            console(stderr=True).print(words(f"failed: {name}: {details[name]}"))
+            remark(f"failed: {name}: {details[name]}")
         raise typer.Exit(1)
 
 

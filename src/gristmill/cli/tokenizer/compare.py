@@ -7,8 +7,8 @@ from typing import Annotated
 import pyarrow as pa
 import typer
 
+from gristmill.cli.shared.added_options import refuse_sample
 from gristmill.cli.shared.options import Json, StoreUri, print_json
-from gristmill.cli.shared.sample_option import refuse_sample
 from gristmill.cli.shared.show import Bars, console, size, table
 from gristmill.cli.tokenizer.open import A_TOKENIZER, Fertility, is_corpus, measure, open_any, open_up_to_tokenizer
 from gristmill.engine.schedule.corpus_view import CorpusView

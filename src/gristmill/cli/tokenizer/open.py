@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import typer
 
+from gristmill.cli.shared.added_options import chosen_sample, refuse_sample
 from gristmill.cli.shared.options import A_RUN, is_run, open_run, refuse_store
-from gristmill.cli.shared.sample_option import chosen_sample, refuse_sample
 from gristmill.cli.shared.screen import complain
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError

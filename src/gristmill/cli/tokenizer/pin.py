@@ -8,11 +8,13 @@ import typer
 
 from gristmill.cli.shared.options import Json, RecipePath, StoreUri, open_mill, print_json
 from gristmill.cli.shared.screen import say
+from gristmill.cli.shared.written import write_whole
 from gristmill.engine.mill import Mill
 from gristmill.errors import UserError
 from gristmill.query.versions.pinning import last_trained, pinned_node, trained_node
 from gristmill.recipe.yaml.edit import with_entry
 
+NO_ROOM = "Free some space, or name another --out."
 EXAMPLE = "Example: gristmill tokenizer pin recipes/demo.yaml"
 
 
@@ -49,13 +51,13 @@ def command(
     data = bytes(memoryview(mill.store.get_part(part)))
     if path.exists() and path.read_bytes() != data:
         raise UserError(f"{path} exists with other content. Nothing was written. Remove it, or name another --out.")
-    _write(path, data)
+    write_whole(path, data, NO_ROOM)
     if edited is None:
         raise UserError(
             f"{path} was written, but {recipe} was not changed: its `tokenizer` section could not be edited. "
             f"Add next to train: pin: {name}"
         )
-    _write(recipe, edited.encode())
+    write_whole(recipe, edited.encode(), NO_ROOM)
     if json:
         print_json({"recipe": str(recipe), "file": str(path), "pin": name, "sha256": part.hash, "changed": True})
         return
@@ -82,19 +84,3 @@ def _show_pinned(mill: Mill, recipe: Path, json: bool) -> None:
         print_json(pinned)
         return
     say(f"{recipe} is already pinned to {name} ({file.content[:12]}). Nothing was changed.")
-
-
-def _write(path: Path, data: bytes) -> None:
-    """Write the whole file, or nothing."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(data)
-        if path.exists():
-            temporary.chmod(path.stat().st_mode)
-        temporary.replace(path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise UserError(
-            f"{path} cannot be written: {error.strerror}. Free some space, or name another --out."
-        ) from None

@@ -2,7 +2,6 @@
 
 import typer
 
-from gristmill.cli.shared.sample_option import with_sample
 from gristmill.cli.shared.usage import Commands
 from gristmill.cli.tokenizer import audit as tokenizer_audit
 from gristmill.cli.tokenizer import compare as tokenizer_compare
@@ -16,10 +15,10 @@ app = typer.Typer(
     cls=Commands,
     rich_markup_mode=None,
 )
-app.command(name="train", epilog=tokenizer_train.EXAMPLE)(with_sample(tokenizer_train.command))
+app.command(name="train", epilog=tokenizer_train.EXAMPLE)(tokenizer_train.command)
 app.command(name="pin", epilog=tokenizer_pin.EXAMPLE)(tokenizer_pin.command)
-app.command(name="audit", epilog=tokenizer_audit.EXAMPLE)(with_sample(tokenizer_audit.command))
-app.command(name="encode", epilog=tokenizer_encode.ENCODE_EXAMPLE)(with_sample(tokenizer_encode.encode))
-app.command(name="decode", epilog=tokenizer_encode.DECODE_EXAMPLE)(with_sample(tokenizer_encode.decode))
-app.command(name="show", epilog=tokenizer_show.EXAMPLE)(with_sample(tokenizer_show.command))
-app.command(name="compare", epilog=tokenizer_compare.EXAMPLE)(with_sample(tokenizer_compare.command))
+app.command(name="audit", epilog=tokenizer_audit.EXAMPLE)(tokenizer_audit.command)
+app.command(name="encode", epilog=tokenizer_encode.ENCODE_EXAMPLE)(tokenizer_encode.encode)
+app.command(name="decode", epilog=tokenizer_encode.DECODE_EXAMPLE)(tokenizer_encode.decode)
+app.command(name="show", epilog=tokenizer_show.EXAMPLE)(tokenizer_show.command)
+app.command(name="compare", epilog=tokenizer_compare.EXAMPLE)(tokenizer_compare.command)

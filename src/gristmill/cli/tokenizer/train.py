@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
+from gristmill.cli.shared.added_options import chosen_sample
 from gristmill.cli.shared.options import Json, RecipePath, StoreUri, Workers, as_typed, print_json
-from gristmill.cli.shared.sample_option import chosen_sample
 from gristmill.cli.shared.screen import complain, words
 from gristmill.cli.shared.show import Bars, console, size, table
 from gristmill.cli.tokenizer.open import AnyTokenizer, load_aloud, measure

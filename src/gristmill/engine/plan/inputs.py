@@ -39,6 +39,8 @@ from gristmill.store.store import Part, Store
 
 MIN_UNREAD_SHARE = 0.1
 """A plan and a run warn if at least this share of the records of a source could not be read."""
+_FOR_OCR = frozenset(("needs_ocr", "garbled"))
+"""Reasons of PDF files whose pages the step `ocr` can read."""
 MOST_SUFFIXES = 5
 """The most suffixes that a warning names, the most frequent first."""
 
@@ -163,9 +165,11 @@ class SourceInputs:
         bad, rows = unread(metrics.get("dropped", {})), metrics.get("rows", 0)
         if sum(bad.values()) >= MIN_UNREAD_SHARE * rows > 0:
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in bad.items())
+            is_scanned = not _FOR_OCR.isdisjoint(bad)
+            fix = "`images: true` and the step `ocr` read pages" if is_scanned else "check the format and the encoding"
             messages.append(
                 f"{sum(bad.values()):,} of {counted(rows, 'record')} could not be read ({reasons}). "
-                f"{hint('unread', reason=next(iter(bad)))} shows them; check the format and the encoding"
+                f"{hint('unread', reason=next(iter(bad)))} shows them; {fix}"
             )
         if mended := metrics.get("mended"):
             messages.append(

@@ -50,7 +50,7 @@ def publish(run: CorpusView) -> str | None:
 
 def contents(run: CorpusView) -> tuple[str, bytes, dict[str, Part]] | None:
     """The folder of a run's shards, its manifest.json, and the part for every other file in it."""
-    manifest, tokenizer = read_model(run, MIX), _part(run, TOKENIZER)
+    manifest, tokenizer = read_model(run, MIX), run.model(TOKENIZER)
     catalogue = None if manifest is None else read_model(run, SHARDS)  # large, and useless without a manifest
     if manifest is None or catalogue is None or tokenizer is None:
         return None
@@ -104,7 +104,7 @@ def find_manifest(view: CorpusView) -> str:
     folder = None if manifest is None else folder_of(view.name, manifest["hash"])
     if folder is None or view.store.read_file(f"{folder}/manifest.json") is None:
         now = "" if view.record else ", or not for the recipe as it is now"
-        known = any(node.name == MIX for node in view.nodes.values())
+        known = view.named(MIX)
         raise UserError(
             f"{view.label} has no shards in {view.store.uri}{now}. {view.to_finish}"
             + (last_finished(view) if known else " (with shards: in the recipe)")
@@ -118,15 +118,8 @@ def folder_of(recipe: str, manifest_hash: str) -> str:
 
 def read_model(view: CorpusView, step: str) -> dict[str, Any] | None:
     """The JSON that a step of the recipe made; None if it has not run."""
-    part = _part(view, step)
+    part = view.model(step)
     return None if part is None else dict(json.loads(bytes(memoryview(view.store.get_part(part)))))
-
-
-def _part(view: CorpusView, step: str) -> Part | None:
-    for node in view.nodes.values():
-        if node.name == step and (part := view.states[node.id].model) is not None:
-            return part
-    return None
 
 
 def _named(catalogue: dict[str, Any]) -> Iterator[tuple[Part, tuple[str, ...]]]:

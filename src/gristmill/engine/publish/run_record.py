@@ -92,15 +92,13 @@ def _parent(version: str | None, before: Mapping[str, Any] | None) -> str | None
 
 def _documents(run: "Run") -> int:
     """The number of documents that are kept."""
-    funnels = [run.states[node.id].metrics.get("funnel") for node in run.nodes.values() if node.name == CORPUS]
+    funnels = (metrics.get("funnel") for metrics in run.metrics_of(CORPUS))
     return sum(funnel["kept"]["rows"] for funnel in funnels if funnel)
 
 
 def _tokens(run: "Run") -> int | None:
     """The number of tokens in the shards, each counted once; None without shards."""
-    groups = [run.states[node.id].metrics.get("groups", {}) for node in run.nodes.values() if node.name == GROUPS]
-    counts = [group["tokens"] for one in groups for by_source in one.values() for group in by_source.values()]
-    return sum(counts) if groups else None
+    return sum(tokens for *_, tokens in run.token_groups()) if run.named(GROUPS) else None
 
 
 def _record_node(run: "Run", node_id: str, datasets: Mapping[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from gristmill.counted import counted
 from gristmill.engine.plan.graph import Node
 from gristmill.engine.work.rows import read_batches
 from gristmill.engine.work.task import MapWork
-from gristmill.recipe.checks.columns import INGEST
 from gristmill.stages.contract import Map
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.generate.ask import cost_of, message_bytes
@@ -80,10 +79,7 @@ def estimate_asking(run: "RunContext", node: Node) -> AskingEstimate | None:
         document
         for source in node.sources
         for document in run.documents.get(source, ())
-        if all(
-            layer == INGEST or (source, document.order) in run.states[layer].layers
-            for layer in node.views[source].layers
-        )
+        if all(run.has_layer(layer, document) for layer in node.views[source].layers)
     ]
     step = max(1, -(-len(ready) // SAMPLED_PARTS))
     log = AnswerLog(run.store, scope, is_read_only=True)

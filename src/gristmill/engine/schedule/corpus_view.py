@@ -1,12 +1,13 @@
 """A read-only view of a corpus in a store: as the current recipe finds it, or as the record of a run has it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from gristmill.engine.plan.facts import NodeFacts
 from gristmill.engine.schedule.node_state import NodeState
 from gristmill.hints import hint, option
+from gristmill.stages import CORPUS, GROUPS, INGEST
 from gristmill.store.store import Part, Store
 
 
@@ -20,6 +21,11 @@ class DocumentPart:
     order: tuple[int, int]
     label: str
     task: str
+
+    @property
+    def at(self) -> tuple[str, tuple[int, int]]:
+        """Its key among the layers of a step."""
+        return self.source, self.order
 
 
 class CorpusView:
@@ -76,6 +82,36 @@ class CorpusView:
             return self.states[node_id].stored_bytes
         found: int | None = self.record["nodes"][node_id].get("stored_bytes")
         return found
+
+    def named(self, *names: str) -> list[NodeFacts]:
+        """The stages with one of these names."""
+        return [node for node in self.nodes.values() if node.name in names]
+
+    def metrics_of(self, name: str) -> list[Mapping[str, Any]]:
+        """The metrics of every stage of a name."""
+        return [self.states[node.id].metrics for node in self.named(name)]
+
+    def model(self, name: str) -> Part | None:
+        """The file of the first stage of a name that has made one."""
+        return next((part for node in self.named(name) if (part := self.states[node.id].model) is not None), None)
+
+    def token_groups(self) -> Iterator[tuple[str, str, int]]:
+        """Source, group of the mixture, and its tokens in the shards, each counted once."""
+        for metrics in self.metrics_of(GROUPS):
+            for source, groups in metrics.get("groups", {}).items():
+                yield from ((source, name, group["tokens"]) for name, group in groups.items())
+
+    def has_layer(self, step: str, document: DocumentPart) -> bool:
+        """Whether a step has processed a document part."""
+        return step == INGEST or document.at in self.states[step].layers
+
+    def layer(self, step: str, document: DocumentPart) -> Part:
+        """The layer of a step for a document part; that of the reader is the part itself."""
+        return document.part if step == INGEST else self.states[step].layers[document.at][0]
+
+    def verdicts(self, document: DocumentPart) -> Part:
+        """The final verdicts on the rows of a document part."""
+        return self.layer(f"{document.source}/{CORPUS}", document)
 
     def unfinished(self) -> list[str]:
         """Steps that have not run to their end."""

@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from gristmill.counted import size
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 FEW_TASKS, FEW_SHARE = 5, 0.02
 """With fewer finished tasks than this, or a smaller share, a stage's time is not estimated from them."""
+
+Item = TypeVar("Item")
 
 
 @dataclass
@@ -70,6 +72,17 @@ class StageProgress:
         if self.seconds:
             return f"{size(self.bytes_in / self.seconds)}/s a worker"
         return "cached" if self.cached else ""
+
+
+class Track(Protocol):
+    """Yields items, and may show how many of the total are done; `name` says what they are."""
+
+    def __call__(self, name: str, items: Iterable[Item], total: int, /) -> Iterable[Item]: ...
+
+
+def untracked(_: str, items: Iterable[Item], __: int, /) -> Iterable[Item]:
+    """Shows nothing."""
+    return items
 
 
 class RunProgress:

@@ -10,7 +10,6 @@ from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.engine.schedule.task_cache import Listener, Tasks
 from gristmill.engine.work.task import MapWork, Result, Task, layer_hashes
 from gristmill.hints import named
-from gristmill.recipe.checks.columns import INGEST
 from gristmill.store.store import Part, Store
 
 Answer = TypeVar("Answer")
@@ -42,9 +41,7 @@ class RunContext(CorpusView):
         return [document for source in node.sources for document in self.documents[source]]
 
     def view(self, document: DocumentPart, node: Node) -> tuple[Part, ...]:
-        at = (document.source, document.order)
-        layers = node.views[document.source].layers
-        return tuple(document.part if layer == INGEST else self.states[layer].layers[at][0] for layer in layers)
+        return tuple(self.layer(layer, document) for layer in node.views[document.source].layers)
 
     def models(self, node: Node, source: str | None = None) -> dict[str, Part]:
         """The models of a step: the same for all of its sources or, for a map step, those for one of them."""

@@ -25,11 +25,9 @@ from gristmill.kernels.bpe.cache import (
 from gristmill.kernels.bpe.merge import (
     FEW,
     Merges,
-    MergeViews,
     make_bench,
     merge_few,
     merge_many,
-    merge_views,
     signed,
 )
 from gristmill.kernels.bpe.pretokenize import next_ends
@@ -172,7 +170,7 @@ def _merge(
     text: Bytes,
     begin: int,
     end: int,
-    tables: MergeViews,
+    tables: Merges,
     bench: Array,
     whole: Array,
     tokens: Bytes,
@@ -214,7 +212,7 @@ def encode_rows(
     """
     text, classes, safe = view(data), view(table), len(data) - 16
     whole, tokens, offsets = borrow(vocabulary.whole), view(vocabulary.data), borrow(vocabulary.offsets)
-    tables, bench = merge_views(vocabulary.merges), borrow(space.bench)
+    tables, bench = view(vocabulary.merges), borrow(space.bench)
     strings = Trie(borrow(trie.byte), borrow(trie.child), borrow(trie.sibling), borrow(trie.token))
     short, long, ring, head = view(cache.short), view(cache.long), view(cache.ring), cache.head[0]
     words = np.uint64(len(cache.ring))

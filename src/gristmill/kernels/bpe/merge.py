@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import Bytes, Ints, Uint64s, view
+from gristmill.kernels.memory import Bytes, Ints, view
 
 Array = np.ndarray[Any, Any]
 
@@ -54,19 +54,9 @@ class Merges(NamedTuple):
     """uint64: slots of `left << 32 | right` and the merge of that pair."""
     seen: Array
     """uint64: one bit for the hash of each pair that has a merge."""
-    shifts: tuple[np.uint64, np.uint64]
-    """A hash shifted right by these numbers of bits is the index of its slot and of its bit."""
-
-
-class MergeViews(NamedTuple):
-    """Views of the arrays of `Merges`, and its two shifts."""
-
-    byte_ids: Ints
-    byte_pairs: Ints
-    pairs: Uint64s
-    seen: Uint64s
     slot_shift: np.uint64
     bit_shift: np.uint64
+    """A hash shifted right by these numbers of bits is the index of its slot and of its bit."""
 
 
 # Parts of the array that `merge_few` works in; each has a place for every byte.
@@ -79,20 +69,7 @@ def make_bench() -> Array:
 
 
 @njit(nogil=True, cache=True)
-def merge_views(merges: Merges) -> MergeViews:
-    """Returns views for the innermost functions: passing arrays would cost more than the functions themselves."""
-    return MergeViews(
-        view(merges.byte_ids),
-        view(merges.byte_pairs),
-        view(merges.pairs),
-        view(merges.seen),
-        merges.shifts[0],
-        merges.shifts[1],
-    )
-
-
-@njit(nogil=True, cache=True)
-def pair_value(tables: MergeViews, left: int, right: int) -> int:
+def pair_value(tables: Merges, left: int, right: int) -> int:
     """Returns `rank << 32 | id` of the merge of two neighbours, or NEVER."""
     key = np.uint64(left) << _HALF | np.uint64(right)
     mixed = key * _ODD
@@ -116,13 +93,13 @@ def _fill(merges: Merges, left: Array, right: Array, rank: Array, made: Array) -
     for merge in range(len(left)):
         key = np.uint64(left[merge]) << _HALF | np.uint64(right[merge])
         mixed = key * _ODD
-        slot, bit = mixed >> merges.shifts[0], mixed >> merges.shifts[1]
+        slot, bit = mixed >> merges.slot_shift, mixed >> merges.bit_shift
         while pairs[slot << _ONE] != _EMPTY and pairs[slot << _ONE] != key:
             slot = (slot + _ONE) & mask
         pairs[slot << _ONE] = key
         pairs[slot << _ONE | _ONE] = np.uint64(rank[merge]) << _HALF | np.uint64(made[merge])
         merges.seen[bit >> _SIX] |= _ONE << (bit & _SIXTY_THREE)
-    tables, byte_ids = merge_views(merges), merges.byte_ids
+    tables, byte_ids = view(merges), merges.byte_ids
     for one in range(256):
         for two in range(256):
             merges.byte_pairs[one << 8 | two] = pair_value(tables, signed(byte_ids[one]), signed(byte_ids[two]))
@@ -138,14 +115,15 @@ def make_merges(byte_ids: Array, left: Array, right: Array, rank: Array, made: A
         np.empty(1 << 16, np.int64),
         np.full(2 << bits, _EMPTY, np.uint64),
         np.zeros(1 << (bits + 2 - 6), np.uint64),
-        (np.uint64(64 - bits), np.uint64(64 - bits - 2)),
+        np.uint64(64 - bits),
+        np.uint64(64 - bits - 2),
     )
     _fill(merges, *(np.ascontiguousarray(values, np.int64) for values in (left, right, rank, made)))
     return merges
 
 
 @njit(nogil=True, cache=True)
-def merge_few(text: Bytes, begin: int, end: int, tables: MergeViews, bench: Array, ids: Ints, count: int) -> int:
+def merge_few(text: Bytes, begin: int, end: int, tables: Merges, bench: Array, ids: Ints, count: int) -> int:
     """Writes the ids of a pre-token of at most FEW bytes to `ids` from `count` on; returns the new count."""
     size = np.uint64(end - begin)
     last = text[begin]
@@ -219,7 +197,7 @@ def _rise(heap: Array, hole: int, entry: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def merge_many(text: Bytes, begin: int, end: int, tables: MergeViews, ids: Ints, count: int) -> int:
+def merge_many(text: Bytes, begin: int, end: int, tables: Merges, ids: Ints, count: int) -> int:
     """Does the same for any length, with 44 bytes of memory per byte of the pre-token.
 
     An entry of the heap is `rank << 32 | place`. It is stale if the pair at its place has another rank by now.

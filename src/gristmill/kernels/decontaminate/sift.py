@@ -35,13 +35,11 @@ from gristmill.kernels.decontaminate.units import (
 from gristmill.kernels.dedup.shingles import (
     ROLL,
     WordTables,
-    WordViews,
     roll_power,
     room_for,
     scan_words,
     window_sum,
     word_at,
-    word_views,
 )
 from gristmill.kernels.memory import Bytes, Ints, Uint64s, tail, view
 from gristmill.kernels.memory_blocks import BLOCK, prefetch
@@ -107,7 +105,7 @@ class SeedLookup(NamedTuple):
 class TextSearch(NamedTuple):
     """Views of everything that `read_text` looks up; built once for all texts by `text_search`."""
 
-    words: WordViews
+    words: WordTables
     seeds: SeedLookup
     short_seeds: SeedLookup
     """For units with seeds of one word."""
@@ -160,7 +158,7 @@ def text_search(tables: WordTables, units: Units, short: Units, marks: Array) ->
     # A number of the gate has 64 bits: its index takes six bits fewer than that of a bit.
     gate_shift = np.uint64(58 - table_bits(len(short.gate)))
     long_seeds, short_seeds = _lookup_of(units, units.seed_words), _lookup_of(short, 1)
-    return TextSearch(word_views(tables), long_seeds, short_seeds, view(short.gate), gate_shift, mark_views(marks))
+    return TextSearch(view(tables), long_seeds, short_seeds, view(short.gate), gate_shift, mark_views(marks))
 
 
 @njit(nogil=True, cache=True)

@@ -14,7 +14,7 @@ from gristmill.kernels.memory import view
 from gristmill.kernels.memory_blocks import BLOCK
 from gristmill.kernels.text.ascii import UNDERSCORE
 from gristmill.kernels.text.look_alikes import IGNORED
-from gristmill.kernels.text.unicode_classes import ALONE, LETTER, MARK, NUMBER, UnicodeViews, class_of, unicode_views
+from gristmill.kernels.text.unicode_classes import ALONE, LETTER, MARK, NUMBER, UnicodeTables, class_of
 
 Array = np.ndarray[Any, Any]
 
@@ -95,7 +95,7 @@ def words_of(data: Array, offsets: Array, tables: WordTables) -> tuple[Array, Ar
 
 
 @njit(nogil=True, cache=True)
-def _kind(point: int, unicode: UnicodeViews) -> int:
+def _kind(point: int, unicode: UnicodeTables) -> int:
     """0: outside of words; 1: a mark inside a word, or ignored; 2: part of a word; 3: a word alone."""
     if point == UNDERSCORE:
         return 2
@@ -112,7 +112,7 @@ def word_spans(data: Array, begin: int, end: int, tables: WordTables) -> Array:
     """Returns first and last byte (exclusive) of each word of data[begin:end], relative to `begin`; the words are those
     of `sums_of`.
     """
-    text, unicode = view(data), unicode_views(tables)
+    text, unicode = view(data), view(tables.unicode)
     spans = np.empty((room_for(end - begin), 2), np.int64)
     count = 0
     started = -1

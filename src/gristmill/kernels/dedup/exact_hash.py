@@ -23,7 +23,7 @@ from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import Bytes, eight_bytes_at, trailing_zeros, view
 from gristmill.kernels.memory_writes import put_eight_bytes
 from gristmill.kernels.text.ascii import SP
-from gristmill.kernels.text.unicode_classes import SPACE, WORD, UnicodeTables, UnicodeViews, lower_change, unicode_views
+from gristmill.kernels.text.unicode_classes import SPACE, WORD, UnicodeTables, lower_change
 from gristmill.kernels.text.utf8 import put_utf8
 from gristmill.kernels.text.words import class_at
 
@@ -142,7 +142,7 @@ def _folded(eight: np.uint64) -> tuple[np.uint64, np.uint64, np.uint64]:
 
 
 @njit(nogil=True, cache=True)
-def _rewrite(data: Bytes, at: int, end: int, out: Bytes, form: int, unicode: UnicodeViews) -> int:
+def _rewrite(data: Bytes, at: int, end: int, out: Bytes, form: int, unicode: UnicodeTables) -> int:
     """Writes a text in a form; returns the bytes written.
 
     Eight bytes at a time are converted and written; those before the first byte that needs care count. That byte and a
@@ -199,7 +199,7 @@ def _hash_bytes(data: Array, offsets: Array) -> Array:
 def _hash_forms(data: Array, offsets: Array, form: int, tables: UnicodeTables, out: Array) -> Array:
     hashes = np.empty((len(offsets) - 1, 2), np.uint64)
     text, written = view(data), view(out)
-    places = unicode_views(tables)
+    places = view(tables)
     for row in range(len(hashes)):
         begin, end = offsets[row], offsets[row + 1]
         # With a constant form, LLVM compiles a separate loop for each.

@@ -16,10 +16,8 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, eight_bytes_at, four_bytes_at, tail, trailing_zeros
 from gristmill.kernels.memory_writes import put_eight_bytes
-from gristmill.kernels.text.ascii import LF, LOWER_A, LOWER_Z, SP, UPPER_A, UPPER_Z
+from gristmill.kernels.text.ascii import LF, LOWER_A, LOWER_Z, SP
 from gristmill.kernels.text.cut_spans import blank_width, is_blank
-from gristmill.kernels.text.unicode_classes import UnicodeViews, lower_change
-from gristmill.kernels.text.words import decode
 
 _MUL_ONE = np.uint64(0x9E3779B97F4A7C15)
 _MUL_TWO = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -177,28 +175,6 @@ def _words(data: Bytes, at: int, end: int, scratch: Bytes) -> tuple[int, int, bo
 
 
 @njit(nogil=True, cache=True)
-def _lower(source: Bytes, size: int, target: Bytes, unicode: UnicodeViews) -> int:
-    """Writes text in lower case, each non-ASCII character as four bytes; returns the number of bytes."""
-    at, written = 0, 0
-    while at < size:
-        byte = source[at]
-        if byte < 0x80:
-            target[written] = byte + 32 if UPPER_A <= byte <= UPPER_Z else byte
-            at += 1
-            written += 1
-            continue
-        point, at = decode(source, at, size)
-        change = lower_change(unicode, point)
-        point += change
-        target[written] = 0x80 | point >> 16
-        target[written + 1] = 0x80 | point >> 11 & 31
-        target[written + 2] = 0x80 | point >> 6 & 31
-        target[written + 3] = 0x80 | point & 63
-        written += 4
-    return written
-
-
-@njit(nogil=True, cache=True)
 def _next_line(data: Bytes, at: int, stop: int, limit: int) -> tuple[int, int, int, bool]:
     """Returns the first byte of the line at `at` that may be visible, its end, and the result of `_scan_line` from
     there on.
@@ -239,17 +215,9 @@ def next_unit(data: Bytes, at: int, stop: int, limit: int, paragraphs: bool) -> 
 
 @njit(nogil=True, cache=True)
 def hash_unit(
-    data: Bytes,
-    begin: int,
-    end: int,
-    chars: int,
-    says: bool,
-    scratch: Bytes,
-    fold: bool,
-    folded: Bytes,
-    unicode: UnicodeViews,
+    data: Bytes, begin: int, end: int, chars: int, says: bool, scratch: Bytes
 ) -> tuple[np.uint64, np.uint64, int]:
-    """Returns both hashes of a unit and its characters, 0 if it has no content. `fold`: ignores the case of letters."""
+    """Returns both hashes of a unit and its characters, 0 if it has no content."""
     size = end - begin
     form = tail(data, begin)
     if chars >= 0:
@@ -261,8 +229,5 @@ def hash_unit(
         form = scratch
     if not says:
         return np.uint64(0), np.uint64(0), 0
-    if fold:
-        size = _lower(form, size, folded, unicode)
-        form = folded
     one, two = _hash(form, 0, size)
     return one, two, chars

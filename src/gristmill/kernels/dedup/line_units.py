@@ -8,7 +8,6 @@ from gristmill.kernels.compile import njit
 from gristmill.kernels.dedup.line_hash import HALF, hash_unit, next_unit
 from gristmill.kernels.memory import view
 from gristmill.kernels.text.ascii import LF
-from gristmill.kernels.text.unicode_classes import UnicodeTables, unicode_views
 
 Array = np.ndarray[Any, Any]
 
@@ -43,24 +42,16 @@ def _merge_equal(keys: Array, marks: Array, counts: Array, first: int, last: int
     return kept
 
 
-def _scratch(offsets: Array, fold: bool) -> tuple[Array, Array]:
-    """Returns scratch memory for the words of a unit and for its lower case, where a non-ASCII character, or a byte
-    that is not UTF-8, takes four bytes. Eight bytes are written where only one may count, so there are a few more.
+def _scratch(offsets: Array) -> Array:
+    """Returns scratch memory for the words of a unit. Eight bytes are written where only one may count, so there are a
+    few more.
     """
-    longest = int(np.diff(offsets).max(initial=0))
-    return np.empty(longest + 16, np.uint8), np.empty(4 * longest + 16 if fold else 1, np.uint8)
+    return np.empty(int(np.diff(offsets).max(initial=0)) + 16, np.uint8)
 
 
 @njit(nogil=True, cache=True)
 def _count_units(
-    text: Array,
-    offsets: Array,
-    paragraphs: bool,
-    fold: bool,
-    min_chars: int,
-    tables: UnicodeTables,
-    words: Array,
-    folded: Array,
+    text: Array, offsets: Array, paragraphs: bool, min_chars: int, words: Array
 ) -> tuple[Array, Array, Array, Array]:
     rows = len(offsets) - 1
     data, limit = view(text), len(text)
@@ -68,8 +59,6 @@ def _count_units(
     keys, marks = np.empty(most, np.uint64), np.empty(most, np.uint32)
     owners, counts = np.empty(most, np.int32), np.empty(most, np.int32)
     scratch = view(words)
-    lower = view(folded)
-    unicode = unicode_views(tables)
     table = np.empty(4 * most + 8, np.int64)
     last = 0
     for row in range(rows):
@@ -78,7 +67,7 @@ def _count_units(
             _, shown, end, at, chars, says = next_unit(data, at, stop, limit, paragraphs)
             if shown == end:
                 break
-            one, two, chars = hash_unit(data, shown, end, chars, says, scratch, fold, lower, unicode)
+            one, two, chars = hash_unit(data, shown, end, chars, says, scratch)
             if chars and chars >= min_chars:
                 keys[last], marks[last] = one, np.uint32(two >> HALF)
                 last += 1
@@ -88,31 +77,17 @@ def _count_units(
     return keys[:last], marks[:last], owners[:last], counts[:last]
 
 
-def count_units(
-    text: Array, offsets: Array, paragraphs: bool, fold: bool, min_chars: int, tables: UnicodeTables
-) -> tuple[Array, Array, Array, Array]:
+def count_units(text: Array, offsets: Array, paragraphs: bool, min_chars: int) -> tuple[Array, Array, Array, Array]:
     """Returns the distinct units of every row: hash (uint64), second hash (uint32), row (int32), count in the row
     (int32).
     """
-    words, folded = _scratch(offsets, fold)
-    found: tuple[Array, Array, Array, Array] = _count_units(
-        text, offsets, paragraphs, fold, min_chars, tables, words, folded
-    )
+    found: tuple[Array, Array, Array, Array] = _count_units(text, offsets, paragraphs, min_chars, _scratch(offsets))
     return found
 
 
 @njit(nogil=True, cache=True)
 def _find_units(
-    text: Array,
-    offsets: Array,
-    firsts: Array,
-    wanted: Array,
-    paragraphs: bool,
-    fold: bool,
-    min_chars: int,
-    tables: UnicodeTables,
-    words: Array,
-    folded: Array,
+    text: Array, offsets: Array, firsts: Array, wanted: Array, paragraphs: bool, min_chars: int, words: Array
 ) -> tuple[Array, Array, Array]:
     rows = len(offsets) - 1
     data, limit = view(text), len(text)
@@ -123,8 +98,6 @@ def _find_units(
     spans, hashes, first = np.empty((most, 3), np.int64), np.empty(most, np.uint64), np.zeros(most, np.bool_)
     seen = np.zeros(len(wanted), np.bool_)
     scratch = view(words)
-    lower = view(folded)
-    unicode = unicode_views(tables)
     count = 0
     for row in range(rows):
         if firsts[row] == firsts[row + 1]:
@@ -136,7 +109,7 @@ def _find_units(
             start, shown, end, at, chars, says = next_unit(data, at, stop, limit, paragraphs)
             if shown == end:
                 break
-            one, _, chars = hash_unit(data, shown, end, chars, says, scratch, fold, lower, unicode)
+            one, _, chars = hash_unit(data, shown, end, chars, says, scratch)
             if not chars or chars < min_chars:
                 continue
             place, above = low, high
@@ -155,22 +128,13 @@ def _find_units(
 
 
 def find_units(
-    text: Array,
-    offsets: Array,
-    firsts: Array,
-    wanted: Array,
-    paragraphs: bool,
-    fold: bool,
-    min_chars: int,
-    tables: UnicodeTables,
+    text: Array, offsets: Array, firsts: Array, wanted: Array, paragraphs: bool, min_chars: int
 ) -> tuple[Array, Array, Array]:
     """Returns where the wanted units of each row are: (row, start, stop) in its text, line ends included; their hashes;
     and which are the first with their hash in the row.
 
     `wanted[firsts[row] : firsts[row + 1]]`, sorted, are the hashes of row's units.
     """
-    words, folded = _scratch(offsets, fold)
-    found: tuple[Array, Array, Array] = _find_units(
-        text, offsets, firsts, wanted, paragraphs, fold, min_chars, tables, words, folded
-    )
+    scratch = _scratch(offsets)
+    found: tuple[Array, Array, Array] = _find_units(text, offsets, firsts, wanted, paragraphs, min_chars, scratch)
     return found

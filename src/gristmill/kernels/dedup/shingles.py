@@ -26,7 +26,7 @@ import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
-from gristmill.kernels.memory import Bytes, Ints, Uint64s, eight_bytes_at, trailing_zeros, view
+from gristmill.kernels.memory import Bytes, Uint64s, eight_bytes_at, trailing_zeros, view
 from gristmill.kernels.memory_blocks import BLOCK, wide_bits, word_bits
 from gristmill.kernels.text.look_alikes import IGNORED, parts, reading_tables, unpacked
 from gristmill.kernels.text.unicode_classes import (
@@ -37,11 +37,9 @@ from gristmill.kernels.text.unicode_classes import (
     NUMBER,
     UPPER,
     UnicodeTables,
-    UnicodeViews,
     class_of,
     lower_change,
     unicode_tables,
-    unicode_views,
 )
 from gristmill.kernels.text.words import hash_bytes, trimmed
 
@@ -69,19 +67,9 @@ _ZERO = np.uint64(0)
 class WordTables(NamedTuple):
     """The classes and lower case of characters; `word_tables()` builds it."""
 
-    pages: npt.NDArray[np.uint8]
-    classes: npt.NDArray[np.uint16]
-    lower_pages: npt.NDArray[np.uint8]
-    lowers: npt.NDArray[np.int32]
+    unicode: UnicodeTables
     short: npt.NDArray[np.uint32]
     """For code points below 0x800: the UTF-8 of the lower case, its length << 24, the kind << 28."""
-
-
-class WordViews(NamedTuple):
-    """Views of the arrays of `WordTables`."""
-
-    unicode: UnicodeViews
-    short: Ints
 
 
 @lru_cache(maxsize=1)
@@ -107,13 +95,7 @@ def _word_tables(tables: UnicodeTables) -> WordTables:
         kind = _IGNORED if bits & IGNORED else kind
         short[point] = int.from_bytes(written, "little") | len(written) << 24 | kind << 28
     short.setflags(write=False)
-    return WordTables(*tables, short)
-
-
-@njit(nogil=True, cache=True)
-def word_views(tables: WordTables) -> WordViews:
-    """Views of tables that the caller's caller keeps alive."""
-    return WordViews(unicode_views(tables), view(tables.short))
+    return WordTables(tables, short)
 
 
 @njit(nogil=True, cache=True)
@@ -183,7 +165,15 @@ def _joined(
 
 @njit(nogil=True, cache=True)
 def _scan_wide(
-    data: Bytes, begin: int, at: int, stop: int, size: int, tables: WordViews, out: Uint64s, count: int, sum_: np.uint64
+    data: Bytes,
+    begin: int,
+    at: int,
+    stop: int,
+    size: int,
+    tables: WordTables,
+    out: Uint64s,
+    count: int,
+    sum_: np.uint64,
 ) -> tuple[int, int, np.uint64]:
     """Reads words from a non-ASCII or control character at `at` to the next word that begins with ASCII.
 
@@ -279,7 +269,7 @@ def _scan_wide(
 
 @njit(nogil=True, cache=True)
 def scan_words(
-    data: Bytes, at: int, stop: int, size: int, tables: WordViews, out: Uint64s, count: int, edge: Array
+    data: Bytes, at: int, stop: int, size: int, tables: WordTables, out: Uint64s, count: int, edge: Array
 ) -> int:
     """Counts the words, starting from `count`; out[i] becomes the rolled sum of the hashes of the first i words. It is
     `sums_of` with views for arrays.
@@ -329,7 +319,7 @@ def scan_words(
 
 
 @njit(nogil=True, cache=True)
-def _wordless(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> np.uint64:
+def _wordless(data: Bytes, begin: int, end: int, unicode: UnicodeTables) -> np.uint64:
     """Returns the hash of a text's bytes without the white space around them."""
     begin, end = trimmed(data, begin, end, unicode)
     return mix(hash_bytes(data, begin, end) ^ _WORDLESS)
@@ -340,7 +330,7 @@ def sums_of(data: Array, begin: int, end: int, tables: WordTables, buffer: Array
     """Counts the words of data[begin:end], starting from `count`; buffer[i] becomes the rolled sum of the hashes of the
     first i words. The entries up to buffer[count] must be there already; buffer[0] is 0.
     """
-    return scan_words(view(data), begin, end, len(data), word_views(tables), view(buffer), count, edge)
+    return scan_words(view(data), begin, end, len(data), view(tables), view(buffer), count, edge)
 
 
 @njit(nogil=True, cache=True)
@@ -379,7 +369,7 @@ def shingles_of(data: Array, begin: int, end: int, ngram: int, tables: WordTable
     buffer[0] = 0
     words = sums_of(data, begin, end, tables, buffer, 0, edge)
     if words == 0:
-        buffer[0] = _wordless(view(data), begin, end, unicode_views(tables))
+        buffer[0] = _wordless(view(data), begin, end, view(tables.unicode))
         return 1
     out = view(buffer)
     width = min(words, ngram)

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.faithful.facts import Facts, fact_views, new_facts, read_facts
+from gristmill.kernels.faithful.facts import Facts, new_facts, read_facts
 from gristmill.kernels.faithful.findings import LANGUAGE, MOST_SPANS, N_COLUMNS, PARENT_CONTENT, PARENT_WORDS
-from gristmill.kernels.faithful.lexicon import Lexicon, lexicon_views
+from gristmill.kernels.faithful.lexicon import Lexicon
 from gristmill.kernels.faithful.names import check_names
 from gristmill.kernels.faithful.new_facts import FACT_ENTRIES, add_facts, add_units, check_facts
 from gristmill.kernels.faithful.quoted import check_code, check_quotations
@@ -26,7 +26,6 @@ from gristmill.kernels.faithful.tokens import (
     Tokens,
     new_tokens,
     scan,
-    token_views,
 )
 from gristmill.kernels.faithful.word_keys import MAX_WORD_BYTES
 from gristmill.kernels.faithful.words import (
@@ -40,7 +39,7 @@ from gristmill.kernels.faithful.words import (
     votes_of,
 )
 from gristmill.kernels.memory import Bytes, view
-from gristmill.kernels.text.unicode_classes import UnicodeTables, unicode_views
+from gristmill.kernels.text.unicode_classes import UnicodeTables
 
 WORD_ENTRIES = 4
 """The most entries of a token of the parent: a word, a 3-gram, initials and a pair."""
@@ -91,9 +90,9 @@ def _read(
     buffer: npt.NDArray[np.uint8],
 ) -> ComparedCounts:
     """Reads tokens and facts of a text."""
-    tokens, lexicon = token_views(scratch.tokens), lexicon_views(lexicon_arrays)
-    counts = scan(view(text), begin, end, unicode_views(tables), lexicon, tokens, view(buffer))
-    return ComparedCounts(counts, read_facts(tokens, counts, lexicon, fact_views(scratch.facts)))
+    tokens, lexicon = view(scratch.tokens), view(lexicon_arrays)
+    counts = scan(view(text), begin, end, view(tables), lexicon, tokens, view(buffer))
+    return ComparedCounts(counts, read_facts(tokens, counts, lexicon, view(scratch.facts)))
 
 
 @njit(nogil=True, cache=True)
@@ -106,17 +105,17 @@ def _add_parent(
     row: npt.NDArray[np.int64],
 ) -> None:
     """Adds the words of a parent."""
-    table, tokens = said_views(table_arrays), token_views(scratch.parent.tokens)
+    table, tokens = said_views(table_arrays), view(scratch.parent.tokens)
     size, paired, _, _, symbols = counts.tokens
     add_words(table, view(text), tokens, size, view(scratch.parent.grams), view(row))
     pairs(table, tokens, paired, True, view(row), view(scratch.new))
     if symbols & OPENS:
-        add_units(table, tokens, size, lexicon_views(lexicon_arrays))
+        add_units(table, tokens, size, view(lexicon_arrays))
 
 
 @njit(nogil=True, cache=True)
 def _add_some_facts(table: SaidTable, scratch: TextScratch, count: int, begin: int, end: int) -> None:
-    add_facts(said_views(table), token_views(scratch.tokens), count, fact_views(scratch.facts), begin, end)
+    add_facts(said_views(table), view(scratch.tokens), count, view(scratch.facts), begin, end)
 
 
 @njit(nogil=True, cache=True)
@@ -131,8 +130,8 @@ def _check_text(
     row_array: npt.NDArray[np.int64],
 ) -> bool:
     """Checks a document against all that its parent says; returns whether a passage may be repeated in it."""
-    table, own, lexicon = said_views(table_arrays), said_views(own_arrays), lexicon_views(lexicon_arrays)
-    tokens, parent = token_views(scratch.text.tokens), token_views(scratch.parent.tokens)
+    table, own, lexicon = said_views(table_arrays), said_views(own_arrays), view(lexicon_arrays)
+    tokens, parent = view(scratch.text.tokens), view(scratch.parent.tokens)
     row, votes, new = view(row_array), view(scratch.votes), view(scratch.new)
     count, paired, _, voting, symbols = counts.tokens
     parent_count = parent_counts.tokens.tokens
@@ -142,7 +141,7 @@ def _check_text(
         row[LANGUAGE] = 2 * votes_of(votes, was_in) < votes_of(votes, language)
 
     may_loop = check_words(table, tokens, count, view(scratch.text.grams), row)
-    check_facts(table, tokens, count, fact_views(scratch.text.facts), counts.facts, row, new)
+    check_facts(table, tokens, count, view(scratch.text.facts), counts.facts, row, new)
     check_names(table, view(text), tokens, count, language, row, new)
     pairs(table, tokens, paired, False, row, new)
     if symbols & QUOTES:

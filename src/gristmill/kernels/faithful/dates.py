@@ -28,7 +28,7 @@ from gristmill.kernels.faithful.tokens import (
     IS_SYMBOL,
     IS_WORD,
     SPACED,
-    TokenViews,
+    Tokens,
 )
 from gristmill.kernels.text.ascii import COLON, COMMA, DOT, HYPHEN, SLASH
 
@@ -55,31 +55,31 @@ class DateReading(NamedTuple):
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def is_symbol(tokens: TokenViews, at: int, count: int, point: int) -> bool:
+def is_symbol(tokens: Tokens, at: int, count: int, point: int) -> bool:
     """Whether this symbol is at `at`."""
     return at < count and tokens.traits[at] & IS_SYMBOL != 0 and tokens.keys[at] == np.uint64(point)
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def is_glued(tokens: TokenViews, at: int) -> bool:
+def is_glued(tokens: Tokens, at: int) -> bool:
     """Whether no white space is before the token."""
     return not tokens.traits[at] & SPACED
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def word_traits(tokens: TokenViews, at: int, count: int) -> int:
+def word_traits(tokens: Tokens, at: int, count: int) -> int:
     """Returns the traits of the word at `at`; 0 if there is none."""
     return tokens.traits[at] if at < count and tokens.traits[at] & IS_WORD else 0
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def has_trait(tokens: TokenViews, at: int, count: int, trait: int) -> bool:
+def has_trait(tokens: Tokens, at: int, count: int, trait: int) -> bool:
     """Whether a word with this trait is at `at`."""
     return word_traits(tokens, at, count) & trait != 0
 
 
 @njit(nogil=True, cache=True)
-def is_apart(tokens: TokenViews, at: int, last: int, count: int) -> bool:
+def is_apart(tokens: Tokens, at: int, last: int, count: int) -> bool:
     """Whether an empty line is before one of the tokens from `at` to `last`."""
     traits = 0
     for one in range(at, min(last + 1, count)):
@@ -88,7 +88,7 @@ def is_apart(tokens: TokenViews, at: int, last: int, count: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _plain(tokens: TokenViews, at: int, count: int, digits: int, low: int, high: int) -> int:
+def _plain(tokens: Tokens, at: int, count: int, digits: int, low: int, high: int) -> int:
     """Returns the plain number of at most (if below 0: exactly) so many digits at `at`, if it is in range; or -1."""
     if at >= count or tokens.traits[at] & (IS_NUMBER | DATED) != IS_NUMBER:
         return -1
@@ -98,17 +98,17 @@ def _plain(tokens: TokenViews, at: int, count: int, digits: int, low: int, high:
 
 
 @njit(nogil=True, cache=True)
-def _year(tokens: TokenViews, at: int, count: int) -> int:
+def _year(tokens: Tokens, at: int, count: int) -> int:
     return _plain(tokens, at, count, -4, 1000, 2999)
 
 
 @njit(nogil=True, cache=True)
-def _day(tokens: TokenViews, at: int, count: int) -> int:
+def _day(tokens: Tokens, at: int, count: int) -> int:
     return _plain(tokens, at, count, 2, 1, 31)
 
 
 @njit(nogil=True, cache=True)
-def _month(tokens: TokenViews, at: int, count: int) -> int:
+def _month(tokens: Tokens, at: int, count: int) -> int:
     """Returns the month named at `at`, or 0. A month that is also an ordinary word (`may`) needs a capital."""
     traits = word_traits(tokens, at, count)
     month = date_of(traits)
@@ -118,7 +118,7 @@ def _month(tokens: TokenViews, at: int, count: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _year_after(tokens: TokenViews, at: int, count: int) -> tuple[int, int]:
+def _year_after(tokens: Tokens, at: int, count: int) -> tuple[int, int]:
     """Returns a year after a month or day, perhaps after a comma or `of`, and its end; (0, at) if there is none."""
     after = at
     if is_symbol(tokens, after, count, COMMA) or has_trait(tokens, after, count, OF):
@@ -130,7 +130,7 @@ def _year_after(tokens: TokenViews, at: int, count: int) -> tuple[int, int]:
 
 
 @njit(nogil=True, cache=True)
-def _numeric_date(tokens: TokenViews, at: int, count: int) -> DateReading:
+def _numeric_date(tokens: Tokens, at: int, count: int) -> DateReading:
     """Reads `2021-05-04`, `05/04/2021`, `5/4/21` and the like."""
     none = DateReading(at, 0, 0)
     if at + 4 >= count or not tokens.traits[at + 1] & tokens.traits[at + 3] & IS_SYMBOL:
@@ -158,7 +158,7 @@ def _numeric_date(tokens: TokenViews, at: int, count: int) -> DateReading:
 
 
 @njit(nogil=True, cache=True)
-def _day_first(tokens: TokenViews, at: int, count: int) -> DateReading:
+def _day_first(tokens: Tokens, at: int, count: int) -> DateReading:
     """Reads `4 May 2021`, `4th of May`, `4. Mai`."""
     day = _day(tokens, at, count)
     if day < 0:
@@ -177,7 +177,7 @@ def _day_first(tokens: TokenViews, at: int, count: int) -> DateReading:
 
 
 @njit(nogil=True, cache=True)
-def _month_first(tokens: TokenViews, at: int, count: int) -> DateReading:
+def _month_first(tokens: Tokens, at: int, count: int) -> DateReading:
     """Reads `May 4, 2021`, `May 2021`, `May`, `Monday`; all with a capital."""
     traits = tokens.traits[at]
     named = date_of(traits)
@@ -201,7 +201,7 @@ def _month_first(tokens: TokenViews, at: int, count: int) -> DateReading:
 
 
 @njit(nogil=True, cache=True)
-def read_date(tokens: TokenViews, at: int, count: int) -> DateReading:
+def read_date(tokens: Tokens, at: int, count: int) -> DateReading:
     """Reads a date at `at`."""
     traits = tokens.traits[at]
     if not traits & IS_NUMBER:
@@ -213,7 +213,7 @@ def read_date(tokens: TokenViews, at: int, count: int) -> DateReading:
 
 
 @njit(nogil=True, cache=True)
-def _meridiem(tokens: TokenViews, at: int, count: int) -> int:
+def _meridiem(tokens: Tokens, at: int, count: int) -> int:
     """Returns the end of `am`, `p.m.` at `at`, or `at`."""
     if has_trait(tokens, at, count, MERIDIEM):
         return at + 1
@@ -224,7 +224,7 @@ def _meridiem(tokens: TokenViews, at: int, count: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def read_time(tokens: TokenViews, at: int, count: int) -> tuple[int, int]:
+def read_time(tokens: Tokens, at: int, count: int) -> tuple[int, int]:
     """Returns the end of a time of day at `at` and its seconds, without the half of the day; the end is `at` if there
     is none.
     """

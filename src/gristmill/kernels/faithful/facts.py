@@ -31,7 +31,7 @@ from gristmill.kernels.faithful.lexicon import (
     SCALE,
     SHORT_SCALE,
     SYMBOLS,
-    LexiconViews,
+    Lexicon,
     number_of,
     unit_of,
 )
@@ -46,10 +46,9 @@ from gristmill.kernels.faithful.tokens import (
     MOST_LETTERS,
     THOUSANDS,
     TokenCounts,
-    TokenViews,
+    Tokens,
     letters_of,
 )
-from gristmill.kernels.memory import Bytes, Ints, Uint64s, view
 from gristmill.kernels.text.ascii import HYPHEN
 
 NUMBER_FACT, TIME_FACT, DATE_FACT, WORD_FACT, ADDRESS_FACT = range(5)
@@ -84,32 +83,6 @@ class Facts(NamedTuple):
     """The token after the last."""
     checked: npt.NDArray[np.uint8]
     """Whether the parent must have it; small spelled numbers need not be there."""
-
-
-class FactViews(NamedTuple):
-    """Views of the arrays of `Facts`."""
-
-    kinds: Bytes
-    keys: Uint64s
-    others: Uint64s
-    units: Ints
-    firsts: Ints
-    lasts: Ints
-    checked: Bytes
-
-
-@njit(nogil=True, cache=True)
-def fact_views(facts: Any) -> FactViews:
-    """Views of `Facts`, which the caller's caller keeps alive."""
-    return FactViews(
-        view(facts.kinds),
-        view(facts.keys),
-        view(facts.others),
-        view(facts.units),
-        view(facts.firsts),
-        view(facts.lasts),
-        view(facts.checked),
-    )
 
 
 @njit(nogil=True, cache=True)
@@ -152,14 +125,14 @@ def whole_key(value: Any) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def _after_hyphen(tokens: TokenViews, at: int, count: int) -> int:
+def _after_hyphen(tokens: Tokens, at: int, count: int) -> int:
     """Returns the token after a hyphen at `at` that joins two words; `at` if there is none."""
     joins = is_symbol(tokens, at, count, HYPHEN) and is_glued(tokens, at) and at + 1 < count
     return at + 1 if joins and is_glued(tokens, at + 1) else at
 
 
 @njit(nogil=True, cache=True)
-def _spelled(tokens: TokenViews, at: int, count: int) -> tuple[int, int, bool, bool]:
+def _spelled(tokens: Tokens, at: int, count: int) -> tuple[int, int, bool, bool]:
     """Returns the end of a number in words at `at`, its value, whether it is more than one small word or a bare power
     of ten, and whether it is an ordinal. The end is `at` if there is none.
     """
@@ -204,7 +177,7 @@ def _spelled(tokens: TokenViews, at: int, count: int) -> tuple[int, int, bool, b
 
 
 @njit(nogil=True, cache=True)
-def _signed_unit(tokens: TokenViews, at: int, lexicon: LexiconViews) -> int:
+def _signed_unit(tokens: Tokens, at: int, lexicon: Lexicon) -> int:
     """Returns the unit of a symbol or word, or 0; a currency is negative."""
     traits = tokens.traits[at]
     if traits & IS_SYMBOL:
@@ -215,13 +188,13 @@ def _signed_unit(tokens: TokenViews, at: int, lexicon: LexiconViews) -> int:
 
 
 @njit(nogil=True, cache=True)
-def unit_at(tokens: TokenViews, at: int, lexicon: LexiconViews) -> int:
+def unit_at(tokens: Tokens, at: int, lexicon: Lexicon) -> int:
     """Returns the unit of a symbol or word, or 0."""
     return abs(_signed_unit(tokens, at, lexicon))
 
 
 @njit(nogil=True, cache=True)
-def _unit_after(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews) -> tuple[int, int]:
+def _unit_after(tokens: Tokens, at: int, count: int, lexicon: Lexicon) -> tuple[int, int]:
     """Returns the unit of a number that ends at `at`, or 0, and where the unit ends."""
     if at >= count or tokens.traits[at] & BLANK:
         return 0, at
@@ -241,7 +214,7 @@ def _unit_after(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews) 
 
 
 @njit(nogil=True, cache=True)
-def _scaled(tokens: TokenViews, at: int, count: int, is_money: bool) -> tuple[int, int]:
+def _scaled(tokens: Tokens, at: int, count: int, is_money: bool) -> tuple[int, int]:
     """Returns the power of ten of the words after a number (`3 million`, `1.5k`, `$5bn`), and where they end."""
     power = 0
     while True:
@@ -268,7 +241,7 @@ class Quantity(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def _quantity(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews) -> Quantity:
+def _quantity(tokens: Tokens, at: int, count: int, lexicon: Lexicon) -> Quantity:
     """Reads the number in digits at `at`, its currency and its scale."""
     unit = max(-_signed_unit(tokens, at - 1, lexicon), 0) if at else 0
     key, exponent = tokens.keys[at], tokens.powers[at]
@@ -282,7 +255,7 @@ def _quantity(tokens: TokenViews, at: int, count: int, lexicon: LexiconViews) ->
 
 
 @njit(nogil=True, cache=True)
-def read_facts(tokens: TokenViews, counts: TokenCounts, lexicon: LexiconViews, facts: FactViews) -> int:
+def read_facts(tokens: Tokens, counts: TokenCounts, lexicon: Lexicon, facts: Facts) -> int:
     """Writes the facts of the tokens, in order; returns their number."""
     count, found, last = counts.tokens, 0, 0
     for place in range(counts.factual):

@@ -4,13 +4,12 @@ A word's knowledge is one integer, its *traits*. The low bits say what a token i
 on come from the lexicon, so one load answers every question about a token.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import Bytes, Ints, Uint64s, view
 
 WORD_BITS = 16
 STOP, COMMON, NEGATION, AND, OF, ORDINAL_END, ABBREVIATION = (1 << bit for bit in range(WORD_BITS, WORD_BITS + 7))
@@ -58,30 +57,12 @@ class Lexicon(NamedTuple):
     """A bit for each language in which the word is frequent, by the number of its pair."""
     symbol_units: npt.NDArray[np.int32]
     """The units of symbols, by code point below SYMBOLS; negative: a currency."""
-
-
-class LexiconViews(NamedTuple):
-    """Views of the arrays of `Lexicon`."""
-
-    entries: Uint64s
-    filter: Bytes
-    languages: Uint64s
-    symbol_units: Ints
-    mask: Any
-    """The number of pairs - 1, as uint64."""
-
-
-@njit(nogil=True, cache=True)
-def lexicon_views(lexicon: Any) -> LexiconViews:
-    """Views of a `Lexicon`, which the caller's caller keeps alive."""
-    mask = np.uint64(len(lexicon.languages) - 1)
-    return LexiconViews(
-        view(lexicon.entries), view(lexicon.filter), view(lexicon.languages), view(lexicon.symbol_units), mask
-    )
+    mask: np.uint64
+    """The number of pairs - 1."""
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def traits_of(lexicon: LexiconViews, key: np.uint64) -> int:
+def traits_of(lexicon: Lexicon, key: np.uint64) -> int:
     """Returns the traits of a word; 0 if it is not in the lexicon."""
     place = key >> np.uint64(64 - FILTER_BITS)
     may_be_there = lexicon.filter[place >> np.uint64(3)] >> np.int64(place & np.uint64(7)) & 1
@@ -95,12 +76,13 @@ def traits_of(lexicon: LexiconViews, key: np.uint64) -> int:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def languages_of(lexicon: LexiconViews, key: np.uint64) -> np.uint64:
+def languages_of(lexicon: Lexicon, key: np.uint64) -> np.uint64:
     """Returns the languages of a word of the lexicon."""
     slot = key & lexicon.mask
     while lexicon.entries[slot + slot] != key:
         slot = (slot + np.uint64(1)) & lexicon.mask
-    return lexicon.languages[slot]
+    found: np.uint64 = lexicon.languages[slot]
+    return found
 
 
 @njit(nogil=True, cache=True, forceinline=True)

@@ -21,7 +21,7 @@ from gristmill.kernels.faithful.tokens import (
     IS_WORD,
     LEAST_LETTERS,
     LINE,
-    TokenViews,
+    Tokens,
     letters_of,
 )
 from gristmill.kernels.faithful.words import MOST_INITIALS
@@ -50,7 +50,7 @@ def _is_initials(table: SaidViews, text: Bytes, begin: int, end: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _line_end(tokens: TokenViews, at: int, count: int) -> int:
+def _line_end(tokens: Tokens, at: int, count: int) -> int:
     """Returns the token after the line of the token `at`."""
     at += 1
     while at < count and not tokens.traits[at] & LINE:
@@ -59,7 +59,7 @@ def _line_end(tokens: TokenViews, at: int, count: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _is_title(tokens: TokenViews, begin: int, end: int) -> bool:
+def _is_title(tokens: Tokens, begin: int, end: int) -> bool:
     """Whether the tokens of a line are a headline: at least two words of four letters or more, all with capitals, and
     no mark that ends a sentence.
     """
@@ -77,7 +77,7 @@ def _is_title(tokens: TokenViews, begin: int, end: int) -> bool:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _is_capital_word(tokens: TokenViews, at: int, count: int) -> bool:
+def _is_capital_word(tokens: Tokens, at: int, count: int) -> bool:
     return 0 <= at < count and tokens.traits[at] & (_CAPITAL_WORD | STOP) == _CAPITAL_WORD
 
 
@@ -85,7 +85,7 @@ def _is_capital_word(tokens: TokenViews, at: int, count: int) -> bool:
 def check_names(
     table: SaidViews,
     text: Bytes,
-    tokens: TokenViews,
+    tokens: Tokens,
     count: int,
     language: int,
     row: Ints,

@@ -18,13 +18,13 @@ from gristmill.kernels.faithful.facts import (
     NUMBER_FACT,
     TIME_FACT,
     WORD_FACT,
-    FactViews,
+    Facts,
     mix,
     unit_at,
     whole_key,
 )
 from gristmill.kernels.faithful.findings import DATES, NUMBERS, UNITS, URLS, note
-from gristmill.kernels.faithful.lexicon import LexiconViews
+from gristmill.kernels.faithful.lexicon import Lexicon
 from gristmill.kernels.faithful.said import (
     OWN_NUMBER,
     SAID_ADDRESS,
@@ -47,7 +47,7 @@ from gristmill.kernels.faithful.said import (
     count_of,
     has,
 )
-from gristmill.kernels.faithful.tokens import CONTENT, IS_SYMBOL, OPENS, TokenViews
+from gristmill.kernels.faithful.tokens import CONTENT, IS_SYMBOL, OPENS, Tokens
 from gristmill.kernels.memory import Ints
 
 CONTEXT_WORDS, CONTEXT_TOKENS = 3, 12
@@ -57,9 +57,7 @@ FACT_ENTRIES = 2 * (2 * CONTEXT_WORDS + 2)
 
 
 @njit(nogil=True, cache=True)
-def _context(
-    table: SaidViews, tokens: TokenViews, count: int, first: int, last: int, key: np.uint64, adds: bool
-) -> bool:
+def _context(table: SaidViews, tokens: Tokens, count: int, first: int, last: int, key: np.uint64, adds: bool) -> bool:
     """Adds the content words around a number; or returns whether the parent has half of them around it."""
     seen = known = 0
     for side in range(2):
@@ -116,7 +114,7 @@ def _knows_date(table: SaidViews, date: Any) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def add_facts(table: SaidViews, tokens: TokenViews, count: int, facts: FactViews, begin: int, end: int) -> None:
+def add_facts(table: SaidViews, tokens: Tokens, count: int, facts: Facts, begin: int, end: int) -> None:
     """Adds all that the parent's facts from `begin` to `end` say: at most FACT_ENTRIES entries for each."""
     for one in range(begin, end):
         key, kind, unit = facts.keys[one], facts.kinds[one], facts.units[one]
@@ -143,7 +141,7 @@ def add_facts(table: SaidViews, tokens: TokenViews, count: int, facts: FactViews
 
 
 @njit(nogil=True, cache=True)
-def add_units(table: SaidViews, tokens: TokenViews, count: int, lexicon: LexiconViews) -> None:
+def add_units(table: SaidViews, tokens: Tokens, count: int, lexicon: Lexicon) -> None:
     """Adds the units in parentheses: `Distance (km)`."""
     for at in range(count - 1):
         if tokens.traits[at] & (OPENS | IS_SYMBOL) == OPENS | IS_SYMBOL:
@@ -161,7 +159,7 @@ def _knows_unit(table: SaidViews, number: np.uint64, unit: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _new_number(table: SaidViews, tokens: TokenViews, count: int, facts: FactViews, one: int) -> int:
+def _new_number(table: SaidViews, tokens: Tokens, count: int, facts: Facts, one: int) -> int:
     """Returns the check that a number fails, or -1."""
     key, other, unit = facts.keys[one], facts.others[one], facts.units[one]
     times = count_of(table, SAID_NUMBER, key)
@@ -179,9 +177,7 @@ def _new_number(table: SaidViews, tokens: TokenViews, count: int, facts: FactVie
 
 
 @njit(nogil=True, cache=True)
-def check_facts(
-    table: SaidViews, tokens: TokenViews, count: int, facts: FactViews, found: int, row: Ints, new: Ints
-) -> None:
+def check_facts(table: SaidViews, tokens: Tokens, count: int, facts: Facts, found: int, row: Ints, new: Ints) -> None:
     """Counts numbers, quantities, dates and addresses that the parent lacks."""
     for one in range(found):
         if facts.kinds[one] == NUMBER_FACT:

@@ -32,7 +32,7 @@ from gristmill.kernels.faithful.tokens import (
     RIGHT_DOUBLE_QUOTE,
     RIGHT_GUILLEMET,
     SPACED,
-    TokenViews,
+    Tokens,
 )
 from gristmill.kernels.faithful.words import gram_key
 from gristmill.kernels.memory import Ints
@@ -62,12 +62,12 @@ _FENCE = 3
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def _is_mark(tokens: TokenViews, at: int, trait: int) -> bool:
-    return tokens.traits[at] & (trait | IS_SYMBOL) == trait | IS_SYMBOL
+def _is_mark(tokens: Tokens, at: int, trait: int) -> bool:
+    return bool(tokens.traits[at] & (trait | IS_SYMBOL) == trait | IS_SYMBOL)
 
 
 @njit(nogil=True, cache=True)
-def _begins_again(tokens: TokenViews, at: int) -> bool:
+def _begins_again(tokens: Tokens, at: int) -> bool:
     """Whether the text before the token may be elsewhere in the parent: at a line, a sentence, or left-out words."""
     traits = tokens.traits[at]
     if traits & IS_SYMBOL and (tokens.keys[at] == np.uint64(LEFT_BRACKET) or tokens.keys[at] == np.uint64(ELLIPSIS)):
@@ -76,7 +76,7 @@ def _begins_again(tokens: TokenViews, at: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _knows_words(table: SaidViews, tokens: TokenViews, begin: int, end: int) -> bool:
+def _knows_words(table: SaidViews, tokens: Tokens, begin: int, end: int) -> bool:
     """Whether the parent has the 3-grams of words from token `begin` to `end`; of one or two words, the words.
 
     Quantities and dates are left out: they may have another form (`$92,000`, `$92 thousand`), and are checked as facts.
@@ -117,7 +117,7 @@ def _closing_quote(point: Any) -> tuple[Any, Any]:
 
 
 @njit(nogil=True, cache=True)
-def _opens(tokens: TokenViews, at: int) -> bool:
+def _opens(tokens: Tokens, at: int) -> bool:
     """Whether a mark before the last token opens a quotation: a straight one only after white space or a symbol."""
     if tokens.traits[at + 1] & SPACED:
         return False
@@ -127,7 +127,7 @@ def _opens(tokens: TokenViews, at: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def check_quotations(table: SaidViews, tokens: TokenViews, count: int, row: Ints, new: Ints) -> None:
+def check_quotations(table: SaidViews, tokens: Tokens, count: int, row: Ints, new: Ints) -> None:
     """Counts quotations that the parent lacks."""
     searched = np.zeros(_QUOTE_KINDS, np.int64)  # up to which token a closing mark was sought and not found
     at = 0
@@ -154,7 +154,7 @@ def check_quotations(table: SaidViews, tokens: TokenViews, count: int, row: Ints
 
 
 @njit(nogil=True, cache=True)
-def _run(tokens: TokenViews, at: int, count: int) -> int:
+def _run(tokens: Tokens, at: int, count: int) -> int:
     """Returns how often the symbol at `at` is repeated without white space, at most three times."""
     end = at + 1
     while end < count and end < at + _FENCE and tokens.traits[end] & (SPACED | IS_SYMBOL) == IS_SYMBOL:
@@ -165,7 +165,7 @@ def _run(tokens: TokenViews, at: int, count: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _code_at(tokens: TokenViews, at: int, count: int, searched: npt.NDArray[np.int64]) -> tuple[int, int, int]:
+def _code_at(tokens: Tokens, at: int, count: int, searched: npt.NDArray[np.int64]) -> tuple[int, int, int]:
     """Returns the tokens inside a piece of code or a formula at `at`, and the token after it; (at, at, at) if there is
     none. Both are between equal marks (`, ```, $, $$), or between \\( and \\), \\[ and \\].
     """
@@ -204,7 +204,7 @@ def _code_at(tokens: TokenViews, at: int, count: int, searched: npt.NDArray[np.i
 
 
 @njit(nogil=True, cache=True)
-def _code_key(tokens: TokenViews, at: int) -> np.uint64:
+def _code_key(tokens: Tokens, at: int) -> np.uint64:
     """Returns the key of a token in code; all double quotes are one."""
     traits = tokens.traits[at]
     key = gram_key(tokens, at, traits)
@@ -214,7 +214,7 @@ def _code_key(tokens: TokenViews, at: int) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def _add_code(own: SaidViews, tokens: TokenViews, count: int) -> None:
+def _add_code(own: SaidViews, tokens: Tokens, count: int) -> None:
     """Adds the 3-grams of all tokens of the parent."""
     one = two = _NONE
     for at in range(count):
@@ -224,7 +224,7 @@ def _add_code(own: SaidViews, tokens: TokenViews, count: int) -> None:
 
 
 @njit(nogil=True, cache=True)
-def _knows_code(table: SaidViews, own: SaidViews, tokens: TokenViews, begin: int, end: int) -> bool:
+def _knows_code(table: SaidViews, own: SaidViews, tokens: Tokens, begin: int, end: int) -> bool:
     """Whether the parent has four fifths of the 3-grams of tokens, and of the words that are in none."""
     one = two = _NONE
     size = known = grams = 0
@@ -247,9 +247,9 @@ def _knows_code(table: SaidViews, own: SaidViews, tokens: TokenViews, begin: int
 def check_code(
     table: SaidViews,
     own: SaidViews,
-    parent: TokenViews,
+    parent: Tokens,
     parent_count: int,
-    tokens: TokenViews,
+    tokens: Tokens,
     count: int,
     row: Ints,
     new: Ints,

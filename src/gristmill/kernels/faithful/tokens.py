@@ -20,7 +20,7 @@ from gristmill.kernels.faithful.lexicon import (
     NEGATION,
     STOP,
     VOTES,
-    LexiconViews,
+    Lexicon,
     traits_of,
 )
 from gristmill.kernels.faithful.numbers import decimal_of, digits_end, dotted_date, read_digits, value_of
@@ -33,9 +33,9 @@ from gristmill.kernels.faithful.word_keys import (
     hash_word,
     read_word,
 )
-from gristmill.kernels.memory import Bytes, Ints, Uint64s, eight_bytes_at, view
+from gristmill.kernels.memory import Bytes, eight_bytes_at
 from gristmill.kernels.text.ascii import COLON, DOT, LF, LOWER_A, NINE, SLASH, SP, ZERO
-from gristmill.kernels.text.unicode_classes import SPACE, TERMINAL, UNIT, UPPER, WORD, UnicodeViews
+from gristmill.kernels.text.unicode_classes import SPACE, TERMINAL, UNIT, UPPER, WORD, UnicodeTables
 from gristmill.kernels.text.words import class_at
 
 IS_WORD, IS_NUMBER, IS_ADDRESS, IS_SYMBOL = (1 << bit for bit in range(4))
@@ -128,22 +128,6 @@ class Tokens(NamedTuple):
     """The words that are frequent in a language, among the first VOTING_WORDS."""
 
 
-class TokenViews(NamedTuple):
-    """Views of the arrays of `Tokens`."""
-
-    traits: Ints
-    begins: Ints
-    ends: Ints
-    keys: Uint64s
-    stems: Uint64s
-    powers: Ints
-    values: Ints
-    digits: Ints
-    paired: Ints
-    factual: Ints
-    voting: Ints
-
-
 class TokenCounts(NamedTuple):
     """How many tokens there are."""
 
@@ -153,24 +137,6 @@ class TokenCounts(NamedTuple):
     voting: int
     symbols: int
     """The traits of all symbols together: what need not be searched for."""
-
-
-@njit(nogil=True, cache=True)
-def token_views(tokens: Any) -> TokenViews:
-    """Views of `Tokens`, which the caller's caller keeps alive."""
-    return TokenViews(
-        view(tokens.traits),
-        view(tokens.begins),
-        view(tokens.ends),
-        view(tokens.keys),
-        view(tokens.stems),
-        view(tokens.powers),
-        view(tokens.values),
-        view(tokens.digits),
-        view(tokens.paired),
-        view(tokens.factual),
-        view(tokens.voting),
-    )
 
 
 @njit(nogil=True, cache=True)
@@ -193,7 +159,7 @@ def new_tokens(size: int) -> Tokens:
 
 
 @njit(nogil=True, cache=True)
-def _address_end(data: Bytes, at: int, stop: int, unicode: UnicodeViews) -> int:
+def _address_end(data: Bytes, at: int, stop: int, unicode: UnicodeTables) -> int:
     begin = at
     while at < stop:
         bits, point, after = class_at(data, at, stop, unicode)
@@ -216,7 +182,7 @@ def _is_www(data: Bytes, at: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _address(data: Bytes, at: int, end: int, stop: int, unicode: UnicodeViews) -> tuple[int, int]:
+def _address(data: Bytes, at: int, end: int, stop: int, unicode: UnicodeTables) -> tuple[int, int]:
     """Returns where the address that begins with the word from `at` to `end` ends, and where its host begins, without
     `www.`; (0, 0) if it is no address.
     """
@@ -233,7 +199,7 @@ def _address(data: Bytes, at: int, end: int, stop: int, unicode: UnicodeViews) -
 
 
 @njit(nogil=True, cache=True)
-def _put_number(data: Bytes, at: int, stop: int, tokens: TokenViews, count: int) -> tuple[int, int]:
+def _put_number(data: Bytes, at: int, stop: int, tokens: Tokens, count: int) -> tuple[int, int]:
     """Writes the number at `at`; returns its end and traits."""
     number = read_digits(data, at, stop)
     traits, value, digits = IS_NUMBER, -1, 0
@@ -255,9 +221,9 @@ def _put_word(
     data: Bytes,
     at: int,
     stop: int,
-    unicode: UnicodeViews,
-    lexicon: LexiconViews,
-    tokens: TokenViews,
+    unicode: UnicodeTables,
+    lexicon: Lexicon,
+    tokens: Tokens,
     count: int,
     out: Bytes,
 ) -> tuple[int, int]:
@@ -304,9 +270,9 @@ def scan(
     data: Bytes,
     begin: int,
     stop: int,
-    unicode: UnicodeViews,
-    lexicon: LexiconViews,
-    tokens: TokenViews,
+    unicode: UnicodeTables,
+    lexicon: Lexicon,
+    tokens: Tokens,
     out: Bytes,
 ) -> TokenCounts:
     """Writes the tokens of data[begin:stop]. `out` has room for the lower case of a word."""

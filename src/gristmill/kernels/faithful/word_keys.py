@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, eight_bytes_at, trailing_zeros, view
 from gristmill.kernels.text.ascii import APOSTROPHE, NINE
-from gristmill.kernels.text.unicode_classes import LETTER, UNIT, WORD, UnicodeViews, class_of, lower_change
+from gristmill.kernels.text.unicode_classes import LETTER, UNIT, WORD, UnicodeTables, class_of, lower_change
 from gristmill.kernels.text.utf8 import put_utf8
 from gristmill.kernels.text.words import class_at, decode
 
@@ -112,7 +112,7 @@ def hash_word(data: Bytes, begin: int, end: int) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def _goes_on(data: Bytes, at: int, stop: int, unicode: UnicodeViews) -> tuple[bool, int]:
+def _goes_on(data: Bytes, at: int, stop: int, unicode: UnicodeTables) -> tuple[bool, int]:
     """Returns whether a word goes on with the letter at `at`, after an apostrophe; and where a final `s` ends, or 0."""
     if at >= stop:
         return False, 0
@@ -124,7 +124,7 @@ def _goes_on(data: Bytes, at: int, stop: int, unicode: UnicodeViews) -> tuple[bo
 
 
 @njit(nogil=True, cache=True)
-def read_word(data: Bytes, begin: int, stop: int, unicode: UnicodeViews, out: Bytes) -> WideWord:
+def read_word(data: Bytes, begin: int, stop: int, unicode: UnicodeTables, out: Bytes) -> WideWord:
     """Reads the word at `begin`, whose first character belongs to a word and is not one alone. `out` has room for it in
     lower case.
     """

@@ -24,7 +24,7 @@ from gristmill.kernels.faithful.findings import (
     WORDS,
     note,
 )
-from gristmill.kernels.faithful.lexicon import NEGATION, STOP, LexiconViews, languages_of, opposite_of
+from gristmill.kernels.faithful.lexicon import NEGATION, STOP, Lexicon, languages_of, opposite_of
 from gristmill.kernels.faithful.said import (
     BY_PARENT,
     BY_TEXT,
@@ -50,7 +50,7 @@ from gristmill.kernels.faithful.tokens import (
     IS_NUMBER,
     IS_WORD,
     VOTING_WORDS,
-    TokenViews,
+    Tokens,
 )
 from gristmill.kernels.memory import Bytes, Ints, Uint64s, trailing_zeros
 
@@ -67,13 +67,13 @@ _NEGATED_PAIRS = 2
 
 
 @njit(nogil=True, cache=True, forceinline=True)
-def gram_key(tokens: TokenViews, at: int, traits: int) -> np.uint64:
+def gram_key(tokens: Tokens, at: int, traits: int) -> np.uint64:
     """Returns the key of a token in n-grams: of a number, with its power of ten."""
     return number_key(tokens.keys[at], tokens.powers[at]) if traits & IS_NUMBER else tokens.keys[at]
 
 
 @njit(nogil=True, cache=True)
-def language_of(tokens: TokenViews, voting: int, lexicon: LexiconViews, planes: Uint64s) -> int:
+def language_of(tokens: Tokens, voting: int, lexicon: Lexicon, planes: Uint64s) -> int:
     """Returns the language with the most frequent words among the first words, or UNKNOWN, and writes the votes.
 
     All languages are counted at once: plane b has the bits of weight 2^b of 64 counters.
@@ -106,7 +106,7 @@ def votes_of(planes: Uint64s, language: int) -> Any:
 
 
 @njit(nogil=True, cache=True)
-def add_words(table: SaidViews, text: Bytes, tokens: TokenViews, count: int, grams: Uint64s, row: Ints) -> None:
+def add_words(table: SaidViews, text: Bytes, tokens: Tokens, count: int, grams: Uint64s, row: Ints) -> None:
     """Adds words, 3-grams and the initials of names of the parent, and writes the keys of its words to `grams`."""
     one = two = initials = _NONE
     letters = words = content = 0
@@ -137,7 +137,7 @@ def add_words(table: SaidViews, text: Bytes, tokens: TokenViews, count: int, gra
 
 
 @njit(nogil=True, cache=True)
-def check_words(table: SaidViews, tokens: TokenViews, count: int, grams: Uint64s, row: Ints) -> bool:
+def check_words(table: SaidViews, tokens: Tokens, count: int, grams: Uint64s, row: Ints) -> bool:
     """Counts words, copied 3-grams, and content words that the parent has or lacks; writes the keys of all words.
 
     Returns whether a passage of LOOP_WORDS words may be repeated: all its 3-grams are there before.
@@ -193,7 +193,7 @@ def check_loops(own: SaidViews, grams: Uint64s, parent_grams: Uint64s, row: Ints
 
 
 @njit(nogil=True, cache=True)
-def pairs(table: SaidViews, tokens: TokenViews, paired: int, is_parent: bool, row: Ints, new: Ints) -> None:
+def pairs(table: SaidViews, tokens: Tokens, paired: int, is_parent: bool, row: Ints, new: Ints) -> None:
     """Adds the pairs of content words of the parent with their polarity, or counts those that are flipped."""
     before = _NONE
     before_opposite = before_at = negated = 0

@@ -25,11 +25,10 @@ from gristmill.kernels.text.unicode_classes import (
     LOWER,
     MARK,
     NUMBER,
-    UnicodeViews,
+    UnicodeTables,
     class_of,
     lower_change,
     unicode_tables,
-    unicode_views,
 )
 from gristmill.kernels.text.utf8 import put_utf8
 from gristmill.kernels.text.words import decode, hash_bytes
@@ -59,17 +58,7 @@ class CutTables(NamedTuple):
 
     plain: npt.NDArray[np.uint8]
     """For ASCII: the byte that is written; 0: none; 10: a sentence ends."""
-    pages: npt.NDArray[np.uint8]
-    classes: npt.NDArray[np.uint16]
-    lower_pages: npt.NDArray[np.uint8]
-    lowers: npt.NDArray[np.int32]
-
-
-class CutViews(NamedTuple):
-    """Views of the arrays of `CutTables`."""
-
-    plain: Bytes
-    unicode: UnicodeViews
+    unicode: UnicodeTables
 
 
 @lru_cache(maxsize=1)
@@ -81,17 +70,11 @@ def cut_tables() -> CutTables:
         plain[point] = _ZERO if letter.isdigit() else ord(letter.lower()) if letter.isalpha() else 0
     plain[10] = 10
     plain.setflags(write=False)
-    return CutTables(plain, *unicode_tables())
-
-
-@njit(nogil=True, cache=True, forceinline=True)
-def cut_views(tables: CutTables) -> CutViews:
-    """Views of tables that the caller's caller keeps alive."""
-    return CutViews(view(tables.plain), unicode_views(tables))
+    return CutTables(plain, unicode_tables())
 
 
 @njit(nogil=True, cache=True)
-def _wide(point: int, unicode: UnicodeViews) -> tuple[int, int]:
+def _wide(point: int, unicode: UnicodeTables) -> tuple[int, int]:
     """Returns the role of a non-ASCII character, and the code point that is written for it."""
     bits = class_of(unicode, point)
     if bits & ALONE:
@@ -120,7 +103,7 @@ def _eight(block: np.uint64) -> tuple[int, np.uint64]:
 
 @njit(nogil=True, cache=True)
 def cut_some(
-    data: Bytes, at: int, stop: int, tables: CutViews, out: Bytes, spans: Array, is_first: bool
+    data: Bytes, at: int, stop: int, tables: CutTables, out: Bytes, spans: Array, is_first: bool
 ) -> tuple[int, int, bool]:
     """Splits off up to ROOM words from `at` on. Their bytes go to `out`, ROOM_BYTES; spans[i] is begin and end there of
     word i, and whether a sentence begins with it.
@@ -181,7 +164,7 @@ def cut_texts(data: Array, offsets: Array, tables: CutTables, words: Array, star
     `words` (uint8, ROOM_BYTES) and `starts` (int64, [ROOM, 3]) are scratch.
     """
     text, bytes_ = view(data), view(words)
-    views = cut_views(tables)
+    views = view(tables)
     out = np.empty(2 * (offsets[-1] - offsets[0]) + 16, np.uint8)  # a wide letter becomes four bytes and a space
     ends = np.empty(len(offsets) - 1, np.int64)
     write = 0
@@ -208,7 +191,7 @@ def hash_texts(data: Array, offsets: Array, tables: CutTables, words: Array, sta
     Scratch as in `cut_texts`. A word takes at least two bytes of text, with the byte after it.
     """
     text, bytes_ = view(data), view(words)
-    views = cut_views(tables)
+    views = view(tables)
     room = (offsets[-1] - offsets[0]) // 2 + len(offsets) + ROOM
     hashes, firsts = np.empty(room, np.uint64), np.empty(room, np.bool_)
     found = 0

@@ -12,7 +12,7 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import Bytes, borrow, view
-from gristmill.kernels.ngram.cut import LONGEST, ROOM, ROOM_BYTES, CutTables, CutViews, cut_some, cut_views
+from gristmill.kernels.ngram.cut import LONGEST, ROOM, ROOM_BYTES, CutTables, cut_some
 from gristmill.kernels.ngram.tables import STEPS, Tables, find, longer
 from gristmill.kernels.text.fasttext_output import exponential
 from gristmill.kernels.text.words import hash_bytes
@@ -145,7 +145,7 @@ def _keep_last(tokens: int, hashes: Array, lengths: Array, left: Array) -> None:
 
 @njit(nogil=True, cache=True)
 def _score_text(
-    text: Bytes, at: int, stop: int, tables: Tables, cut: CutViews, bytes_: Bytes, spare: Scratch
+    text: Bytes, at: int, stop: int, tables: Tables, cut: CutTables, bytes_: Bytes, spare: Scratch
 ) -> tuple[int, int, int]:
     """Returns for one text: steps, words and sentence ends, unknown words."""
     spans, hashes = spare.spans, spare.hashes
@@ -184,7 +184,7 @@ def score(data: Array, begins: Array, ends: Array, tables: Tables, cut: CutTable
     sentence ends, in steps, negated; the number of those; and the number of unknown words. int64, [texts, 3].
     """
     found = np.zeros((len(begins), 3), np.int64)
-    views = cut_views(cut)
+    views = view(cut)
     for row in range(len(begins)):
         found[row] = _score_text(view(data), begins[row], ends[row], tables, views, view(spare.words), spare)
     return found

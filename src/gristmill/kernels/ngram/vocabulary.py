@@ -8,7 +8,7 @@ from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import view
 from gristmill.kernels.ngram.counts import FIRST_WORD, UNKNOWN
-from gristmill.kernels.ngram.cut import LONGEST, ROOM, CutTables, cut_some, cut_views
+from gristmill.kernels.ngram.cut import LONGEST, ROOM, CutTables, cut_some
 from gristmill.kernels.text.words import hash_bytes
 
 Array = np.ndarray[Any, Any]
@@ -59,7 +59,7 @@ def number_texts(
     added to the vocabulary. Scratch as in `cut_texts`.
     """
     text, bytes_ = view(data), view(words)
-    views = cut_views(tables)
+    views = view(tables)
     slots, hashes, begins, ends, arena, used = known
     mask = len(slots) - 1
     room = (offsets[-1] - offsets[0]) // 2 + len(offsets) + ROOM

@@ -5,7 +5,6 @@ every processor.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
@@ -125,11 +124,3 @@ def read_glyphs(
         row[FONT], row[FLAGS], row[TURN] = at, flags, turn
         many += 1
     return many, number
-
-
-def addresses(library: Any) -> np.ndarray:
-    """The addresses of the functions that the kernel needs."""
-    import ctypes
-
-    found = [ctypes.cast(getattr(library, name), ctypes.c_void_p).value for name in FUNCTIONS]
-    return np.array(found, np.int64)

@@ -43,7 +43,7 @@ from gristmill.kernels.signals.scan import (
     start_document,
 )
 from gristmill.kernels.signals.terms import MAX_TERM_BYTES, WordSets, count_blocked, word_sets
-from gristmill.kernels.text.unicode_classes import UnicodeTables, unicode_tables, unicode_views
+from gristmill.kernels.text.unicode_classes import UnicodeTables, unicode_tables
 
 __all__ = ["COUNTS", "measure", "unicode_tables", "word_sets"]
 
@@ -131,7 +131,7 @@ def measure(
         begin: Any = np.int64(offsets[document])
         end: Any = np.int64(offsets[document + 1])
         row[:] = 0
-        count_characters(view(data), begin, end, unicode_views(tables), histogram, row)
+        count_characters(view(data), begin, end, view(tables), histogram, row)
         entropy[document] = byte_entropy(histogram, end - begin)
         xml[document] = histogram[60] > 0 and has_xml_header(view(data), begin, end)
 

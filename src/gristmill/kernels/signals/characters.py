@@ -24,7 +24,7 @@ from gristmill.kernels.signals.columns import (
     UPPER_CHARS,
 )
 from gristmill.kernels.text.ascii import DOT, LF
-from gristmill.kernels.text.unicode_classes import DIGIT, LETTER, NUMBER, SPACE, UPPER, UnicodeViews, class_of
+from gristmill.kernels.text.unicode_classes import DIGIT, LETTER, NUMBER, SPACE, UPPER, UnicodeTables, class_of
 from gristmill.kernels.text.words import decode
 
 XML_HEADER = np.frombuffer(b"<?xml version=", np.uint8)
@@ -84,7 +84,7 @@ def count_characters(
     data: Bytes,
     begin: int,
     end: int,
-    unicode: UnicodeViews,
+    unicode: UnicodeTables,
     histogram: npt.NDArray[np.int64],
     row: npt.NDArray[np.int64],
 ) -> None:

@@ -41,7 +41,7 @@ from gristmill.kernels.text.ascii import (
     UPPER_Z,
     ZERO,
 )
-from gristmill.kernels.text.unicode_classes import SPACE, TERMINAL, UnicodeViews
+from gristmill.kernels.text.unicode_classes import SPACE, TERMINAL, UnicodeTables
 from gristmill.kernels.text.words import class_at, last_character
 
 SHORT_LINE_CHARS = 30  # FineWeb
@@ -110,7 +110,7 @@ def has_stem(data: Bytes, begin: int, end: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _without_citations(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> int:
+def _without_citations(data: Bytes, begin: int, end: int, unicode: UnicodeTables) -> int:
     """Returns the end of the line without `[12]`, `[]`, `[edit]`, `[citation needed]` and white space at its end."""
     while end > begin:
         bits, point, at = last_character(data, begin, end, unicode)
@@ -145,7 +145,7 @@ def _ends_in_dots(data: Bytes, begin: int, end: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def c4_end(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> bool:
+def c4_end(data: Bytes, begin: int, end: int, unicode: UnicodeTables) -> bool:
     """C4's terminal punctuation: the end of a sentence in any script, or a closing quote; not an ellipsis."""
     end = _without_citations(data, begin, end, unicode)
     if end == begin or _ends_in_dots(data, begin, end):
@@ -176,7 +176,7 @@ def measure_line(
     sentences: int,
     suspect: bool,
     braces: bool,
-    unicode: UnicodeViews,
+    unicode: UnicodeTables,
     row: npt.NDArray[np.int64],
 ) -> None:
     """Adds a line that is not blank to `row`; [begin, end) is the line without white space around it.

@@ -35,8 +35,6 @@ from gristmill.kernels.text.unicode_classes import (
     UPPER,
     WORD,
     UnicodeTables,
-    UnicodeViews,
-    unicode_views,
 )
 from gristmill.kernels.text.words import class_at, hash_bytes, token_end
 
@@ -104,7 +102,7 @@ def start_document(state: npt.NDArray[np.int64], begin: int) -> None:
 @njit(nogil=True, cache=True)
 def _end_line(
     data: Bytes,
-    unicode: UnicodeViews,
+    unicode: UnicodeTables,
     state: npt.NDArray[np.int64],
     row: npt.NDArray[np.int64],
     line_keys: npt.NDArray[np.uint64],
@@ -185,7 +183,7 @@ def scan_document(
 ) -> bool:
     """Scans from state[AT] to `end`; returns False if `ids`, the vocabulary, its table or a list of blocks is full."""
     data = view(text)
-    unicode = unicode_views(tables)
+    unicode = view(tables)
     stop_words = borrow(sets.stop_words)
     term_heads = borrow(sets.term_heads)
     buffer = borrow(buffer)

@@ -11,10 +11,8 @@ from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.text.ascii import UPPER_A, UPPER_Z
 from gristmill.kernels.text.unicode_classes import (
     UnicodeTables,
-    UnicodeViews,
     lower_change,
     unicode_tables,
-    unicode_views,
 )
 from gristmill.kernels.text.utf8 import put_utf8
 from gristmill.kernels.text.words import decode, hash_bytes, scan_tokens
@@ -37,7 +35,7 @@ def lower_hash(
     data: Bytes,
     begin: int,
     end: int,
-    unicode: UnicodeViews,
+    unicode: UnicodeTables,
     buffer: npt.NDArray[np.uint8],
 ) -> np.uint64:
     """hash_bytes of the token with each character replaced by its one-character lower case."""
@@ -124,7 +122,7 @@ def _lower_hashes(text: npt.NDArray[np.uint8], tables: UnicodeTables) -> npt.NDA
     hashes = np.zeros(len(spans), np.uint64)
     for k in range(len(spans)):
         if spans[k, 1] - spans[k, 0] <= MAX_TERM_BYTES:
-            hashes[k] = lower_hash(view(text), spans[k, 0], spans[k, 1], unicode_views(tables), buffer)
+            hashes[k] = lower_hash(view(text), spans[k, 0], spans[k, 1], view(tables), buffer)
     return hashes
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, eight_bytes_at, view
 from gristmill.kernels.signals.lines import PHRASE_BYTES, PHRASE_ENDS, c4_end, contains
-from gristmill.kernels.text.unicode_classes import SPACE, UnicodeTables, UnicodeViews, unicode_views
+from gristmill.kernels.text.unicode_classes import SPACE, UnicodeTables
 from gristmill.kernels.text.words import class_at, trimmed
 
 RULES = ("long_word", "no_end", "few_words", "javascript", "policy")
@@ -80,7 +80,7 @@ def _has_zero(eight: np.uint64) -> np.uint64:
 
 
 @njit(nogil=True, cache=True)
-def _scan_line(data: Bytes, at: int, end: int, kinds: Bytes, unicode: UnicodeViews) -> tuple[int, int, bool, int]:
+def _scan_line(data: Bytes, at: int, end: int, kinds: Bytes, unicode: UnicodeTables) -> tuple[int, int, bool, int]:
     """Returns for the line at `at`: its end, its words, whether it may contain a phrase, and an upper bound on the
     bytes of its longest word.
 
@@ -130,7 +130,7 @@ def _scan_line(data: Bytes, at: int, end: int, kinds: Bytes, unicode: UnicodeVie
 
 
 @njit(nogil=True, cache=True)
-def _has_long_word(data: Bytes, at: int, end: int, most: int, kinds: Bytes, unicode: UnicodeViews) -> bool:
+def _has_long_word(data: Bytes, at: int, end: int, most: int, kinds: Bytes, unicode: UnicodeTables) -> bool:
     """Whether a word of the line has more than `most` characters."""
     chars = 0
     while at < end:
@@ -171,7 +171,7 @@ def cut_lines(
     kept = np.zeros(documents, np.int32)
     data = view(text)
     kinds = view(_KINDS)
-    unicode = unicode_views(tables)
+    unicode = view(tables)
     size = 0
     after = 0  # the first protected span that does not end before the line
     for document in range(documents):

@@ -30,9 +30,8 @@ from gristmill.kernels.text.unicode_classes import (
     MARK,
     NUMBER,
     SPACE,
-    UnicodeViews,
+    UnicodeTables,
     class_of,
-    unicode_views,
 )
 from gristmill.kernels.text.words import decode
 
@@ -63,7 +62,7 @@ class Terms(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def _next_word(data: Bytes, at: int, stop: int, unicode: UnicodeViews) -> tuple[int, int]:
+def _next_word(data: Bytes, at: int, stop: int, unicode: UnicodeTables) -> tuple[int, int]:
     """Returns begin and end of the first word from `at` on; begin is `stop` if there is none."""
     begin, alone = -1, False
     while at < stop:
@@ -97,7 +96,7 @@ def _next_word(data: Bytes, at: int, stop: int, unicode: UnicodeViews) -> tuple[
 
 
 @njit(nogil=True, cache=True)
-def _between(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> np.uint64:
+def _between(data: Bytes, begin: int, end: int, unicode: UnicodeTables) -> np.uint64:
     """Returns 0 for a separator that is allowed between any two words of a phrase, _APART for one that is too long,
     else a hash of it without its white space.
     """
@@ -154,7 +153,7 @@ def _is_katakana(sign: np.uint64) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def _is_letter_alone(data: Bytes, begin: int, stop: int, unicode: UnicodeViews) -> bool:
+def _is_letter_alone(data: Bytes, begin: int, stop: int, unicode: UnicodeTables) -> bool:
     """Whether a word is one letter of a script without spaces."""
     point = int(np.int64(_sign_behind(data, begin, stop))) - 2
     if point < 0:  # invalid UTF-8, which only one of the two scans reads as a word
@@ -171,7 +170,7 @@ def hash_terms(data: Array, tables: WordTables) -> tuple[Array, int]:
     buffer, edge = np.empty(0, np.uint64), np.empty(64, np.uint8)
     powers = _powers()
     text, stop, at, count, faults = view(data), len(data), 0, 0, 0
-    unicode = unicode_views(tables)
+    unicode = view(tables.unicode)
     while at < stop:
         begin, end, at = next_entry(text, at, stop)
         if begin == end:
@@ -246,7 +245,7 @@ def _sieve(sums: Array, words: int, powers: Array, terms: Terms, places: Array) 
 @njit(nogil=True, cache=True)
 def _bounds(data: Array, begin: int, end: int, tables: WordTables, bounds: Array) -> int:
     """Writes begin and end of each word, and counts them."""
-    text, unicode = view(data), unicode_views(tables)
+    text, unicode = view(data), view(tables.unicode)
     out = view(bounds)
     words, at = 0, begin
     while at < end:
@@ -271,7 +270,7 @@ def _longest_at(
     terms: Terms,
 ) -> int:
     """Returns the words of the longest term at word `at`, which is a head; 0: none."""
-    text, unicode = view(data), unicode_views(tables)
+    text, unicode = view(data), view(tables.unicode)
     before = _sign_before(text, begin, bounds[at, 0])
     most = min(terms.longest[find_key(terms.heads, _shingle(sums, at, 1, powers))], words - at)
     if _is_katakana(before) and _is_katakana(_sign_behind(text, bounds[at, 0], end)):

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.memory import Bytes, Ints, view
 from gristmill.kernels.text.unicode_data import DATA, UNICODE_VERSION, ranges
 
 __all__ = ["UNICODE_VERSION", "UnicodeTables", "by_category", "unicode_tables"]
@@ -82,7 +81,7 @@ _NAMES = (*_CATEGORY_BITS, *("Sm", "Sc", "Sk", "So", "Zs", "Zl", "Zp", "Cc", "Cs
 
 
 class UnicodeTables(NamedTuple):
-    """The arrays for kernels."""
+    """The arrays for kernels; innermost functions take a `view` of them."""
 
     pages: npt.NDArray[np.uint8]
     classes: npt.NDArray[np.uint16]
@@ -90,31 +89,18 @@ class UnicodeTables(NamedTuple):
     lowers: npt.NDArray[np.int32]
 
 
-class UnicodeViews(NamedTuple):
-    """Views of the arrays of `UnicodeTables`."""
-
-    pages: Bytes
-    classes: Ints
-    lower_pages: Bytes
-    lowers: Ints
-
-
 @njit(nogil=True, cache=True)
-def unicode_views(tables: Any) -> UnicodeViews:
-    """Views of `UnicodeTables`, or of other tables with these fields, which the caller's caller keeps alive."""
-    return UnicodeViews(view(tables.pages), view(tables.classes), view(tables.lower_pages), view(tables.lowers))
-
-
-@njit(nogil=True, cache=True)
-def class_of(unicode: UnicodeViews, point: int) -> int:
+def class_of(unicode: UnicodeTables, point: int) -> int:
     """Returns the class bits of a code point."""
-    return unicode.classes[unicode.pages[point >> 8] << 8 | point & 255]
+    bits: int = unicode.classes[unicode.pages[point >> 8] << 8 | point & 255]
+    return bits
 
 
 @njit(nogil=True, cache=True)
-def lower_change(unicode: UnicodeViews, point: int) -> int:
+def lower_change(unicode: UnicodeTables, point: int) -> int:
     """Returns the number to add to a code point to get its lower case."""
-    return unicode.lowers[unicode.lower_pages[point >> 8] << 8 | point & 255]
+    change: int = unicode.lowers[unicode.lower_pages[point >> 8] << 8 | point & 255]
+    return change
 
 
 def two_level(flat: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[Any]]:

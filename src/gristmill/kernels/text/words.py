@@ -59,9 +59,7 @@ from gristmill.kernels.text.unicode_classes import (
     UPPER,
     WORD,
     UnicodeTables,
-    UnicodeViews,
     class_of,
-    unicode_views,
 )
 
 PIECE_LETTERS = 4
@@ -105,14 +103,14 @@ def decode(data: Bytes, at: int, stop: int) -> tuple[int, int]:
 
 
 @njit(nogil=True, cache=True)
-def _wide_class_at(data: Bytes, at: int, stop: int, unicode: UnicodeViews) -> int:
+def _wide_class_at(data: Bytes, at: int, stop: int, unicode: UnicodeTables) -> int:
     """Returns code point << 20 | bytes << 16 | class bits: one number, which a call returns in a register."""
     point, after = decode(data, at, stop)
     return point << 20 | (after - at) << 16 | class_of(unicode, point)
 
 
 @njit(nogil=True, cache=True)
-def class_at(data: Bytes, at: int, stop: int, unicode: UnicodeViews) -> tuple[int, int, int]:
+def class_at(data: Bytes, at: int, stop: int, unicode: UnicodeTables) -> tuple[int, int, int]:
     """Returns class bits, code point and end of the character at `at`, which is below `stop`; small enough to be
     inlined.
     """
@@ -124,7 +122,7 @@ def class_at(data: Bytes, at: int, stop: int, unicode: UnicodeViews) -> tuple[in
 
 
 @njit(nogil=True, cache=True)
-def last_character(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> tuple[int, int, int]:
+def last_character(data: Bytes, begin: int, end: int, unicode: UnicodeTables) -> tuple[int, int, int]:
     """Returns class bits, code point and begin of the character that ends at `end`, which is above `begin`."""
     at = end - 1
     while at > begin and data[at] & 0xC0 == 0x80:
@@ -134,7 +132,7 @@ def last_character(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> 
 
 
 @njit(nogil=True, cache=True)
-def trimmed(data: Bytes, begin: int, end: int, unicode: UnicodeViews) -> tuple[int, int]:
+def trimmed(data: Bytes, begin: int, end: int, unicode: UnicodeTables) -> tuple[int, int]:
     """Returns a span of text without the white space around it."""
     while begin < end:
         bits, _, after = class_at(data, begin, end, unicode)
@@ -184,7 +182,7 @@ def contraction_end(
     data: Bytes,
     at: int,
     stop: int,
-    unicode: UnicodeViews,
+    unicode: UnicodeTables,
 ) -> int:
     """Returns the end of `s t m d ll ve re` at `at` if it is not part of a longer word; 0 if there is none."""
     first = data[at] | 32
@@ -248,7 +246,7 @@ def token_end(
     begin: int,
     stop: int,
     after_word: bool,
-    unicode: UnicodeViews,
+    unicode: UnicodeTables,
 ) -> tuple[int, int, int]:
     """Returns end, characters and class bits of the token at `begin`, which is not white space.
 
@@ -359,7 +357,7 @@ def token_end(
 @njit(nogil=True, cache=True)
 def scan_tokens(text: npt.NDArray[np.uint8], tables: UnicodeTables) -> npt.NDArray[np.int64]:
     """Returns begin, end, characters and class bits of every token of one text, a row each."""
-    data, stop, unicode = view(text), len(text), unicode_views(tables)
+    data, stop, unicode = view(text), len(text), view(tables)
     found = np.empty((stop, 4), np.int64)
     count = 0
     at = 0

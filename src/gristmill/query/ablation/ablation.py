@@ -4,29 +4,20 @@ The trainings are stages of the engine, so nothing is trained twice: a new seed 
 none, and a run that was stopped goes on.
 """
 
-import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gristmill.counted import counted
-from gristmill.engine.files.content import ContentHashes
-from gristmill.engine.mill import Mill
-from gristmill.engine.plan.graph import Graph, Node, make_asset_node
-from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.task_cache import Listener
-from gristmill.errors import UserError
 from gristmill.proxy.items import Items
 from gristmill.proxy.verdict import Scores, TaskScore, Verdict, compare
 from gristmill.query.ablation.setups import Setup
-from gristmill.query.versions.published import Published
-from gristmill.recipe.model import Recipe
+from gristmill.query.ablation.trainings import Side, TrainingGraph, Trainings, file_of
 from gristmill.stages.proxy import evaluate, items, pool, train
 from gristmill.store.store import Store
 
@@ -35,21 +26,6 @@ ONE_SIDED = 0.05
 """A task does not count if only one pool has more than this share of its items. Who has seen a part of a benchmark does
 better on the rest, too, because its items have the same form.
 """
-
-
-@dataclass(frozen=True)
-class Side:
-    """One of the two corpora."""
-
-    name: str
-    shards: Published
-
-    @property
-    def suites(self) -> set[str]:
-        """Hashes of the suites that it was decontaminated against."""
-        nodes = self.shards.view.states.values() if self.shards.view else ()
-        found = [said for made in nodes for said in made.metrics.get("suites", ())]
-        return {said.rpartition(", ")[2] for said in found}
 
 
 @dataclass(frozen=True)
@@ -114,56 +90,32 @@ class Ablation:
         self, a: Side, b: Side, suite: str, setup: Setup, store: Store, on: tuple[str | None, str | None] = (None, None)
     ) -> None:
         """`on`: the name of the executor and the address of its cluster."""
-        self._on = on
         self.sides = dict(zip(SIDES, (a, b), strict=True))
-        self.suite, self.setup, self.store = os.path.abspath(suite), setup, store
+        self.setup = setup
+        self._trainings = Trainings(store, setup, os.path.abspath(suite), on)
         for side in (a, b):
-            there = side.shards.manifest.samples * side.shards.manifest.seq_len
-            if there < setup.tokens:
-                raise UserError(
-                    f"{side.name}: its mixture draws {counted(there, 'token')}, and a proxy of size {setup.size} "
-                    f"trains on {setup.tokens:,}, so nothing was trained. Give fewer tokens, or draw more in `mix`."
-                )
+            side.check_tokens(side.shards.manifest.samples * side.shards.manifest.seq_len, setup)
 
     def run(
         self, seeds: Sequence[int], listener: Listener, workers: int | None = None, looks: int = 1
     ) -> AblationResult:
         """Train what is not trained yet, and compare. `looks`: how many comparisons are planned, this one included."""
-        run = self._mill(seeds).run(workers, listener)
+        run = self._graph(seeds).run(workers, listener)
         return self._result(run, len(seeds), looks)
 
-    def _mill(self, seeds: Sequence[int]) -> Mill:
+    def _graph(self, seeds: Sequence[int]) -> TrainingGraph:
         name = "ablate_" + "_".join(side.shards.manifest.hash[:8] for side in self.sides.values())
-        text = json.dumps({"suite": self.suite, "setup": asdict(self.setup), "seeds": list(seeds)})
-        recipe = Recipe(name, 0, self.store.uri, False, name, text, {}, (), {})
-        contents = ContentHashes(self.store, name)
-        nodes = {node.id: node for node in self._nodes(seeds, contents)}
-        executor, address = self._on
-        return Mill(recipe, executor=executor, address=address, graph=Graph(recipe, nodes, {}))
-
-    def _nodes(self, seeds: Sequence[int], contents: ContentHashes) -> list[Node]:
-        found = []
-        checkpoints = os.path.join(self.store.uri, "checkpoints") if self.store.is_local else ""
+        graph = self._trainings.graph(name, seeds=list(seeds))
         for letter, side in self.sides.items():
             manifest = side.shards.manifest
-            node = partial(make_asset_node, contents=contents)
-            tokenizer = side.shards.checked(manifest.tokenizer["file"])
-            end = manifest.tokenizer["end_of_document"]
-            reading = items.Config(
-                suite=self.suite, tokenizer=tokenizer, end=end, window=self.setup.sequence, tokens=self.setup.scored
-            )
-            found.append(node(f"{letter}/items", items.__name__, reading, {}))
+            read = graph.add(f"{letter}/items", items, self._trainings.items_for(side))
             thin = pool.Config(manifest=manifest.hash, tokens=self.setup.tokens, location=manifest.location)
-            found.append(node(f"{letter}/pool", pool.__name__, thin, {}))
+            drawn = graph.add(f"{letter}/pool", pool, thin)
             for seed in seeds:
-                fields = {name: value for name, value in asdict(self.setup).items() if name != "scored"}
-                training = train.Config(**fields, seed=seed, checkpoints=checkpoints)
-                name, its_pool = f"{letter}/train_{seed}", f"{letter}/pool"
-                found.append(node(name, train.__name__, training, {"pool": its_pool}))
-                uses = {"pool": its_pool, "items": f"{letter}/items", "train": name}
-                scoring = evaluate.Config(size=self.setup.size, device=self.setup.device)
-                found.append(node(f"{letter}/evaluate_{seed}", evaluate.__name__, scoring, uses))
-        return found
+                model = graph.add(f"{letter}/train_{seed}", train, self._trainings.training(seed=seed), {"pool": drawn})
+                uses = {"pool": drawn, "items": read, "train": model}
+                graph.add(f"{letter}/evaluate_{seed}", evaluate, self._trainings.scoring(), uses)
+        return graph
 
     def _result(self, run: Run, seeds: int, looks: int) -> AblationResult:
         scores: dict[str, list[Scores]] = {letter: [] for letter in SIDES}
@@ -171,10 +123,10 @@ class Ablation:
         for node in run.nodes.values():
             letter, _, name = node.id.partition("/")
             if name.startswith("evaluate_"):
-                with np.load(_file(run, node.id)) as held:
+                with np.load(file_of(run, node.id)) as held:
                     scores[letter].append(Scores(held["bits"], held["greedy"]))
                     known[letter] = held["touched"]
-        read = Items.load(_file(run, "A/items"))
+        read = Items.load(file_of(run, "A/items"))
         hash_of_suite = next(iter(run.states["A/items"].metrics["suites"]))
         tasks, touched, on_touched = compare_sides(read, scores, known, looks)
         unprotected = tuple(letter for letter, side in self.sides.items() if hash_of_suite not in side.suites)
@@ -226,9 +178,3 @@ def looks_of(seeds: int, most: int | None) -> list[int]:
     while most is not None and found[-1] < most:
         found.append(min(most, found[-1] + max(2, found[-1] // 2)))
     return found
-
-
-def _file(run: CorpusView, node: str) -> Path:
-    part = run.states[node].model
-    assert part is not None
-    return run.store.local_path(part)

@@ -7,17 +7,13 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from functools import partial
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from gristmill.counted import counted
-from gristmill.engine.files.content import ContentHashes
-from gristmill.engine.mill import Mill
-from gristmill.engine.plan.graph import Graph, Node, make_asset_node
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.task_cache import Listener
 from gristmill.errors import UserError
@@ -26,11 +22,9 @@ from gristmill.proxy.domains import DomainPool
 from gristmill.proxy.items import Items
 from gristmill.proxy.swarm import MixtureSpace, propose
 from gristmill.proxy.verdict import Scores, bits_per_byte
-from gristmill.query.ablation.ablation import Side
-from gristmill.query.ablation.ablation import _file as file_of
 from gristmill.query.ablation.setups import Setup
+from gristmill.query.ablation.trainings import Side, TrainingGraph, Trainings, file_of
 from gristmill.recipe.checks.mistakes import suggest
-from gristmill.recipe.model import Recipe
 from gristmill.shardformat.locations import read_bytes
 from gristmill.stages.decontaminate.suite.suite import read_suite
 from gristmill.stages.proxy import domain_pool, doremi, evaluate, held_out, items, train
@@ -203,15 +197,11 @@ class MixtureSearch:
         on: tuple[str | None, str | None] = (None, None),
     ) -> None:
         """`on`: the name of the executor and the address of its cluster."""
-        self.side, self.setup, self.store, self._on = side, setup, store, on
+        self.side, self.setup = side, setup
         self.suite = os.path.abspath(suite) if suite else None
+        self._trainings = Trainings(store, setup, self.suite, on)
         self.domains = Domains.of(side)
-        there = int(self.domains.drawn.sum())
-        if there < setup.tokens:
-            raise UserError(
-                f"{side.name}: its mixture draws {counted(there, 'token')}, and a proxy of size {setup.size} trains on "
-                f"{setup.tokens:,}, so nothing was trained. Use fewer tokens, or draw more in `mix`."
-            )
+        side.check_tokens(int(self.domains.drawn.sum()), setup)
 
     def swarm(
         self,
@@ -228,15 +218,17 @@ class MixtureSearch:
         grouped = Grouped.of(whole, fixed or {})
         count = runs or 3 * (len(grouped.space.names) + 1)
         tried = grouped.space.design(count)
-        rows = enumerate(tried @ grouped.parts)
-        run = self._run([self._trained(f"run_{at:03}", row) for at, row in rows], listener, workers)
+        graph = self._begun()
+        for at, row in enumerate(tried @ grouped.parts):
+            self._add_trained(graph, f"run_{at:03}", row)
+        run = graph.run(workers, listener)
         pool = DomainPool.load(file_of(run, "pool"))
         scores = self._scores(run, count)
         weights = dict(targets) or self._weights(scores, pool)
         found = propose(grouped.space, tried, scores, weights)
         gain, low, high = (f"{100 * value:+.2f}%" for value in found.gain)
         evidence = [
-            f"Swarm: {self._trainings(count)}, mixtures around the natural one.",
+            f"Swarm: {self._described(count)}, mixtures around the natural one.",
             f"Targets: {', '.join(f'{quoted(name)} ({weight:.3g})' for name, weight in weights.items())}.",
             f"Predicted bits per byte against the natural mixture: {gain} (95% interval {low} to {high}).",
             f"Runs predicted from the other runs: rank correlation {found.rank_correlation:.2f}.",
@@ -262,16 +254,15 @@ class MixtureSearch:
         space = self.domains.space(floors)
         count = len(space.names)
         equal = space.project(np.full(count, 1 / count))
-        nodes = [
-            *self._trained("reference", equal)[:1],
-            ("doremi", doremi.__name__, self._training(equal), "reference"),
-        ]
-        run = self._run([nodes], listener, workers)
+        graph = self._begun()
+        reference = graph.add("reference", train, self._training(equal), {"pool": "pool"})
+        graph.add("doremi", doremi, self._training(equal), {"pool": "pool", "train": reference})
+        run = graph.run(workers, listener)
         with np.load(file_of(run, "doremi")) as held:
             alphas = held["alphas"]
         quarters = np.stack([part.mean(0) for part in np.array_split(alphas, 4) if len(part)])
         evidence = [
-            f"DoReMi: {self._trainings(2)}, a reference on equal shares (as far as max_epochs allows) and a proxy that "
+            f"DoReMi: {self._described(2)}, a reference on equal shares (as far as max_epochs allows) and a proxy that "
             "weighs domains by their excess loss.",
             f"Proposed is the mean weight of {counted(len(alphas), 'step')}, within caps and floors; the interval is "
             "the range of the means of its quarters.",
@@ -280,7 +271,7 @@ class MixtureSearch:
         mean = space.project(alphas.mean(0))
         return Proposed(self.domains, mean, quarters.min(0), quarters.max(0), evidence, remarks)
 
-    def _trainings(self, count: int) -> str:
+    def _described(self, count: int) -> str:
         return f"{counted(count, 'training')} of {self.setup.size} models, {counted(self.setup.tokens, 'token')} each"
 
     def _check_targets(self, targets: Mapping[str, float]) -> None:
@@ -313,49 +304,29 @@ class MixtureSearch:
             if a != b and pool.shared[a, b] >= COPIES
         ]
 
-    def _training(self, shares: Array) -> train.Config:
-        fields = {name: value for name, value in asdict(self.setup).items() if name != "scored"}
-        checkpoints = os.path.join(self.store.uri, "checkpoints") if self.store.is_local else ""
-        return train.Config(**fields, seed=0, shares=tuple(np.round(shares, 6).tolist()), checkpoints=checkpoints)
-
-    def _trained(self, name: str, shares: Array) -> list[tuple[str, str, Any, str]]:
-        """A training and its scores: (node, stage, config, the training that it uses)."""
-        scoring = evaluate.Config(size=self.setup.size, device=self.setup.device)
-        found = [
-            (name, train.__name__, self._training(shares), ""),
-            (f"{name}/held_out", evaluate.__name__, scoring, name),
-        ]
-        return [*found, *([(f"{name}/items", evaluate.__name__, scoring, name)] if self.suite else [])]
-
-    def _run(
-        self, trained: Sequence[Sequence[tuple[str, str, Any, str]]], listener: Listener, workers: int | None
-    ) -> Run:
+    def _begun(self) -> TrainingGraph:
+        """The graph of a search without its trainings: the pool of documents, the held-out ones, the suite's items."""
         manifest, setup = self.side.shards.manifest, self.setup
-        name = f"mix_{manifest.hash[:8]}"
-        text = json.dumps({"suite": self.suite, "setup": asdict(setup)})
-        recipe = Recipe(name, 0, self.store.uri, False, name, text, {}, (), {})
-        node = partial(make_asset_node, contents=ContentHashes(self.store, name))
-        tokenizer, end = self.side.shards.checked(manifest.tokenizer["file"]), manifest.tokenizer["end_of_document"]
+        graph = self._trainings.graph(f"mix_{manifest.hash[:8]}")
         thin = domain_pool.Config(
             manifest=manifest.hash, tokens=setup.tokens, held=setup.scored, location=manifest.location
         )
-        apart = held_out.Config(tokenizer=tokenizer, window=setup.sequence)
-        nodes: list[Node] = [
-            node("pool", domain_pool.__name__, thin, {}),
-            node("held_out", held_out.__name__, apart, {"pool": "pool"}),
-        ]
+        tokenizer = self.side.shards.checked(manifest.tokenizer["file"])
+        graph.add("pool", domain_pool, thin)
+        graph.add("held_out", held_out, held_out.Config(tokenizer=tokenizer, window=setup.sequence), {"pool": "pool"})
         if self.suite:
-            reading = items.Config(
-                suite=self.suite, tokenizer=tokenizer, end=end, window=setup.sequence, tokens=setup.scored
-            )
-            nodes.append(node("items", items.__name__, reading, {}))
-        for several in trained:
-            for id_, module, config, used in several:
-                uses = {"pool": "pool"} | ({"train": used} if used else {})
-                uses |= {"items": id_.rpartition("/")[2]} if module == evaluate.__name__ else {}
-                nodes.append(node(id_, module, config, uses))
-        graph = Graph(recipe, {one.id: one for one in nodes}, {})
-        return Mill(recipe, executor=self._on[0], address=self._on[1], graph=graph).run(workers, listener)
+            graph.add("items", items, self._trainings.items_for(self.side))
+        return graph
+
+    def _training(self, shares: Array) -> train.Config:
+        return self._trainings.training(seed=0, shares=tuple(np.round(shares, 6).tolist()))
+
+    def _add_trained(self, graph: TrainingGraph, name: str, shares: Array) -> None:
+        """Add a training and its scores."""
+        graph.add(name, train, self._training(shares), {"pool": "pool"})
+        for kind in ("held_out", "items") if self.suite else ("held_out",):
+            uses = {"pool": "pool", "train": name, "items": kind}
+            graph.add(f"{name}/{kind}", evaluate, self._trainings.scoring(), uses)
 
     def _scores(self, run: Run, count: int) -> dict[str, Array]:
         """Bits per byte of every task, run by run. Items that the pool holds do not count, if others do."""

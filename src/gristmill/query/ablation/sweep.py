@@ -15,8 +15,9 @@ from gristmill.engine.mill import Mill
 from gristmill.engine.schedule.task_cache import Listener
 from gristmill.errors import UserError
 from gristmill.proxy.verdict import TaskScore, holm
-from gristmill.query.ablation.ablation import Ablation, AblationResult, Side
+from gristmill.query.ablation.ablation import Ablation, AblationResult
 from gristmill.query.ablation.setups import Setup
+from gristmill.query.ablation.trainings import Side
 from gristmill.query.removal.changes import split_change, uses, value_of
 from gristmill.query.versions.published import Published
 from gristmill.recipe.checks.mistakes import suggest

@@ -30,7 +30,7 @@ MOST_CLUSTERS = 1 << 16
 
 def cluster_steps(view: CorpusView) -> list[NodeFacts]:
     """The steps that write clusters."""
-    return [node for node in view.nodes.values() if node.name in ("near_dedup", "simhash_dedup")]
+    return view.named("near_dedup", "simhash_dedup")
 
 
 def count_joining(view: CorpusView, node: NodeFacts) -> tuple[int, int]:
@@ -91,7 +91,6 @@ def largest(view: CorpusView, node: NodeFacts, number: int, members: int) -> lis
 def _layers(view: CorpusView, node: NodeFacts) -> Iterator[tuple[DocumentPart, pa.Table]]:
     for source in node.sources:
         for document in view.documents.get(source, ()):
-            layer = view.states[node.id].layers.get((source, document.order))
-            if layer is not None:
-                reader = PartReader(view.store, layer[0])
+            if view.has_layer(node.id, document):
+                reader = PartReader(view.store, view.layer(node.id, document))
                 yield document, reader.read(["cluster", "cluster_size", "similarity", "drop"])

@@ -135,13 +135,13 @@ class ColumnReader:
 
     def work(self, document: DocumentPart) -> PartRead:
         """What is needed to read a part."""
-        view, at = self.view, (document.source, document.order)
+        view = self.view
         last = (f"{document.source}/{CORPUS}", "drop")
         origins = self._origins[document.source]
         numbers = {place: n for n, place in enumerate(dict.fromkeys(p for one in origins for p in one.layers))}
         numbers.setdefault(last, len(numbers))
         layers = list(dict.fromkeys(layer for layer, _ in numbers))
-        parts = [document.part if layer == INGEST else view.states[layer].layers[at][0] for layer in layers]
+        parts = [view.layer(layer, document) for layer in layers]
         columns = [(layers.index(layer), name, str(number)) for (layer, name), number in numbers.items()]
         marks = withheld.marks(view, document)
         hidden = [(len(parts) + len(marks), withheld.DOC_ID, HIDDEN)] if withheld.hidden_ids(view) else []
@@ -220,6 +220,11 @@ def number_columns(view: CorpusView) -> list[str]:
     return [name for name in found if name not in mixed]
 
 
+def is_measured(kind: pa.DataType) -> bool:
+    """Whether a column has numbers that mean something; hashes are integers of 64 bits without a sign."""
+    return bool(pa.types.is_floating(kind) or (pa.types.is_integer(kind) and kind != pa.uint64()))
+
+
 def _check_sources(view: CorpusView, sources: Sequence[str]) -> None:
     for source in sources:
         if source not in view.chains:
@@ -269,9 +274,7 @@ def _with_types(view: CorpusView, source: str, origins: Sequence[ColumnOrigin]) 
         kind = pa.bool_() if origin.name == "kept" else None
         for layer, column in origin.layers[:1] if kind is None else ():
             if layer not in opened:
-                at = (source, document.order)
-                part = document.part if layer == INGEST else view.states[layer].layers[at][0]
-                opened[layer] = PartReader(view.store, part)
+                opened[layer] = PartReader(view.store, view.layer(layer, document))
             kind = plain_type(opened[layer].schema.field(column).type)
         typed.append(ColumnOrigin(origin.name, origin.layers, kind))
     return typed

@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,11 +11,13 @@ import pyarrow as pa
 
 from gristmill.engine.plan.graph import CORPUS, Node, drops
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
+from gristmill.engine.schedule.progress import Track, untracked
 from gristmill.engine.work.rows import read_many
 from gristmill.errors import UserError
 from gristmill.hints import option
 from gristmill.query.documents.columns import COLUMNS as COLUMNS
 from gristmill.query.documents.columns import REWRITTEN
+from gristmill.query.documents.layers import DocumentLayers
 from gristmill.query.lineage import evidence
 from gristmill.query.lineage.evidence import Flag, ParentEvidence
 from gristmill.query.takedown import withheld
@@ -23,7 +25,6 @@ from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import nearest
 from gristmill.stages import LANGUAGE as LANGUAGE
 from gristmill.stages import NO_DOCUMENT
-from gristmill.store.parquet import open_parts
 
 PARENT = "parent_text"
 
@@ -163,39 +164,25 @@ def rows_at(
 ) -> list[Row]:
     """Rows by their part and number, in this order. Each part is opened once. With `cuts`, they include the cuts."""
     found: dict[tuple[DocumentPart, int], Row] = {}
-    parts: dict[DocumentPart, _Part] = {}
+    parts: dict[DocumentPart, _JudgedLayers] = {}
     for document, row in sorted(places, key=lambda place: (place[0].source, place[0].order, place[1])):
         if document not in parts:
-            parts[document] = _Part(view, document, stage)
+            parts[document] = _JudgedLayers(view, document, stage)
         part = parts[document]
-        group, place = part.group_of(row)
-        drops = [part.column(layer, group, "drop")[place].is_valid for layer in range(len(part.readers))]
-        first = next((layer for layer, drop in enumerate(drops) if drop), None)
-        found[document, row] = _LazyRow(part, group, place, first).whole(cuts)
+        found[document, row] = _LazyRow(part, *part.place(row), part.dropped_by(row)).whole(cuts)
     return [found[place] for place in places]
 
 
 def kept_batches(
-    view: CorpusView,
-    node: Node,
-    columns: Sequence[str],
-    track: Callable[[Sequence[DocumentPart]], Iterable[DocumentPart]] = iter,
+    view: CorpusView, node: Node, columns: Sequence[str], track: Track = untracked
 ) -> Iterator[pa.RecordBatch]:
-    """The kept documents as input of a step: its columns, under the names that it uses.
-
-    `track` wraps the iteration over parts and may show progress.
-    """
+    """The kept documents as input of a step: its columns, under the names that it uses."""
     for source in node.sources:
         columns_of = node.views[source]
         wanted = tuple((layer, column, name) for layer, column, name in columns_of.columns if name in columns)
-        for document in track(view.documents[source]):
-            at = (source, document.order)
-            parts = [
-                document.part if layer == INGEST else view.states[layer].layers[at][0] for layer in columns_of.layers
-            ]
-            corpus = view.states[f"{source}/{CORPUS}"].layers[at][0]
-            work = ([(*parts, corpus)], [wanted], [(len(parts),)])
-            yield from read_many(*work, view.store)
+        for document in track("parts", view.documents[source], len(view.documents[source])):
+            parts = [view.layer(layer, document) for layer in columns_of.layers]
+            yield from read_many([(*parts, view.verdicts(document))], [wanted], [(len(parts),)], view.store)
 
 
 def unfinished(view: CorpusView, stage: str | None) -> list[str]:
@@ -223,53 +210,26 @@ def _chain(view: CorpusView, source: str, stage: str | None) -> list[str]:
     return [node.id for node in layers[: last[-1] + 1]] if last else []
 
 
-class _Part:
-    """The layers of a document part up to a step; columns of a row group are read on demand."""
+class _JudgedLayers(DocumentLayers):
+    """The layers of a document part up to a step."""
 
     def __init__(self, view: CorpusView, document: DocumentPart, stage: str | None) -> None:
-        parts, unjudged = [(INGEST, document.part)], []
-        for node_id in _chain(view, document.source, stage):
-            layers = view.states[node_id].layers
-            if (document.source, document.order) in layers:
-                parts.append((node_id, layers[document.source, document.order][0]))
-            elif not isinstance(node := view.nodes[node_id], Node) or drops(node):
-                unjudged.append(node_id)
-        self.unjudged = tuple(unjudged)
+        chain = _chain(view, document.source, stage)
+        super().__init__(view, document, chain)
+        absent = [view.nodes[step] for step in chain if not view.has_layer(step, document)]
+        self.unjudged = tuple(node.id for node in absent if not isinstance(node, Node) or drops(node))
         """Steps that could drop its documents and have no layer for it yet."""
-        self.names = [name for name, _ in parts]
         self._marks = withheld.Withheld(view, document)
-        self.readers = open_parts(view.store, [part for _, part in parts])
-        self.columns = [tuple(reader.names) for reader in self.readers]
         ids = evidence.ids_with_evidence(view)
-        self.with_evidence = [layer for layer, name in enumerate(self.names) if name in ids]
+        self.with_evidence = [layer for layer in self if layer in ids]
         ids = evidence.ids_with_evidence(view, evidence.WITH_PARENTS)
-        self.with_parents = [layer for layer, name in enumerate(self.names) if name in ids]
-        self._read: dict[tuple[int, int, str], Any] = {}
+        self.with_parents = [layer for layer in self if layer in ids]
         self._withheld: tuple[int, Any] = (-1, None)
-
-    def column(self, layer: int, group: int, name: str) -> Any:
-        key = (layer, group, name)
-        if key not in self._read:
-            if any(known != group for _, known, _ in self._read):
-                self._read.clear()
-            self._read[key] = self.readers[layer].read_group(group, [name]).column(name)
-        return self._read[key]
-
-    def has(self, layer: int, name: str) -> bool:
-        return name in self.columns[layer]
-
-    def group_of(self, row: int) -> tuple[int, int]:
-        """The row group of a row, and its place in the group."""
-        for group, rows_in_group in enumerate(self.readers[0].groups):
-            if row < rows_in_group:
-                return group, row
-            row -= rows_in_group
-        raise IndexError(f"the part has no row that is {row} rows after its last")
 
     def withheld(self, group: int) -> Any:
         """For each row of a group, why it is withheld, or None."""
         if self._withheld[0] != group:
-            self._withheld = (group, self._marks.in_group(group, self.readers[0].groups[group]).to_pylist())
+            self._withheld = (group, self._marks.in_group(group, self.groups[group]).to_pylist())
         return self._withheld[1]
 
 
@@ -277,19 +237,15 @@ class _Part:
 class _LazyRow:
     """A row of which only the verdicts have been read."""
 
-    part: _Part
+    part: _JudgedLayers
     group: int
     row: int
-    layer: int | None
+    step: str | None
     """The first layer that dropped the row."""
 
     @property
-    def step(self) -> str | None:
-        return None if self.layer is None else self.part.names[self.layer]
-
-    @property
     def reason(self) -> str | None:
-        return None if self.layer is None else self._get(self.layer, "drop")
+        return None if self.step is None else self._get(self.step, "drop")
 
     def is_wanted(self, wanted: _Wanted) -> bool:
         """Check the cheap conditions first: the text is read only if all others hold."""
@@ -303,11 +259,11 @@ class _LazyRow:
             return False
         if wanted.reason is not None and self.reason != wanted.reason:
             return False
-        if wanted.doc_id is not None and not self._get(0, "doc_id").hex().startswith(wanted.doc_id):
+        if wanted.doc_id is not None and not self._get(INGEST, "doc_id").hex().startswith(wanted.doc_id):
             return False
         if (wanted.url is not None or wanted.grep is not None) and self.withheld is not None:
             return False  # a match would reveal withheld content
-        if wanted.url is not None and wanted.url not in (self._get(0, "url") or ""):
+        if wanted.url is not None and wanted.url not in (self._get(INGEST, "url") or ""):
             return False
         if wanted.flagged and not (
             any(self._get(layer, evidence.COLUMN) for layer in self.part.with_evidence)
@@ -324,16 +280,16 @@ class _LazyRow:
 
     def whole(self, cuts: bool = False, flagged: bool = False) -> Row:
         if (listed := self.withheld) is not None:
-            shown = {name: self._get(0, name) for name in withheld.SHOWN}
+            shown = {name: self._get(INGEST, name) for name in withheld.SHOWN}
             return Row(shown, self.step, self.reason, None, None, {}, self.part.unjudged).without_content(listed)
-        last = len(self.part.readers) - 1
-        own = self.part.columns[last] if last else ()
-        fields = {name: self._newest(name) if name in REWRITTEN else self._get(0, name) for name in COLUMNS}
+        *_, last = self.part
+        own = self.part.columns(last) if last != INGEST else ()
+        fields = {name: self._newest(name) if name in REWRITTEN else self._get(INGEST, name) for name in COLUMNS}
         return Row(
             {**fields, "language": self._language()},
             self.step,
             self.reason,
-            None if self.layer is None else self._get(self.layer, "detail"),
+            None if self.step is None else self._get(self.step, "detail"),
             self._text(),
             {name: self._get(last, name) for name in own if name not in ("text", "text_bytes", "drop", "detail")},
             self.part.unjudged,
@@ -343,13 +299,13 @@ class _LazyRow:
         )
 
     def _newest(self, name: str) -> Any:
-        layers = [layer for layer in range(len(self.part.readers)) if self.part.has(layer, name)]
+        layers = [layer for layer in self.part if self.part.has(layer, name)]
         return next((value for layer in reversed(layers) if (value := self._get(layer, name)) is not None), None)
 
     def _language(self) -> str | None:
         """The measured language; `language_hint` has the one that the input states."""
-        for layer, name in reversed(list(enumerate(self.part.names))):
-            if name.rsplit("/", 1)[-1] == LANGUAGE and self.part.has(layer, "label"):
+        for layer in reversed([*self.part]):
+            if layer.rsplit("/", 1)[-1] == LANGUAGE and self.part.has(layer, "label"):
                 label: str | None = self._get(layer, "label")
                 return label
         return None
@@ -357,17 +313,17 @@ class _LazyRow:
     def _pieces(self) -> list[tuple[str, str | None]]:
         """The last text before all cuts, in pieces: those that remain, and those that a step cut."""
         pieces: list[tuple[bytes, str | None]] = []
-        for layer, name in enumerate(self.part.names):
+        for layer in self.part:
             if not self.part.has(layer, "text") or (text := self._get(layer, "text")) is None:
                 continue
             spans = self._get(layer, "cut_spans") if self.part.has(layer, "cut_spans") else None
             replaced = self._get(layer, "replaced_spans") if self.part.has(layer, "replaced_spans") else None
             if pieces and spans is not None:
-                pieces = cut_again(pieces, spans, name)
+                pieces = cut_again(pieces, spans, layer)
             elif pieces and replaced is not None:
                 written = self._get(layer, "replacement_spans")
                 new = [text.encode()[start:stop] for start, stop in zip(written[::2], written[1::2], strict=True)]
-                pieces = replaced_in(cut_again(pieces, replaced, name), replaced, new, name)
+                pieces = replaced_in(cut_again(pieces, replaced, layer), replaced, new, layer)
             else:
                 pieces = [(text.encode(), None)]
         return [(piece.decode("utf-8", "replace"), step) for piece, step in pieces]
@@ -375,35 +331,36 @@ class _LazyRow:
     def _flags(self) -> Iterator[Flag]:
         for layer in self.part.with_evidence:
             if found := self._get(layer, evidence.COLUMN):
-                yield from evidence.flags_of(self.part.names[layer], found, (self._text(layer) or "").encode())
+                yield from evidence.flags_of(layer, found, (self._text(layer) or "").encode())
 
     def _parents(self) -> Iterator[ParentEvidence]:
         for layer in self.part.with_parents:
             parent = self._newest(PARENT)
-            if parent is None and (meta := self._get(0, "meta")):
+            if parent is None and (meta := self._get(INGEST, "meta")):
                 parent = orjson.loads(meta).get(PARENT)
-            step, found = self.part.names[layer], self._get(layer, evidence.NEW_COLUMN)
-            if one := evidence.parent_evidence(step, found, self._text(layer) or "", parent):
+            found = self._get(layer, evidence.NEW_COLUMN)
+            if one := evidence.parent_evidence(layer, found, self._text(layer) or "", parent):
                 yield one
 
-    def _get(self, layer: int, name: str) -> Any:
-        return self.part.column(layer, self.group, name)[self.row].as_py()
+    def _get(self, layer: str, name: str) -> Any:
+        return self.part.column(layer, name, self.group)[self.row].as_py()
 
-    def _text(self, before: int | None = None) -> str | None:
+    def _text(self, before: str | None = None) -> str | None:
         """The text of the last layer with one, among all or those before one; the markup if nothing was extracted."""
-        for layer in reversed(range(len(self.part.readers) if before is None else before)):
-            for name in ("text", "html") if layer == 0 else ("text",):
+        layers = [*self.part]
+        for layer in reversed(layers if before is None else layers[: layers.index(before)]):
+            for name in ("text", "html") if layer == INGEST else ("text",):
                 if self.part.has(layer, name) and (text := self._get(layer, name)) is not None:
                     return str(text)
         return None
 
 
 def _rows_of_part(view: CorpusView, document: DocumentPart, stage: str | None) -> Iterator[_LazyRow]:
-    part = _Part(view, document, stage)
-    for group, rows_in_group in enumerate(part.readers[0].groups):
-        drops = [part.column(layer, group, "drop").is_valid().to_pylist() for layer in range(len(part.readers))]
+    part = _JudgedLayers(view, document, stage)
+    for group, rows_in_group in enumerate(part.groups):
+        dropped = {layer: part.column(layer, "drop", group).is_valid().to_pylist() for layer in part}
         for row in range(rows_in_group):
-            yield _LazyRow(part, group, row, next((layer for layer, dropped in enumerate(drops) if dropped[row]), None))
+            yield _LazyRow(part, group, row, next((layer for layer, drops in dropped.items() if drops[row]), None))
 
 
 def cut_again(

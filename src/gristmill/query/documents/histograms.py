@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.engine.schedule.corpus_view import CorpusView
-from gristmill.query.documents.columns import ColumnReader, columns_of
+from gristmill.query.documents.columns import ColumnReader, columns_of, is_measured
 from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.select.heuristics import SETS
 from gristmill.stages.shared import vectors
@@ -153,11 +153,7 @@ def _numbers_measured(view: CorpusView) -> list[str]:
     names = [f"{step}.{column}" for step, columns in steps.items() for column in columns if column != "text_bytes"]
     if not names:
         return []
-    return [field.name for field in ColumnReader(view, names, kept=None).schema if _is_number(field.type)]
-
-
-def _is_number(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_floating(kind) or (pa.types.is_integer(kind) and kind != pa.uint64()))
+    return [field.name for field in ColumnReader(view, names, kept=None).schema if is_measured(field.type)]
 
 
 class _Settings:

@@ -1,26 +1,25 @@
 """One row through all layers of its document part, in the order of its steps."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
 
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.recipe.checks.columns import INGEST
-from gristmill.store.parquet import PartReader
+from gristmill.store.parquet import open_parts
 
 
 class DocumentLayers:
-    """The layers of a document part. Columns of the last row group that was used are cached."""
+    """The layers of a document part, or those of some steps. Columns of the last row group that was used are cached."""
 
-    def __init__(self, view: CorpusView, document: DocumentPart) -> None:
-        at = (document.source, document.order)
-        parts = {INGEST: document.part}
-        for node_id in view.chains[document.source]:
-            if view.nodes[node_id].has_layers and at in view.states[node_id].layers:
-                parts[node_id] = view.states[node_id].layers[at][0]
+    def __init__(self, view: CorpusView, document: DocumentPart, steps: Sequence[str] | None = None) -> None:
+        chain = view.chains[document.source] if steps is None else steps
+        layers = [INGEST, *(step for step in chain if view.nodes[step].has_layers)]
+        names = [name for name in layers if view.has_layer(name, document)]
         self.document = document
-        self._readers = {name: PartReader(view.store, part) for name, part in parts.items()}
+        readers = open_parts(view.store, [view.layer(name, document) for name in names])
+        self._readers = dict(zip(names, readers, strict=True))
         self._group = -1
         self._read: dict[tuple[str, str], pa.Array] = {}
 
@@ -29,8 +28,13 @@ class DocumentLayers:
         return iter(self._readers)
 
     @property
+    def groups(self) -> Sequence[int]:
+        """The rows of each row group."""
+        return self._readers[INGEST].groups
+
+    @property
     def rows(self) -> int:
-        return sum(self._readers[INGEST].groups)
+        return sum(self.groups)
 
     def columns(self, layer: str) -> list[str]:
         return self._readers[layer].names
@@ -38,17 +42,21 @@ class DocumentLayers:
     def has(self, layer: str, column: str) -> bool:
         return column in self._readers[layer].names
 
-    def cell(self, layer: str, column: str, row: int) -> pa.Array:
-        """A value as an array of one row."""
-        group, place = self._place(row)
+    def column(self, layer: str, column: str, group: int) -> pa.Array:
+        """A column of a row group."""
         if group != self._group:
             self._read.clear()
             self._group = group
         if (layer, column) not in self._read:
             table = self._readers[layer].read_group(group, [column])
             self._read[layer, column] = table[column].combine_chunks()
+        return self._read[layer, column]
+
+    def cell(self, layer: str, column: str, row: int) -> pa.Array:
+        """A value as an array of one row."""
+        group, place = self.place(row)
         # `take`, not `slice`: the caller may read the buffers.
-        return self._read[layer, column].take(pa.array([place]))
+        return self.column(layer, column, group).take(pa.array([place]))
 
     def value(self, layer: str, column: str, row: int) -> Any:
         return self.cell(layer, column, row)[0].as_py()
@@ -61,9 +69,10 @@ class DocumentLayers:
         """The first layer that dropped a row."""
         return next((layer for layer in self if self.value(layer, "drop", row) is not None), None)
 
-    def _place(self, row: int) -> tuple[int, int]:
-        for group, rows in enumerate(self._readers[INGEST].groups):
+    def place(self, row: int) -> tuple[int, int]:
+        """The row group of a row, and its place in the group."""
+        for group, rows in enumerate(self.groups):
             if row < rows:
                 return group, row
             row -= rows
-        raise IndexError(row)
+        raise IndexError(f"the part has no row that is {row} rows after its last")

@@ -38,7 +38,6 @@ from gristmill.stages.matches import (
     match_urls,
 )
 from gristmill.store.parquet import PartReader
-from gristmill.store.store import Part
 
 TEXT = "text"
 KINDS: dict[str, tuple[str, Callable[[Sequence[str]], Matcher]]] = {
@@ -198,7 +197,7 @@ def _answers(view: CorpusView, document: DocumentPart, todo: Todo) -> Iterator[R
     """The matching rows of a part. Row groups without a candidate are not read."""
     columns = PartReader(view.store, document.part)
     needs_texts = any(question.column == TEXT for question, _ in todo)
-    texts = [PartReader(view.store, part) for part in text_layers(view, document)] if needs_texts else []
+    texts = [PartReader(view.store, view.layer(one, document)) for one in text_layers(view, document) if needs_texts]
 
     def column_of(question: _Question, group: int) -> list[pa.Array]:
         """The column of a query; for copies and dropped documents, also the original texts."""
@@ -209,7 +208,8 @@ def _answers(view: CorpusView, document: DocumentPart, todo: Todo) -> Iterator[R
         last = pc.coalesce(*reversed(layers))
         return [last, pc.coalesce(*layers)] if of_all and layers[1:] else [last]
 
-    verdicts = PartReader(view.store, _corpus(view, document))
+    _check_layer(view, document, f"{document.source}/{CORPUS}")
+    verdicts = PartReader(view.store, view.verdicts(document))
     first_row = 0
     for group, rows in enumerate(columns.groups):
         kept = verdicts.read_group(group, ["drop"])["drop"].combine_chunks().is_null().to_numpy(zero_copy_only=False)
@@ -239,22 +239,19 @@ def _within(some: Rows | None, first_row: int, rows: int) -> Rows:
     return some[low:high] - first_row
 
 
-def text_layers(view: CorpusView, document: DocumentPart) -> list[Part]:
+def text_layers(view: CorpusView, document: DocumentPart) -> list[str]:
     """All layers with texts of a part, from the original text to the final one; some have only kept documents."""
     chain = [view.nodes[node_id] for node_id in view.chains[document.source]]
     with_text = [node.id for node in chain if TEXT in node.columns and node.has_layers]
-    return [document.part, *(_layer(view, document, node_id) for node_id in with_text)]
+    for step in with_text:
+        _check_layer(view, document, step)
+    return [INGEST, *with_text]
 
 
-def _corpus(view: CorpusView, document: DocumentPart) -> Part:
-    return _layer(view, document, f"{document.source}/{CORPUS}")
-
-
-def _layer(view: CorpusView, document: DocumentPart, node_id: str) -> Part:
-    made = view.states[node_id].layers
-    if (document.source, document.order) not in made:
+def _check_layer(view: CorpusView, document: DocumentPart, step: str) -> None:
+    """Raises UserError if a step has not processed the part."""
+    if not view.has_layer(step, document):
         raise UserError(
-            f"{node_id} has not processed all documents of {view.label}, so the content of the corpus is unknown. "
+            f"{step} has not processed all documents of {view.label}, so the content of the corpus is unknown. "
             f"{view.to_finish}"
         )
-    return made[document.source, document.order][0]

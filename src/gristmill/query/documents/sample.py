@@ -27,10 +27,10 @@ def open_for_tokenizer(recipe: Recipe) -> Mill:
 
 def tokenizer_file(view: CorpusView) -> str:
     """The tokenizer.json of a corpus: from its run, or the file that the recipe names, which needs no run."""
-    for node in view.nodes.values():
-        if node.name == TOKENIZER and (part := view.states[node.id].model) is not None:
-            return str(view.store.local_path(part))
-        if node.name == TOKENIZER and isinstance(node, Node) and node.files:
+    if (part := view.model(TOKENIZER)) is not None:
+        return str(view.store.local_path(part))
+    for node in view.named(TOKENIZER):
+        if isinstance(node, Node) and node.files:
             return next(iter(node.files))
     if view.record is not None:
         raise UserError(f"The tokenizer of {view.label} is not in {view.store.uri}. {view.to_finish}")

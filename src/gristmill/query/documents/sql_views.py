@@ -199,20 +199,17 @@ class Views:
             shown.append(f"{quoted(f'{INGEST}.{withheld.DOC_ID}')} not in (select id from _hidden)")
         return f"case when {' and '.join(shown)} then {value} end" if shown else value
 
-    def _read(self, view: str, source: str, wanted: Sequence[Place]) -> str:
+    def _read(self, name: str, source: str, wanted: Sequence[Place]) -> str:
         """The rows of a source with columns of some steps: `"step.column"`."""
         by_step: dict[str, list[str]] = {}
         for step, name in dict.fromkeys(wanted):
             by_step.setdefault(step, []).append(name)
-        documents, made = self._view.documents[source], self._view.states
+        view, documents = self._view, self._view.documents[source]
 
         def columns(number: int) -> LayerColumns:
-            document = documents[number]
-            at = (source, document.order)
-            parts = {step: document.part if step == INGEST else made[step].layers[at][0] for step in by_step}
-            return tuple((step, parts[step], tuple(names)) for step, names in by_step.items())
+            return tuple((step, view.layer(step, documents[number]), tuple(names)) for step, names in by_step.items())
 
-        pattern = self._files.add(f"{view}/{source}", len(documents), columns)
+        pattern = self._files.add(f"{name}/{source}", len(documents), columns)
         return f"read_parquet({literal(pattern)}, filename = true, file_row_number = true)"
 
     def _value(self, source: str, place: Place) -> str:
@@ -228,9 +225,7 @@ class Views:
 
     def _schema(self, source: str, step: str) -> pa.Schema:
         if (source, step) not in self._types:
-            document = self._view.documents[source][0]
-            at = (source, document.order)
-            part = document.part if step == INGEST else self._view.states[step].layers[at][0]
+            part = self._view.layer(step, self._view.documents[source][0])
             self._types[source, step] = PartReader(self._view.store, part).schema
         return self._types[source, step]
 

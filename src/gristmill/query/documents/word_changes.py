@@ -49,6 +49,37 @@ def word_changes(before: str, after: str, full: bool = False) -> list[WordChange
     return found
 
 
+def same_words(
+    one: str, other: str, most: int, letters_only: bool = False
+) -> tuple[list[tuple[str, bool]], list[tuple[str, bool]]]:
+    """The words of two texts, each with the white space before it, and whether the other text has it in that order.
+    Only the first `most` are compared. With `letters_only`, case and signs do not count.
+    """
+    sides = [_lettered(text) if letters_only else WORD.findall(text) for text in (one, other)]
+    bare = [[_letters(word) if letters_only else word.strip() for word in side[:most]] for side in sides]
+    blocks = SequenceMatcher(None, bare[0], bare[1], autojunk=False).get_matching_blocks()
+    in_one = {place for block in blocks for place in range(block.a, block.a + block.size)}
+    in_other = {place for block in blocks for place in range(block.b, block.b + block.size)}
+    return [(word, at in in_one) for at, word in enumerate(sides[0])], [
+        (word, at in in_other) for at, word in enumerate(sides[1])
+    ]
+
+
+def _lettered(text: str) -> list[str]:
+    """Words; one without letters is joined to the word before it."""
+    found: list[str] = []
+    for word in WORD.findall(text):
+        if found and not _letters(word):
+            found[-1] += word
+        else:
+            found.append(word)
+    return found
+
+
+def _letters(word: str) -> str:
+    return "".join(one for one in word.lower() if one.isalnum())
+
+
 def _same(words: list[str], is_after: bool, is_before: bool, full: bool) -> list[WordChange]:
     """Equal words after or before a difference, without those that are far from it."""
     head, tail = CONTEXT_WORDS * is_after, CONTEXT_WORDS * is_before

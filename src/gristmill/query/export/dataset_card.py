@@ -28,25 +28,8 @@ KNOWN_LICENSES = frozenset(DATA["licenses"])
 _SIZES = ("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B", "1B<n<10B")
 _AFTERWARDS = ("tokenizer", "shards", "mix")
 """Stage folders whose steps do not change documents."""
-MEANINGS = {
-    "doc_id": "id of the document, 32 hexadecimal digits, the same in every version",
-    "text": "the final text",
-    "text_bytes": "size of the text in bytes (UTF-8)",
-    "source": "the source in the recipe",
-    "locator": "where it is in the inputs: file and record",
-    "url": "where it was published",
-    "title": "its title, if one was found",
-    "language": "its measured language, if a step measures it",
-    "language_hint": "the language that the input states: for code a programming language, otherwise a natural one",
-    "license": "the license that the input or the recipe states",
-    "timestamp": "the time of fetching or writing that the input states",
-    "snapshot": "the crawl that it belongs to",
-    "parent": "for generated text: the doc_id of the document that it was generated from",
-    "prompt": "for generated text: the name of the prompt",
-    "model": "for generated text: the model",
-    "sample": "for generated text: the number of the sample",
-    "meta": "all other fields of the input, as a JSON object",
-}
+MEANINGS: dict[str, str] = DATA["meanings"]
+"""What the columns of a dataset hold."""
 
 
 @dataclass(frozen=True)

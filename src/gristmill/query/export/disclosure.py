@@ -4,7 +4,7 @@ Nothing is estimated. What was not recorded is null.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -139,13 +139,9 @@ def _named(counts: Mapping[str | None, int]) -> dict[str, int] | None:
     return {name or "": rows for name, rows in sorted(counts.items(), key=lambda one: (-one[1], one[0] or ""))}
 
 
-def _metrics(view: CorpusView, step: str) -> Iterable[Mapping[str, Any]]:
-    return [view.states[node.id].metrics for node in view.nodes.values() if node.name == step]
-
-
 def _summed(view: CorpusView, step: str, key: str) -> dict[str, int] | None:
     """A metric that counts by name, summed over the steps of a name; None if there is no such step."""
-    found, steps = Counter[str](), _metrics(view, step)
+    found, steps = Counter[str](), view.metrics_of(step)
     for one in steps:
         found.update({name: int(times) for name, times in one.get(key, {}).items()})
     return dict(found.most_common()) if steps else None
@@ -154,11 +150,9 @@ def _summed(view: CorpusView, step: str, key: str) -> dict[str, int] | None:
 def _tokens(view: CorpusView) -> dict[str, int] | None:
     """Tokens in the shards by source, each counted once; None without shards."""
     found = Counter[str]()
-    groups = _metrics(view, GROUPS)
-    for one in groups:
-        for source, by_group in one.get("groups", {}).items():
-            found[source] += sum(group["tokens"] for group in by_group.values())
-    return dict(found) if groups else None
+    for source, _, tokens in view.token_groups():
+        found[source] += tokens
+    return dict(found) if view.named(GROUPS) else None
 
 
 def _takedowns(view: CorpusView) -> dict[str, int] | None:

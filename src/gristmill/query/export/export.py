@@ -24,8 +24,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import zstandard
 
-from gristmill.engine.plan.graph import CORPUS, Node
+from gristmill.engine.plan.graph import Node
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
+from gristmill.engine.schedule.progress import Track, untracked
 from gristmill.errors import UserError
 from gristmill.hints import hint, option
 from gristmill.places import is_url
@@ -35,7 +36,6 @@ from gristmill.query.export.croissant import croissant
 from gristmill.query.export.dataset_card import Exported, card
 from gristmill.query.opening import check_finished
 from gristmill.query.removal.audit import recorded_config
-from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import suggest
 from gristmill.stages.scrub import scrub
 from gristmill.store.parquet import join, open_parts
@@ -80,12 +80,9 @@ def export(
     columns: Sequence[str] | None = None,
     file_bytes: int = FILE_BYTES,
     workers: int = 1,
-    track: Callable[[Iterator[object], int], Iterator[object]] = lambda items, _: items,
+    track: Track = untracked,
 ) -> Exported:
-    """Write the export. If it fails, it raises UserError and leaves no files.
-
-    `track` wraps the iteration over finished files, with their total number.
-    """
+    """Write the export. If it fails, it raises UserError and leaves no files."""
     if file_format not in FORMATS:
         raise UserError(f"{option('format', file_format)} is not a format. {suggest(file_format, FORMATS, 'Formats')}")
     if file_bytes < LEAST_FILE_BYTES:
@@ -111,7 +108,7 @@ def export(
         write = _write_parquet if file_format == "parquet" else _write_lines
         with ThreadPoolExecutor(max(workers, 1)) as pool:
             done = pool.map(lambda one: _write(read, chosen.schema, write, configs, *one), work)
-            written = [one for one in track(done, len(work)) if isinstance(one, _Written)]
+            written = list(track("export", done, len(work)))
         exported = _summary(view, file_format, chosen.schema, written, frozenset(configs))
         (temporary / "README.md").write_text(card(view, exported), encoding="utf-8")
         (temporary / "croissant.json").write_bytes(croissant(exported))
@@ -188,11 +185,9 @@ def _cut(read: ColumnReader, file_bytes: int) -> Iterator[list[Stretch]]:
 
 def _sizes(view: CorpusView, document: DocumentPart) -> Iterator[np.ndarray[tuple[int], np.dtype[np.int64]]]:
     """The bytes that each row counts; 0 for dropped rows."""
-    at = (document.source, document.order)
     ((layer, column),) = origin_of(view, document.source, "text_bytes", True).layers
-    text = document.part if layer == INGEST else view.states[layer].layers[at][0]
-    verdict = view.states[f"{document.source}/{CORPUS}"].layers[at][0]
-    for batch in join(open_parts(view.store, [text, verdict]), [(0, column, "bytes"), (1, "drop", "drop")]):
+    parts = [view.layer(layer, document), view.verdicts(document)]
+    for batch in join(open_parts(view.store, parts), [(0, column, "bytes"), (1, "drop", "drop")]):
         kept = batch.column("drop").is_null().to_numpy(zero_copy_only=False)
         sizes = pc.fill_null(batch.column("bytes"), 0).to_numpy(zero_copy_only=False)
         yield np.where(kept, sizes + ROW_BYTES, 0)

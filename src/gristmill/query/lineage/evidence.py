@@ -68,7 +68,7 @@ class ParentEvidence:
 
 def ids_with_evidence(view: CorpusView, names: Sequence[str] = (STEP,)) -> set[str]:
     """The ids of the steps of these names."""
-    return {node.id for node in view.nodes.values() if node.name in names}
+    return {node.id for node in view.named(*names)}
 
 
 def parent_evidence(
@@ -98,7 +98,7 @@ def flags_of(step: str, found: Sequence[Mapping[str, Any]] | None, text: bytes) 
 
 def evidence_steps(view: CorpusView) -> list[NodeFacts]:
     """The steps that write evidence. Raises UserError if there are none."""
-    found = [node for node in view.nodes.values() if node.name == STEP]
+    found = view.named(STEP)
     if not found:
         raise UserError(
             f"{view.label} has no step {STEP}, so eval items were not searched. Add - {STEP}: {{suite: FOLDER}} "
@@ -109,7 +109,7 @@ def evidence_steps(view: CorpusView) -> list[NodeFacts]:
 
 def steps_with_any_evidence(view: CorpusView) -> list[NodeFacts]:
     """The steps whose findings can be shown beside another text. Raises UserError if there are none."""
-    found = [node for node in view.nodes.values() if node.name in (STEP, *WITH_PARENTS)]
+    found = view.named(STEP, *WITH_PARENTS)
     if not found:
         raise UserError(
             f"{view.label} has no step {STEP} and no step {FAITHFUL}, so no text was compared with another one. Add "

@@ -134,6 +134,7 @@ def life_of(view: CorpusView, place: RowMatch) -> Life:
     texts = [layer for layer in layers if layers.has(layer, "text")]
     text = next((one for layer in reversed(texts) if (one := layers.value(layer, "text", place.row))), None)
     encoded, grouped = (_named(layers, name) for name in (TOKENS, GROUPS))
+    tokenizer = view.model(TOKENIZER)
     return Life(
         place.doc_id.hex(),
         place.document.source,
@@ -144,7 +145,7 @@ def life_of(view: CorpusView, place: RowMatch) -> Life:
         tuple(_clusters(view, layers, place)),
         text,
         None if encoded is None else layers.value(encoded, "tokens", place.row),
-        _tokenizer(view) if encoded is not None else None,
+        None if encoded is None or tokenizer is None else tokenizer.hash,
         None if grouped is None else layers.value(grouped, "group", place.row),
         generated={} if row.get(PARENT) is None else _birth(row),
     )
@@ -246,13 +247,6 @@ def _clusters(view: CorpusView, layers: DocumentLayers, place: RowMatch) -> Iter
             locator = None
         size, similarity = (layers.value(layer, name, place.row) for name in ("cluster_size", "similarity"))
         yield DocumentCluster(layer, keeper.hex(), size, similarity, keeper == place.doc_id, locator)
-
-
-def _tokenizer(view: CorpusView) -> str | None:
-    for node in view.nodes.values():
-        if node.name == TOKENIZER and (part := view.states[node.id].model) is not None:
-            return part.hash
-    return None
 
 
 def versions_with(

@@ -16,7 +16,7 @@ from gristmill.loader.order import Order
 from gristmill.query.documents.layers import DocumentLayers
 from gristmill.query.documents.lookup import RowMatch, find
 from gristmill.query.lineage.lineage import Life, best_of, life_of, versions_with
-from gristmill.query.lineage.page_boxes import boxes_of
+from gristmill.query.lineage.page_boxes import boxes_of, pages_of_ocr
 from gristmill.query.lineage.prove import Differs, Proof, Prover, ShardPiece
 from gristmill.query.versions.published import Published
 from gristmill.recipe.checks.columns import INGEST
@@ -81,8 +81,9 @@ def lives_of(
     for place, life in found:
         whole = _whole(view, shards, place, life, at, note)
         if quoted and life.withheld is None:
-            read = DocumentLayers(view, place.document).row(INGEST, place.row)
-            whole["page_boxes"] = [asdict(box) for box in boxes_of(read, quoted)]
+            layers = DocumentLayers(view, place.document)
+            boxes = boxes_of(layers.row(INGEST, place.row), quoted) or pages_of_ocr(layers, place.row, quoted)
+            whole["page_boxes"] = [asdict(box) for box in boxes]
         whole |= {} if prover is None or life.withheld is not None else {"proof": _proof(prover, place, shards, at)}
         yield WholeLife(life, whole)
 
@@ -152,8 +153,7 @@ def _documents(view: CorpusView, places: Iterable[RowMatch]) -> list[tuple[RowMa
 
 
 def _shards(view: CorpusView) -> Published | None:
-    mixes = [node.id for node in view.nodes.values() if node.name == MIX]
-    return Published(view) if mixes and view.states[mixes[0]].model is not None else None
+    return None if view.model(MIX) is None else Published(view)
 
 
 def _token_at(shards: Published | None, view: CorpusView, sample: int, token: int) -> dict[str, Any]:

@@ -5,6 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from gristmill.query.documents.layers import DocumentLayers
+from gristmill.recipe.checks.columns import INGEST
+
 
 @dataclass(frozen=True)
 class PageBox:
@@ -27,6 +30,24 @@ def boxes_of(read: Mapping[str, Any], words: str) -> tuple[PageBox, ...]:
         return ()
     start = len(text[:at].encode())
     return tuple(_between(blocks or [], start, start + len(words.encode())))
+
+
+def ocr_of(layers: DocumentLayers, row: int) -> tuple[bytes, list[dict[str, Any]]]:
+    """The text with the pages that the step `ocr` read, in bytes, and these pages; nothing if it read none."""
+    for layer in layers:
+        if layer != INGEST and layers.has(layer, "ocr_pages") and (pages := layers.value(layer, "ocr_pages", row)):
+            return (layers.value(layer, "text", row) or "").encode(), pages
+    return b"", []
+
+
+def pages_of_ocr(layers: DocumentLayers, row: int, words: str) -> Iterator[PageBox]:
+    """The whole page on which the step `ocr` read the words first: it tells no boxes."""
+    text, pages = ocr_of(layers, row)
+    at = text.find(words.encode())
+    for one in pages:
+        if one["start"] <= at < one["stop"]:
+            size = layers.value(INGEST, "pages", row)[one["page"]]
+            yield PageBox(one["page"] + 1, 0, 0, size["width"], size["height"])
 
 
 def _between(blocks: list[dict[str, Any]], start: int, stop: int) -> Iterator[PageBox]:

@@ -14,6 +14,7 @@ from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
 from gristmill.query.documents.layers import DocumentLayers
 from gristmill.query.lineage.origin import read_again
+from gristmill.query.lineage.page_boxes import ocr_of
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.stages.ingest.pdf import RENDERED_PAGE
 
@@ -31,7 +32,7 @@ class NoPage(UserError):
 
 @dataclass(frozen=True)
 class DocumentPage:
-    """A page as it was read."""
+    """A page as it was read, by the step `ocr` if that has read it."""
 
     number: int
     """From 1, as viewers count."""
@@ -63,6 +64,10 @@ def page_of(view: CorpusView, document: DocumentPart, row: int, number: int) -> 
     found = [(block, stop) for block, stop in zip(every, stops, strict=True) if block["page"] == number - 1]
     blocks = [block for block, _ in found]
     text = b"".join(data[block["start"] : stop] for block, stop in found).decode("utf-8", "replace").strip()
+    read_by_ocr, ocr_pages = ocr_of(layers, row)
+    for one in ocr_pages:
+        if one["page"] == number - 1:
+            text = read_by_ocr[one["start"] : one["stop"]].decode("utf-8", "replace")
     more = (page["confidence"], page["verdict"])
     return DocumentPage(number, len(pages), page["width"], page["height"], *more, text, blocks)
 

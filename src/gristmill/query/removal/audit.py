@@ -7,7 +7,7 @@ never drawn.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from gristmill.engine.plan.graph import Node, NodeFacts
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
+from gristmill.engine.schedule.progress import Track, untracked
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
 from gristmill.hints import option
@@ -31,7 +32,6 @@ from gristmill.stages.contract import AnyStage, LayerStage, StageConfig
 from gristmill.stages.declarations import stage_of
 from gristmill.store.parquet import PartReader, open_parts
 
-Track = Callable[[Sequence[DocumentPart]], Iterable[DocumentPart]]
 Span = tuple[int, int, str]
 """Start and stop in bytes, and the label."""
 
@@ -156,14 +156,15 @@ def counts(steps: Sequence[AuditedStep], view: CorpusView, kind: str | None = No
 
 
 def draw(
-    view: CorpusView, steps: Sequence[AuditedStep], kind: str | None, number: int, track: Track = iter
+    view: CorpusView, steps: Sequence[AuditedStep], kind: str | None, number: int, track: Track = untracked
 ) -> tuple[list[Example], int]:
     """Examples of all types or of one, sorted by id hash, and the number of withheld documents."""
     kept: dict[tuple[str, str], list[tuple[bytes, Example]]] = {}
     hidden: set[tuple[Any, ...]] = set()
     for step in steps:
         for source in step.node.sources:
-            for document in track(view.documents.get(source, [])):
+            documents = view.documents.get(source, [])
+            for document in track("parts", documents, len(documents)):
                 for group in _groups(view, step, document):
                     hidden.update((source, document.order, group.number, row) for row in group.hidden)
                     for rank, example in group.examples():
@@ -243,7 +244,6 @@ _SHOWN = ("doc_id", "locator", "url")
 
 
 def _groups(view: CorpusView, step: AuditedStep, document: DocumentPart) -> Iterator[_MatchedRows]:
-    at = (document.source, document.order)
     before, language = INGEST, None
     for node_id in view.chains[document.source]:
         node = view.nodes[node_id]
@@ -254,8 +254,7 @@ def _groups(view: CorpusView, step: AuditedStep, document: DocumentPart) -> Iter
         if node.name == LANGUAGE and "label" in node.columns:
             language = node_id
     names = [INGEST, step.node.id, before, *([] if language is None else [language])]
-    parts = [document.part if name == INGEST else view.states[name].layers[at][0] for name in names]
-    first, own, text, *label = open_parts(view.store, parts)
+    first, own, text, *label = open_parts(view.store, [view.layer(name, document) for name in names])
     marks = withheld.Withheld(view, document)
     wrote = [name for name in own.names if name not in ("text", "text_bytes", *_SHOWN)]
     for group in range(len(own.groups)):

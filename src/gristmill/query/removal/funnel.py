@@ -51,6 +51,21 @@ def scope_of(node: NodeFacts, sources: Collection[str], route: str = "its route"
     return words if len(node.sources) == len(sources) else f"{words} of {route}"
 
 
+def languages(view: CorpusView) -> dict[str, Any]:
+    """Per language over all sources: documents read and kept, and those that each step dropped first, by reason."""
+    found: dict[str, Any] = {}
+    for metrics in view.metrics_of(CORPUS):
+        for label, counts in metrics.get("languages", {}).items():
+            language = found.setdefault(label, {"read": 0, "kept": 0, "first": {}})
+            language["read"] += counts["read"]
+            language["kept"] += counts["kept"]
+            for step, reasons in counts["first"].items():
+                for reason, rows in reasons.items():
+                    taken = language["first"].setdefault(step, {})
+                    taken[reason] = taken.get(reason, 0) + rows
+    return dict(sorted(found.items(), key=lambda item: (-item[1]["kept"], -item[1]["read"], item[0])))
+
+
 def unread_files(view: CorpusView) -> dict[str, dict[str, dict[str, Any]]]:
     """Per source: the reasons why files next to its inputs are not read, with the number of files and one example; from
     the run record, or from the current state of the folder.

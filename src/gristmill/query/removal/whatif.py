@@ -286,11 +286,9 @@ class ReplayedRows:
 
 
 def _candidates(mill: Mill, run: Run, node: Node, document: DocumentPart) -> Iterator[ReplayedRows]:
-    source, order = document.source, document.order
-    layers = {INGEST: document.part}
-    for name in mill.graph.chains[source]:
-        if mill.graph.nodes[name].name != CORPUS and (source, order) in (made := run.states[name].layers):
-            layers[name] = made[source, order][0]
+    source = document.source
+    chain = [name for name in mill.graph.chains[source] if mill.graph.nodes[name].name != CORPUS]
+    layers = {name: run.layer(name, document) for name in (INGEST, *chain) if run.has_layer(name, document)}
     view = node.views[source]
     final = mill.graph.nodes[f"{source}/{CORPUS}"].config
     assert isinstance(final, corpus.Config)

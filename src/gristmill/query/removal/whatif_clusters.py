@@ -20,8 +20,8 @@ from gristmill.errors import UserError
 from gristmill.hints import hint
 from gristmill.kernels.dedup.links import forest
 from gristmill.query.removal.changes import Change
+from gristmill.recipe.checks.columns import INGEST
 from gristmill.store.parquet import join, open_parts
-from gristmill.store.store import Part
 
 THRESHOLD = "verify_jaccard"
 OWN = ("cluster", "linked_to", "similarity", "cluster_size", "drop")
@@ -79,12 +79,7 @@ def parted(mill: Mill, run: Run, change: Change, sizes: dict[str, str], most_pla
 
 def _members(mill: Mill, run: Run, node: Node, document: DocumentPart, size_layer: str, number: int) -> pa.Table:
     """The documents of a part that belong to a cluster, with their pairs."""
-
-    def part(layer: str) -> Part:
-        layers = run.states[layer].layers if layer in run.states else {}
-        return layers[document.source, document.order][0] if layers else document.part
-
-    layers = (document.part, part(node.id), part(size_layer))
+    layers = [run.layer(layer, document) for layer in (INGEST, node.id, size_layer)]
     columns = ((0, "doc_id", "doc_id"), *((1, name, name) for name in OWN), (2, "text_bytes", "size"))
     found, first = [], 0
     for batch in join(open_parts(mill.store, layers), columns):

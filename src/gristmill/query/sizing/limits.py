@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from gristmill.counted import counted, percent
 from gristmill.hints import option
+from gristmill.objects import requests
 from gristmill.query.sizing.sizing import COORDINATOR_S, Machines, Sizing
 
 ARRAY_JOBS = 1000
@@ -23,13 +24,12 @@ FAR = 100_000
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices in US dollars: list prices of AWS in us-east-1. S3 prices are for S3 Standard as of 2025; a core hour is
-    half of an on-demand m7g.large (0.0816) as of June 2026. Spot machines cost a third to a half.
+    """Prices in US dollars: list prices of AWS in us-east-1. A terabyte is in S3 Standard as of 2025; a core hour is
+    half of an on-demand m7g.large (0.0816) as of June 2026. Spot machines cost a third to a half. Those of requests
+    are in `objects/requests.py`.
     """
 
     core_hour: float = 0.0408
-    million_gets: float = 0.40
-    million_puts: float = 5.00
     tb_month: float = 23.0
 
 
@@ -44,7 +44,7 @@ class Bill:
 def bill(sizing: Sizing, cluster: Machines, prices: Prices) -> Bill:
     return Bill(
         cluster.workers * sizing.wall_s[1] / 3600 * prices.core_hour,
-        sizing.gets / 1e6 * prices.million_gets + sizing.puts / 1e6 * prices.million_puts,
+        requests.usd_of({"gets": sizing.gets, "puts": sizing.puts}),
         sizing.stored_bytes / 1e12 * prices.tb_month,
     )
 

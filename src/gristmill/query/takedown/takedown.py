@@ -9,21 +9,20 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gristmill.engine.schedule.corpus_view import CorpusView
+from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
 from gristmill.query.documents.generated import generated_sources
 from gristmill.query.documents.layers import DocumentLayers
 from gristmill.query.documents.lookup import RowMatch, find, find_children, find_copies, text_layers
 from gristmill.query.takedown.withheld import list_of
-from gristmill.stages import NO_DOCUMENT, TAKEDOWN, TAKEDOWN_MATCH, TAKEDOWN_SETS
+from gristmill.stages import INGEST, NO_DOCUMENT, TAKEDOWN, TAKEDOWN_MATCH, TAKEDOWN_SETS
 from gristmill.stages.generate.generate import TAKEN_DOWN
 from gristmill.stages.matches import Hit, shingles_of
 from gristmill.stages.takedown.requests import Request, read_all
 from gristmill.stages.takedown.takedown import copies_of, in_part, make_sets
 from gristmill.stages.takedown.takedown_sets import FEWEST, SCHEMA_OF_SETS
 from gristmill.store.parquet import PartReader
-from gristmill.store.store import Part, Store
 
 _KINDS = {
     "urls": "url",
@@ -124,7 +123,7 @@ def find_matches(
     for place in find(view, **queries, dropped=True, note=note) if queries else ():
         kind = kinds[place.by]
         hit.add((kind, place.query))
-        if not place.is_kept and _value(view, place, place.document.part, "drop") in NO_DOCUMENT:
+        if not place.is_kept and _layers(view, place.document).value(INGEST, "drop", place.row) in NO_DOCUMENT:
             continue  # an HTTP request record has the URL of its page
         if place.doc_id.hex() not in found:
             answer = TakenDocument(place, _url(view, place), by_kind[kind][place.query], kind)
@@ -223,7 +222,7 @@ def _table(named: Sequence[tuple[TakenDocument, str]], texts: Sequence[tuple[str
 def _url(view: CorpusView, place: RowMatch) -> str | None:
     """The URL, unless it is withheld."""
     is_shown = list_of(view, place.document, place.row) is None
-    url: str | None = _value(view, place, place.document.part, "url") if is_shown else None
+    url: str | None = _layers(view, place.document).value(INGEST, "url", place.row) if is_shown else None
     return url
 
 
@@ -232,32 +231,19 @@ def text_of(view: CorpusView, place: RowMatch) -> str | None:
     return _text(view, place, reversed(text_layers(view, place.document)))
 
 
+@lru_cache(maxsize=2)
+def _layers(view: CorpusView, document: DocumentPart) -> DocumentLayers:
+    """Cached, because matching documents are often in the same row group."""
+    return DocumentLayers(view, document)
+
+
 def _first_and_last(view: CorpusView, place: RowMatch) -> list[str]:
     """The last text of a document, and the original one if it differs."""
     first, last = _text(view, place, text_layers(view, place.document)) or "", text_of(view, place) or ""
     return [last] if first == last else [last, first]
 
 
-def _text(view: CorpusView, place: RowMatch, layers: Iterable[Part]) -> str | None:
+def _text(view: CorpusView, place: RowMatch, steps: Iterable[str]) -> str | None:
     """The text in the first of the layers that has one."""
-    return next((text for part in layers if (text := _value(view, place, part, "text")) is not None), None)
-
-
-def _value(view: CorpusView, place: RowMatch, part: Part, column: str) -> Any:
-    row = place.row
-    for group, rows in enumerate(_reader(view.store, part).groups):
-        if row < rows:
-            return _group(view.store, part, group, column)[row].as_py()
-        row -= rows
-    raise IndexError(place.row)
-
-
-@lru_cache(maxsize=8)
-def _reader(store: Store, part: Part) -> PartReader:
-    return PartReader(store, part)
-
-
-@lru_cache(maxsize=8)
-def _group(store: Store, part: Part, group: int, column: str) -> pa.ChunkedArray:
-    """Cached, because matching documents are often in the same row group."""
-    return _reader(store, part).read_group(group, [column])[column]
+    layers = _layers(view, place.document)
+    return next((text for one in steps if (text := layers.value(one, "text", place.row)) is not None), None)

@@ -53,9 +53,8 @@ def _marks_some(node: NodeFacts) -> bool:
 
 def marks(view: CorpusView, document: DocumentPart) -> list[Part]:
     """The layers, as far as they exist, that say which rows of a document part are withheld."""
-    at = (document.source, document.order)
-    steps = [view.states[node_id].layers for node_id in withholding(view, document.source)]
-    return [layers[at][0] for layers in steps if at in layers]
+    steps = withholding(view, document.source)
+    return [view.layer(step, document) for step in steps if view.has_layer(step, document)]
 
 
 def first_of(columns: Sequence[Any]) -> Any:
@@ -67,9 +66,8 @@ class Withheld:
     """Which rows of a document part are withheld, and why."""
 
     def __init__(self, view: CorpusView, document: DocumentPart) -> None:
-        at = (document.source, document.order)
         steps = withholding(view, document.source)
-        waiting = [node_id for node_id in steps if at not in view.states[node_id].layers]
+        waiting = [node_id for node_id in steps if not view.has_layer(node_id, document)]
         self._not_run = f"{', '.join(waiting)} has not run with the current recipe" if waiting else None
         self._readers = [] if waiting else open_parts(view.store, marks(view, document))
         self._hidden = {} if waiting else hidden_ids(view)
@@ -153,12 +151,10 @@ def _marking(view: CorpusView) -> Iterator[tuple[str, str]]:
 
 def _values(view: CorpusView, node_id: str, column: str) -> Iterator[tuple[str, str]]:
     """The ids of documents with a value in a column of a step, and these values."""
-    layers = view.states[node_id].layers
     for document in (one for some in view.documents.values() for one in some):
-        at = (document.source, document.order)
-        if at not in layers:
+        if not view.has_layer(node_id, document):
             continue
-        values = PartReader(view.store, layers[at][0]).read([column])[column]
+        values = PartReader(view.store, view.layer(node_id, document)).read([column])[column]
         if values.null_count < len(values):
             ids = PartReader(view.store, document.part).read(["doc_id"])["doc_id"]
             is_there = values.is_valid()

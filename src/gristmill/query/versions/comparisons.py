@@ -18,13 +18,14 @@ from gristmill.query.documents.columns import columns_of
 from gristmill.query.documents.histograms import DrawnValues, Histogram, Measure, count, draw, find_measures
 from gristmill.query.opening import damage_message
 from gristmill.query.removal.funnel import funnels
+from gristmill.query.removal.funnel import languages as language_counts
 from gristmill.query.versions.distances import ERRORS, changes_of_shares, count_limit, ks_limit, moved_limit, rate_limit
 from gristmill.query.versions.shifts import distance
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.shards import TOKENS
 from gristmill.recipe.sections.watch import WatchFields
-from gristmill.stages import CORPUS, GROUPS, STEPS
+from gristmill.stages import STEPS
 from gristmill.stages.shared.rule import formula
 from gristmill.store.store import CorruptPart
 
@@ -360,7 +361,7 @@ def tokens_per_byte(sides: Sides) -> Iterator[Alarm]:
             f"a byte of text has {after:.3f} tokens, in {sides.label} {before:.3f}. Check the tokenizer: a model "
             "cannot read the tokens of another one."
         )
-        step = next((one.id for one in sides.views[1].nodes.values() if one.name == TOKENS), "")
+        step = next((one.id for one in sides.views[1].named(TOKENS)), "")
         yield sides.alarm("tokens_per_byte", ALL, (before, after), (change, limit), fact, step=step)
 
 
@@ -369,7 +370,9 @@ def tokens_per_byte(sides: Sides) -> Iterator[Alarm]:
 
 def languages(sides: Sides) -> Iterator[Alarm]:
     """The languages of kept documents, and the share of each language that is kept."""
-    then, now = map(language_counts, sides.views)
+    then, now = (
+        {name: (one["kept"], one["read"]) for name, one in language_counts(view).items()} for view in sides.views
+    )
     kept = [{name: float(some) for name, (some, _) in one.items()} for one in (then, now)]
     sizes = sum(kept[0].values()), sum(kept[1].values())
     yield from _moved_shares(sides, "language", ALL, kept[0], kept[1], sizes, "the kept documents are in")
@@ -381,16 +384,6 @@ def languages(sides: Sides) -> Iterator[Alarm]:
             sides, name, (then[name], now[name]), f"of the documents in {name} are kept", what="language"
         )
     )
-
-
-def language_counts(view: CorpusView) -> dict[str, tuple[int, int]]:
-    """Per language: documents kept and read."""
-    found: dict[str, tuple[int, int]] = {}
-    for node in view.nodes.values():
-        measured = view.states[node.id].metrics.get("languages", {}) if node.name == CORPUS else {}
-        for language, one in measured.items():
-            found[language] = _sum([found.get(language, (0, 0)), (int(one["kept"]), int(one["read"]))])
-    return found
 
 
 def clusters(sides: Sides) -> Iterator[Alarm]:
@@ -440,14 +433,13 @@ def _equal_documents(drawn: DrawnValues) -> float:
 
 
 def _available(view: CorpusView) -> dict[str, float]:
-    nodes = [view.states[node.id].metrics.get("groups", {}) for node in view.nodes.values() if node.name == GROUPS]
-    return {name: one["tokens"] for node in nodes for groups in node.values() for name, one in groups.items()}
+    return {name: tokens for _, name, tokens in view.token_groups()}
 
 
 def _drawn(view: CorpusView) -> dict[str, float]:
     found: Counter[str] = Counter()
-    for node in view.nodes.values():
-        for phase in view.states[node.id].metrics.get("phases", {}).values() if node.name == MIX else ():
+    for metrics in view.metrics_of(MIX):
+        for phase in metrics.get("phases", {}).values():
             for domain in phase["domains"].values():
                 found.update({name: group["tokens"] for name, group in domain["groups"].items()})
     return dict(found)

@@ -81,8 +81,7 @@ class Causes:
 
     def of(self, view: CorpusView, document: DocumentPart) -> Ints:
         """The final verdict on every row of a part."""
-        part = view.states[f"{document.source}/{CORPUS}"].layers[document.source, document.order][0]
-        table = PartReader(view.store, part).read(["step", "drop"])
+        table = PartReader(view.store, view.verdicts(document)).read(["step", "drop"])
         step, reason = (table[name].combine_chunks().dictionary_encode() for name in ("step", "drop"))
         steps, reasons = step.dictionary.to_pylist(), reason.dictionary.to_pylist()
         pair = _indices(step) * max(len(reasons), 1) + _indices(reason)
@@ -163,8 +162,7 @@ class _Comparison:
             self._match(*alone)
 
     def _aligned(self, old: DocumentPart, new: DocumentPart) -> None:
-        layer = f"{self._source}/{CORPUS}"
-        parts = [view.states[layer].layers[self._source, one.order][0] for view, one in self._both(old, new)]
+        parts = [view.verdicts(one) for view, one in self._both(old, new)]
         if parts[0].hash == parts[1].hash:
             self._compared.same_rows += old.part.rows
             return
@@ -269,10 +267,9 @@ def _column(view: CorpusView, parts: Sequence[DocumentPart], name: str) -> pa.Ch
 
 def _labels(view: CorpusView, document: DocumentPart, rows: Ints) -> Mapping[str, int]:
     """The number of rows in each measured language."""
-    at = (document.source, document.order)
     for step in reversed(view.chains[document.source]):
-        if view.nodes[step].name == LANGUAGE and at in view.states[step].layers:
-            reader = PartReader(view.store, view.states[step].layers[at][0])
+        if view.nodes[step].name == LANGUAGE and view.has_layer(step, document):
+            reader = PartReader(view.store, view.layer(step, document))
             if "label" in reader.names:
                 found = reader.read(["label"])["label"].take(pa.array(rows)).cast(pa.string()).fill_null(NO_LABEL)
                 return {one["values"]: one["counts"] for one in pc.value_counts(found).to_pylist()}

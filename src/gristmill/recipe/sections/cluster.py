@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from gristmill.data_files import read_table
 from gristmill.errors import UserError
 from gristmill.hints import option
 from gristmill.recipe.checks.check import check
@@ -15,33 +16,13 @@ from gristmill.recipe.yaml.lines import parse, read_text
 from gristmill.stages.contract import Count, StageConfig
 
 AT: Path = ("cluster",)
-OURS = {
-    "array": "the setting jobs says how many there are",
-    "job-name": "it is gristmill- and the name of the recipe",
-    "comment": "it marks the jobs of a run, so that they are found after the run was killed",
-    "export": "jobs inherit the environment; write `export NAME=value` under setup of a profile",
-    "export-file": "jobs inherit the environment; write `export NAME=value` under setup of a profile",
-    "parsable": "a program reads the output of sbatch",
-    "wait": "a run does not wait for jobs to end",
-    "wrap": "lines to run before Gristmill go under setup of a profile",
-    "test-only": "jobs would not start",
-    "ntasks": "a job is one process on one node; cpus-per-task is how many tasks it runs at once",
-    "nodes": "a job is one process on one node; cpus-per-task is how many tasks it runs at once",
-}
+_SBATCH = read_table(__file__, "sbatch.toml")
+OURS: dict[str, str] = _SBATCH["ours"]
 """Options of sbatch that a user cannot set, and why."""
+ASKING: list[str] = _SBATCH["asking"]["options"]
+"""Options of sbatch that a recipe may have: they request nodes and their size."""
 ACTING = ("setup", "python", "host", "port")
 """Fields that only a profile may have: a recipe is data and does not choose programs to run or hosts to call."""
-ASKING = (
-    *("account", "begin", "cluster-constraint", "constraint", "contiguous", "core-spec", "cores-per-socket"),
-    *("cpus-per-gpu", "cpus-per-task", "deadline", "delay-boot", "distribution", "exclude", "exclusive"),
-    *("extra-node-info", "gpus", "gpus-per-node", "gpus-per-task", "gres", "hint", "licenses", "mem"),
-    *("mem-bind", "mem-per-cpu", "mem-per-gpu", "mincpus", "network", "nice", "no-requeue", "nodelist"),
-    *("ntasks-per-node", "oversubscribe", "partition", "prefer", "priority", "qos", "requeue", "reservation"),
-    *("sockets-per-node", "switches", "thread-spec", "threads-per-core", "time", "time-min", "tmp", "wckey"),
-)
-"""Options of sbatch that a recipe may have: they request nodes and their size. Others name a program, a file, a person
-or a machine, or may do so in a later version of Slurm; they are only allowed in a profile.
-"""
 _OPTION = re.compile(r"[a-z][a-z0-9-]*")
 _HOST = re.compile(r"[A-Za-z0-9_.-]+")
 

@@ -6,7 +6,6 @@ from typing import Any
 from gristmill.recipe.checks.mistakes import Path, dotted, nearest, no_domain, show, suggest
 from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
-from gristmill.recipe.fields import EVERY_SOURCE
 from gristmill.recipe.model import Source, Step
 from gristmill.recipe.stage_module import check_config
 from gristmill.stages.mix import mix
@@ -57,7 +56,7 @@ def load_mix(
     if not check_config(draft, mix.__name__, MIX, config, AT):
         return ()
     line = draft.tree.line_of_key((*AT, "tokens"))  # the usual cause of a mix that the counted tokens cannot satisfy
-    return (Step(f"{EVERY_SOURCE}/{MIX}", MIX, EVERY_SOURCE, mix.__name__, config, line, implied_by=MIX),)
+    return (Step.implied(MIX, MIX, mix, config, line),)
 
 
 def _without_budget(fields: MixFields) -> dict[str, Any]:

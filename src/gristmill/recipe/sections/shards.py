@@ -11,11 +11,10 @@ from gristmill.recipe.checks.mistakes import Path, listed
 from gristmill.recipe.checks.unbound import check_reads
 from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
-from gristmill.recipe.fields import COLUMN, EVERY_SOURCE
+from gristmill.recipe.fields import COLUMN
 from gristmill.recipe.model import Recipe, Source, Step
 from gristmill.recipe.stage_module import check_config
 from gristmill.stages import GROUPS as GROUPS
-from gristmill.stages.contract import StageConfig
 from gristmill.stages.shards import shard_groups, shards, tokens
 from gristmill.stages.shared.expressions import parse_condition, parse_value
 from gristmill.stages.tokenizer import tokenizer_file
@@ -62,8 +61,8 @@ def load_shards(
     configs = {tokens.__name__: encode, shards.__name__: write}
     if not all(check_config(draft, module, SHARDS, config, AT) for module, config in configs.items()):
         return {}
-    first = _step(EVERY_SOURCE, TOKENS, tokens.__name__, encode, line)
-    last = _step(EVERY_SOURCE, SHARDS, shards.__name__, write, line)
+    first = Step.implied(SHARDS, TOKENS, tokens, encode, line)
+    last = Step.implied(SHARDS, SHARDS, shards, write, line)
     steps: dict[str, tuple[Step, ...]] = {}
     for source in sources.values():
         group = shard_groups.Config(
@@ -76,7 +75,8 @@ def load_shards(
             weight_levels=fields.weight_levels if source.weight is not None else (),
             seed=fields.seed,
         )
-        steps[source.name] = (first, _step(source.name, GROUPS, shard_groups.__name__, group, source.line), last)
+        own = Step.implied(SHARDS, GROUPS, shard_groups, group, source.line, source.name)
+        steps[source.name] = (first, own, last)
     return steps
 
 
@@ -116,7 +116,3 @@ def idle_settings(recipe: Recipe) -> str | None:
         return None
     has = "has" if len(unused) == 1 else "have"
     return f"{' and '.join(unused)} {has} no effect as long as the recipe has no shards: section."
-
-
-def _step(route: str, name: str, module: str, config: StageConfig, line: int) -> Step:
-    return Step(f"{route}/{name}", name, route, module, config, line, implied_by=SHARDS)

@@ -14,12 +14,13 @@ from gristmill.recipe.fields import EVERY_SOURCE
 from gristmill.recipe.model import Source, Step
 from gristmill.recipe.stage_module import check_config
 from gristmill.stages import TAKEDOWN, TAKEDOWN_MATCH, TAKEDOWN_SETS, TAKEDOWN_UNSENT
-from gristmill.stages.contract import File, Map, StageConfig
+from gristmill.stages.contract import File, Map
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.takedown import takedown, takedown_match, takedown_sets, takedown_unsent
 from gristmill.stages.takedown.requests import read_all, read_requests
 
-AT: Path = ("takedowns",)
+FIELD = "takedowns"
+AT: Path = (FIELD,)
 
 
 def _several(value: object) -> Any:
@@ -66,9 +67,9 @@ def load_takedowns(draft: Draft, raw: object) -> tuple[Step, ...]:
     judge = takedown.Config(near=fields.near, copies=fields.copies, texts=tuple(labels))
     line = draft.tree.line_of_key(AT)
     return (
-        _step(TAKEDOWN_MATCH, takedown_match.__name__, takedown_match.Config(**about), line),
-        _step(TAKEDOWN_SETS, takedown_sets.__name__, sets, line),
-        _step(TAKEDOWN, takedown.__name__, judge, line),
+        Step.implied(FIELD, TAKEDOWN_MATCH, takedown_match, takedown_match.Config(**about), line),
+        Step.implied(FIELD, TAKEDOWN_SETS, takedown_sets, sets, line),
+        Step.implied(FIELD, TAKEDOWN, takedown, judge, line),
     )
 
 
@@ -87,13 +88,10 @@ def mark_unsent(source: Source | None, route: tuple[Step, ...], takedowns: tuple
     assert isinstance(judge, takedown.Config)
     config = takedown_unsent.Config(requests=sets.requests, names=sets.names, texts=sets.texts, near=judge.near)
     of = source.name if source is not None and source.parents else EVERY_SOURCE
-    return (*route[:at], _step(TAKEDOWN_UNSENT, takedown_unsent.__name__, config, takedowns[0].line, of), *route[at:])
+    step = Step.implied(FIELD, TAKEDOWN_UNSENT, takedown_unsent, config, takedowns[0].line, of)
+    return (*route[:at], step, *route[at:])
 
 
 def _name(path: str) -> str:
     """The base name of a text file, which names its only request; other files name their requests, so "" for them."""
     return os.path.basename(path) if path.lower().endswith(".txt") else ""
-
-
-def _step(name: str, module: str, config: StageConfig, line: int, of: str = EVERY_SOURCE) -> Step:
-    return Step(f"{of}/{name}", name, of, module, config, line, implied_by="takedowns")

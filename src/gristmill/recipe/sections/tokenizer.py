@@ -1,6 +1,7 @@
 """The `tokenizer` of a recipe: checks it and turns it into steps after those of every source."""
 
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any
 
 from pydantic import model_validator
@@ -58,31 +59,27 @@ def load_tokenizer(draft: Draft, raw: object, sources: Mapping[str, Source], lis
     line = draft.tree.line_of_key(AT)
     if fields.file is not None:
         config = load_config(draft, tokenizer_file.Config, raw, AT)
-        return _checked(draft, tokenizer_file.__name__, config, line)
+        return _checked(draft, tokenizer_file, config, line)
     train = load_config(draft, TrainFields, raw["train"], (*AT, "train"))
     if not isinstance(train, TrainFields) or not _domains_fit(draft, train, sources):
         return ()
     if fields.pin is not None:
         pinned = load_config(draft, tokenizer_pin.Config, {"pin": raw["pin"]}, AT)
-        return _checked(draft, tokenizer_pin.__name__, pinned, line)
+        return _checked(draft, tokenizer_pin, pinned, line)
     domains = {name: source.domain for name, source in sources.items() if source.domain is not None}
     sample = tokenizer_sample.Config(**_cut(train, tokenizer_sample.SampleOptions), domains=domains)
     return (
-        _step(SAMPLE, tokenizer_sample.__name__, sample, line),
-        _step(TEXT, tokenizer_text.__name__, tokenizer_text.Config(domains=domains), line),
-        _step(TOKENIZER, tokenizer.__name__, tokenizer.Config(**_cut(train, tokenizer.Config)), line),
+        Step.implied(TOKENIZER, SAMPLE, tokenizer_sample, sample, line),
+        Step.implied(TOKENIZER, TEXT, tokenizer_text, tokenizer_text.Config(domains=domains), line),
+        Step.implied(TOKENIZER, TOKENIZER, tokenizer, tokenizer.Config(**_cut(train, tokenizer.Config)), line),
     )
 
 
-def _checked(draft: Draft, module: str, config: StageConfig | None, line: int) -> tuple[Step, ...]:
+def _checked(draft: Draft, stage: ModuleType, config: StageConfig | None, line: int) -> tuple[Step, ...]:
     """The step that reads a tokenizer; empty if it has a mistake."""
-    if config is None or not check_config(draft, module, TOKENIZER, config, AT):
+    if config is None or not check_config(draft, stage.__name__, TOKENIZER, config, AT):
         return ()
-    return (_step(TOKENIZER, module, config, line),)
-
-
-def _step(name: str, module: str, config: StageConfig, line: int) -> Step:
-    return Step(f"{EVERY_SOURCE}/{name}", name, EVERY_SOURCE, module, config, line, implied_by=TOKENIZER)
+    return (Step.implied(TOKENIZER, TOKENIZER, stage, config, line),)
 
 
 def _cut(fields: TrainFields, model: type[StageConfig]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from gristmill.counted import counted
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.query.canaries import Canary, find
 from gristmill.query.documents.word_changes import ADDED, NOTE, REMOVED, SAME
-from gristmill.report.corpus.sections import Section
+from gristmill.report.corpus.reported import Section
 from gristmill.report.page import render
 
 TAGS = {SAME: "span", NOTE: "i", REMOVED: "del", ADDED: "ins"}

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gristmill.counted import counted, percent, size
-from gristmill.report.corpus.sections import Section
+from gristmill.report.corpus.reported import Section
 from gristmill.report.page import render
 
 UNKNOWN = "not recorded"

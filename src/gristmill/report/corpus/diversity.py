@@ -18,7 +18,7 @@ import pyarrow as pa
 from gristmill.counted import counted
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.query.documents.columns import ColumnReader, columns_of
-from gristmill.report.corpus.sections import Section
+from gristmill.report.corpus.reported import Section
 
 MOST_DOCUMENTS, MOST_PARTS = 2000, 64
 """Documents of a prompt and model that are read, and parts that they are read from."""

@@ -7,7 +7,8 @@ from gristmill.engine.publish.run_record import describe
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.query.opening import check_finished
 from gristmill.report.corpus.diversity import diversity_sections
-from gristmill.report.corpus.sections import ReportedCorpus, ReportPrices, Section, sections
+from gristmill.report.corpus.reported import ReportedCorpus, ReportPrices, Section
+from gristmill.report.corpus.sections import sections
 from gristmill.report.page import check_charts, render
 
 NEEDED_BY = "A report"

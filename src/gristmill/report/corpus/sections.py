@@ -4,127 +4,20 @@ Every section is made from one version. Beside another version, its table has th
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from math import inf
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import replace
 
-import numpy as np
-
-from gristmill.counted import counted, number, percent, size
-from gristmill.engine.schedule.corpus_view import CorpusView
-from gristmill.errors import UserError
-from gristmill.hints import option
+from gristmill.counted import counted, percent, size
 from gristmill.query.documents.histograms import (
     KEPT,
     REMOVED,
-    DrawnValues,
-    Histogram,
-    Measure,
-    count,
-    draw,
-    edges_of,
-    find_measures,
 )
-from gristmill.query.removal.funnel import funnels
 from gristmill.report import charts
-from gristmill.stages import CORPUS, INGEST
-from gristmill.stages.config_types import parse_count
+from gristmill.report.corpus.reported import MOST_BARS, ReportedCorpus, Section, first_bars
+from gristmill.report.corpus.value_sections import lengths, quality, signals
+from gristmill.stages import INGEST
 
-MOST_BARS = 16
-"""Bars of a chart; its table has all rows."""
-LEAST_OF_A_GROUP = 20
-"""Documents that a group needs to be shown with quartiles."""
-PERCENTILES = (5, 25, 50, 75, 95)
 TRILLION = 10**12
-CORE_HOUR = 0.04
-"""A usual price of an hour of a core of a cloud, in dollars."""
-TOKENS = "1T"
-
-
-@dataclass(frozen=True)
-class Facet:
-    """One of the small charts of a section."""
-
-    caption: str
-    ticks: Sequence[str]
-    """The numbers at the left end, in the middle and at the right end of its axis."""
-    bins: Sequence[tuple[str, ...]]
-    """Its numbers: from, to, and the documents in it."""
-
-
-@dataclass(frozen=True)
-class Section:
-    title: str
-    text: str
-    head: tuple[str, ...]
-    rows: Sequence[tuple[str, ...]]
-    chart: charts.Spec | None = None
-    facets: Sequence[Facet] = ()
-    """If the chart consists of small charts."""
-    word_columns: int = 1
-    """How many of the first columns hold words; the others hold numbers."""
-    key_columns: int | None = None
-    """How many of the first columns identify a row; None: those that hold words."""
-
-
-@dataclass(frozen=True)
-class ReportPrices:
-    """What the user pays, for the section on cost."""
-
-    core_hour: float
-    """In the user's currency."""
-    tokens: int
-    """Tokens of the corpus to project to."""
-
-
-def make_prices(core_hour: float = CORE_HOUR, tokens: int | str = TOKENS) -> ReportPrices:
-    """The prices; UserError if the price is not a number or the tokens are not a count above 0."""
-    if not 0 <= core_hour < inf:
-        raise UserError(f"{option('core_hour', core_hour)} is not a price, so there is no report. Give a number.")
-    try:
-        found = parse_count(tokens)
-    except ValueError as error:
-        raise UserError(f"{option('tokens')}: {error}.") from None
-    if found < 1:
-        raise UserError(f"{option('tokens', tokens)} is not above 0, so there is no report. Give a larger number.")
-    return ReportPrices(core_hour, found)
-
-
-class ReportedCorpus:
-    """A version with the values that its charts need."""
-
-    def __init__(self, view: CorpusView, prices: ReportPrices) -> None:
-        self.view, self.prices = view, prices
-        self.funnels = funnels(view)
-        self.measures = find_measures(view, every_number=True)
-        self.drawn = draw(view, self.measures)
-
-    def metrics(self, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """The metrics of every step of this name that has run."""
-        for node in self.view.nodes.values():
-            if node.name == name and (metrics := self.view.states[node.id].metrics):
-                yield node.id, metrics
-
-    @property
-    def totals(self) -> dict[tuple[str, str], int]:
-        """Documents read and kept, bytes of text kept, and tokens in the shards; each by its name, for one and many."""
-        found = self.funnels.values()
-        return {
-            ("document read", "documents read"): sum(one["read"]["rows"] for one in found),
-            ("document kept", "documents kept"): sum(one["kept"]["rows"] for one in found),
-            ("of text kept", "of text kept"): self.kept_bytes,
-            ("token", "tokens"): self.tokens,
-        }
-
-    @property
-    def kept_bytes(self) -> int:
-        return sum(one["kept"]["text_bytes"] for one in self.funnels.values())
-
-    @property
-    def tokens(self) -> int:
-        """Tokens in the shards."""
-        return sum(metrics.get("tokens", 0) for _, metrics in self.metrics("shards"))
 
 
 def sections(now: ReportedCorpus, before: ReportedCorpus | None) -> list[Section]:
@@ -136,9 +29,9 @@ def sections(now: ReportedCorpus, before: ReportedCorpus | None) -> list[Section
             _removals,
             _removals_by_language,
             _languages,
-            _lengths,
-            _signals,
-            _quality,
+            lengths,
+            signals,
+            quality,
             _clusters,
             _contamination,
         ),
@@ -166,10 +59,6 @@ def _beside(now: Section | None, before: Section | None) -> Section | None:
     rows = [(*row, *old.pop(row[:keys], blank)) for row in now.rows]
     rows += [(*key, *blank, *numbers) for key, numbers in old.items()]
     return replace(now, head=(*now.head, *(f"{name} before" for name in now.head[keys:])), rows=rows)
-
-
-def _first_bars(rows: Collection[Any]) -> str:
-    return f" The chart shows the first {MOST_BARS} of {len(rows):,}." if len(rows) > MOST_BARS else ""
 
 
 def _alarms(corpus: ReportedCorpus, before: ReportedCorpus | None) -> Section | None:
@@ -240,10 +129,9 @@ def _removals(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | Non
 
 def _removals_by_language(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
     found: Counter[tuple[str, str, str]] = Counter()
-    for _id, metrics in corpus.metrics(CORPUS):
-        for language, counts in metrics.get("languages", {}).items():
-            for step, reasons in counts["first"].items():
-                found.update({(step, reason, language): int(rows) for reason, rows in reasons.items()})
+    for language, counts in corpus.languages.items():
+        for step, reasons in counts["first"].items():
+            found.update({(step, reason, language): int(rows) for reason, rows in reasons.items()})
     text = "Of the sources whose language is measured. (none): documents that were removed before that."
     return _by_reason("Removals by language", text, "language", dict(found.most_common()))
 
@@ -265,16 +153,12 @@ def _by_reason(title: str, text: str, group: str, removed: Mapping[tuple[str, st
     text = f"{text} {counted(len(by_reason), 'reason')} in all."
     chart = charts.bars(bars, "reason", "documents", group)
     return Section(
-        title, text + _first_bars(by_reason), ("step", "reason", group, "documents"), table, chart, word_columns=3
+        title, text + first_bars(by_reason), ("step", "reason", group, "documents"), table, chart, word_columns=3
     )
 
 
 def _languages(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
-    read, kept = Counter[str](), Counter[str]()
-    for _id, metrics in corpus.metrics(CORPUS):
-        for language, counts in metrics.get("languages", {}).items():
-            read[language] += int(counts["read"])
-            kept[language] += int(counts["kept"])
+    read, kept = ({name: int(one[side]) for name, one in corpus.languages.items()} for side in ("read", "kept"))
     if not read:
         return None
     order = sorted(read, key=lambda one: (-read[one], one))
@@ -286,110 +170,7 @@ def _languages(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | No
     table = [(one, f"{read[one]:,}", f"{kept[one]:,}", percent(kept[one], read[one])) for one in order]
     text = "Documents by measured language. (none): documents whose language was not measured."
     chart = charts.bars(bars, "language", "documents", "part")
-    return Section("Languages", text + _first_bars(order), ("language", "read", "kept", "share kept"), table, chart)
-
-
-LENGTHS = ("text_bytes", "signals.words", "count_tokens.tokens")
-"""Measures of the section on lengths."""
-
-
-def _lengths(corpus: ReportedCorpus, before: ReportedCorpus | None) -> Section | None:
-    found = [one for one in corpus.measures if one.value in LENGTHS]
-    return _histograms("Lengths", "Sizes of documents.", found, corpus, before)
-
-
-def _signals(corpus: ReportedCorpus, before: ReportedCorpus | None) -> Section | None:
-    found = [one for one in corpus.measures if one.value not in LENGTHS]
-    text = "Every value that steps measure. Vertical lines are thresholds; those of rules are for English."
-    return _histograms("Signals and scores", text, found, corpus, before)
-
-
-def _histograms(
-    title: str, text: str, measures: Sequence[Measure], corpus: ReportedCorpus, before: ReportedCorpus | None
-) -> Section | None:
-    drawn = corpus.drawn
-    versions = [drawn] if before is None else [drawn, before.drawn]
-    found = [one for measure in measures if (one := _counted(measure, drawn, versions)) is not None]
-    if not found:
-        return None
-    other: dict[str, Histogram] = {}
-    for old in versions[1:]:
-        same_edges = ((one.measure.value, count(one.measure, old, one.edges)) for one in found)
-        other = {value: one for value, one in same_edges if one is not None}
-    table = []
-    for one in found:
-        values = drawn.values[one.measure.title]
-        has_value = np.isfinite(values)
-        cells = []
-        for rows in (has_value & drawn.is_kept, has_value & ~drawn.is_kept):
-            quartiles = np.quantile(values[rows], (0.25, 0.5, 0.75)) if rows.any() else ()
-            cells += [f"{int(rows.sum()):,}", " / ".join(map(charts.short_number, quartiles))]
-        table.append((one.measure.title, _limits(one.measure), *cells))
-    text += (
-        " Each chart shows the share of the kept and of the removed documents at each value. The outermost 0.5% at "
-        "either end may be cut off."
-    )
-    if drawn.every > 1:
-        text += f" One document of {drawn.every:,} was read."
-    if other:
-        text += " The lines are the other version."
-    head = ("measure", "thresholds", "kept", "quartiles", "removed", "quartiles")
-    facets = [_facet(one, other.get(one.measure.value)) for one in found]
-    return Section(title, text, head, table, charts.histograms(found, other), facets, 2, 1)
-
-
-def _facet(found: Histogram, other: Histogram | None) -> Facet:
-    """The words and numbers of a histogram; bins without documents are left out."""
-    caption = ": ".join(filter(None, (found.measure.title, _limits(found.measure))))
-    ticks = [charts.short_number(one) for one in found.edges[[0, len(found.edges) // 2, -1]].tolist()]
-    counts = [of.counts[side] for of in (found, other) if of is not None for side in (KEPT, REMOVED)]
-    bins = [
-        (*map(number, found.edges[at : at + 2].tolist()), *(f"{one:,}" for one in row))
-        for at, row in enumerate(np.stack(counts, axis=1).tolist())
-        if any(row)
-    ]
-    return Facet(caption, ticks, bins)
-
-
-def _counted(measure: Measure, drawn: DrawnValues, versions: Sequence[DrawnValues]) -> Histogram | None:
-    has_value = np.isfinite(drawn.values[measure.title]).any()
-    return count(measure, drawn, edges_of(measure, *versions)) if has_value else None
-
-
-def _limits(measure: Measure) -> str:
-    return ", ".join(f"{name} {number(limit)}" for limit, name in sorted(measure.thresholds.items()))
-
-
-def _quality(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
-    rows: list[dict[str, Any]] = []
-    small = 0
-    for measure in corpus.measures:
-        values = corpus.drawn.values[measure.title]
-        for kind, groups in (("source", corpus.drawn.source), ("language", corpus.drawn.language)):
-            names = np.array(groups, object)
-            for group, _times in Counter(groups).most_common() if measure.value.startswith("quality.") else ():
-                chosen = values[(names == group) & np.isfinite(values)]
-                small += 0 < len(chosen) < LEAST_OF_A_GROUP
-                if len(chosen) >= LEAST_OF_A_GROUP:
-                    found = np.quantile(chosen, np.array(PERCENTILES) / 100).tolist()
-                    row = {
-                        "group": f"{measure.value.removeprefix('quality.')}: {kind} {group}",
-                        "documents": len(chosen),
-                    }
-                    rows.append(row | {f"p{share}": value for share, value in zip(PERCENTILES, found, strict=True)})
-    if not rows and not small:
-        return None
-    table = [
-        (row["group"], f"{row['documents']:,}", *(charts.short_number(row[f"p{share}"]) for share in PERCENTILES))
-        for row in rows
-    ]
-    text = "The middle half of the scores of each group is a bar, with a tick at the median and a line from 5% to 95%."
-    if small:
-        left_out = counted(small, "group with fewer is", "groups with fewer are")
-        text += f" A group needs {LEAST_OF_A_GROUP} documents with a score; {left_out} left out."
-    head = ("group", "documents", *(f"{share}%" for share in PERCENTILES))
-    chart = charts.quartile_boxes(rows[:MOST_BARS]) if rows else None
-    return Section("Quality by group", text + _first_bars(rows), head, table, chart)
+    return Section("Languages", text + first_bars(order), ("language", "read", "kept", "share kept"), table, chart)
 
 
 def _clusters(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
@@ -406,7 +187,7 @@ def _clusters(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | Non
     chart = charts.bars(bars[:MOST_BARS], "size", "number", "kind")
     return Section(
         "Clusters of near duplicates",
-        text + _first_bars(bars),
+        text + first_bars(bars),
         ("step", "", "size", "number"),
         table,
         chart,
@@ -426,7 +207,7 @@ def _counted_by(
     rows = found.most_common()
     chart = charts.bars([{what: name, unit: times} for name, times in rows[:MOST_BARS]], what, unit)
     table = [(name, f"{times:,}") for name, times in rows]
-    return Section(title, text + _first_bars(rows), (what, unit), table, chart)
+    return Section(title, text + first_bars(rows), (what, unit), table, chart)
 
 
 def _contamination(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
@@ -546,4 +327,4 @@ def _cost(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
         )
     bars = [{"step": step, "CPU seconds": state.cpu_s} for step, state in states[:MOST_BARS]]
     head = ("step", "core-hours", "share", "MB/s", "read", "written", "money", "per trillion tokens")
-    return Section("Cost", text + _first_bars(states), head, table, charts.bars(bars, "step", "CPU seconds"))
+    return Section("Cost", text + first_bars(states), head, table, charts.bars(bars, "step", "CPU seconds"))

@@ -2,6 +2,7 @@
 
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -13,11 +14,11 @@ from starlette.routing import Route
 
 from gristmill.query.ablation.mixture import quoted
 from gristmill.query.documents.documents import Row
+from gristmill.query.documents.word_changes import same_words
 from gristmill.query.lineage.evidence import Flag, text_of
 from gristmill.query.lineage.lineage import steps_of
 from gristmill.query.lineage.page_image import NoImage, page_of, page_png
 from gristmill.report.explore.app import PageGroup, is_fragment, render
-from gristmill.report.explore.differences import Marked, common, differing
 from gristmill.report.explore.explorer import Explorer, beginning
 from gristmill.report.explore.filters import DocumentFilter
 from gristmill.report.explore.histogram_page import HistogramPages
@@ -32,8 +33,13 @@ MEMBERS = 12
 """Documents of a cluster that are listed."""
 LABELLED = "doc_id in (select doc_id from labels)"
 MOST_PAGE_DIGITS = 9
+MOST_WORDS = 3000
+"""Words of two texts that are compared: the time grows with the square."""
 MOST_BODY = 1 << 16
 """Bytes of a request."""
+
+Marked = list[tuple[str, bool]]
+"""Passages of a text, and whether each is marked."""
 
 
 def explorer_pages(explorer: Explorer) -> list[PageGroup]:
@@ -136,7 +142,8 @@ class DocumentPages:
 
     def _evidence(self, flag: Flag) -> tuple[Flag, Marked, Marked]:
         """A flag with the passage and the item; words of both are marked."""
-        return (flag, *common(flag.passage, text_of(self._explorer.suites.item(flag), flag)))
+        left, right = same_words(flag.passage, text_of(self._explorer.suites.item(flag), flag), MOST_WORDS, True)
+        return flag, _joined(left), _joined(right)
 
     def _cluster(self, document: IndexedDocument, row: Row, beside: str) -> dict[str, Any] | None:
         """The cluster of a document, and another member next to it: the chosen one, else the kept or first one."""
@@ -151,7 +158,7 @@ class DocumentPages:
             return None
         other = next((one for one in others if str(one.number) == beside), others[0])
         other_row = self._explorer.rows([other])[0]
-        pair = None if other_row.withheld else differing(row.text or "", other_row.text or "")
+        pair = None if other_row.withheld else _differing(row.text or "", other_row.text or "")
         size = index.ask("select count(*) from documents where cluster = ?", [document.cluster])[0][0]
         return {"members": members, "other": other, "pair": pair, "size": size}
 
@@ -160,7 +167,7 @@ class DocumentPages:
         before = self._explorer.before(document.doc_id)
         if before is None:
             return None
-        pair = None if before.withheld or before.text == row.text else differing(before.text or "", row.text or "")
+        pair = None if before.withheld or before.text == row.text else _differing(before.text or "", row.text or "")
         return {"row": before, "pair": pair}
 
     async def label(self, request: Request) -> Response:
@@ -217,6 +224,17 @@ class DocumentPages:
             "(select count(*) from documents), (select count(*) from documents where reason is null)"
         )[0]
         return render(request, "versions.html", moved=moved, counts=counts, index=index, other=self._explorer.against)
+
+
+def _differing(one: str, other: str) -> tuple[Marked, Marked]:
+    """Both texts; words that the other does not have at that place are marked."""
+    left, right = ([(word, not is_same) for word, is_same in side] for side in same_words(one, other, MOST_WORDS))
+    return _joined(left), _joined(right)
+
+
+def _joined(side: Marked) -> Marked:
+    """Neighbours that are both marked, or both not, in one piece."""
+    return [("".join(word for word, _ in some), mark) for mark, some in groupby(side, lambda word: word[1])]
 
 
 def _excerpt(text: str, hit: str) -> Marked:

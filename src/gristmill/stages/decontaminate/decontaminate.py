@@ -26,8 +26,8 @@ from gristmill.stages.decontaminate.eval_suite import OpenedSuite, open_suite
 from gristmill.stages.decontaminate.matching.evidence import MILLION, RULES
 from gristmill.stages.decontaminate.matching.units import PIECES
 from gristmill.stages.natural_languages import LABEL
+from gristmill.stages.shared.counting import found_in
 from gristmill.stages.shared.cut import FIELDS, SPAN_TYPE, cut, spans_of
-from gristmill.stages.shared.tally import NOTHING
 
 CONTAMINATED = "eval_item"
 NOTHING_LEFT = "all_text_contaminated"
@@ -153,18 +153,21 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     """
     documents: dict[str, int] = {}
     rules: dict[str, int] = {}
-    by_source: dict[str, dict[str, dict[str, int]]] = {}
-    languages = batch.column(LABEL).to_pylist() if LABEL in batch.schema.names else [None] * batch.num_rows
-    drops, sources = answers.column("drop").to_pylist(), batch.column("source").to_pylist()
+    kinds: list[tuple[int, list[str]]] = []
+    drops = answers.column("drop").to_pylist()
     for row, found in enumerate(answers.column("evidence").to_pylist()):
-        for kind in sorted({drops[row] or flag["benchmark"] for flag in found or ()}):
-            by_language = by_source.setdefault(kind, {}).setdefault(sources[row], {})
-            by_language[languages[row] or NOTHING] = by_language.get(languages[row] or NOTHING, 0) + 1
-        for benchmark in sorted({flag["benchmark"] for flag in found or ()}):
+        benchmarks = sorted({flag["benchmark"] for flag in found or ()})
+        kinds.append((row, [drops[row]] if benchmarks and drops[row] else benchmarks))
+        for benchmark in benchmarks:
             documents[benchmark] = documents.get(benchmark, 0) + 1
         for flag in found or ():
             rules[flag["rule"]] = rules.get(flag["rule"], 0) + 1
-    return {"documents_seen": batch.num_rows, "benchmarks": documents, "flags": rules, "found": by_source}
+    return {
+        "documents_seen": batch.num_rows,
+        "benchmarks": documents,
+        "flags": rules,
+        "found": found_in(kinds, batch),
+    }
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:

@@ -21,8 +21,8 @@ import pyarrow.compute as pc
 
 from gristmill.kernels.dedup.buckets import SIZES, mixed
 from gristmill.kernels.dedup.links import forest
-from gristmill.stages.buffers import changes
-from gristmill.stages.shared.keep_order import ID_BYTES, RANK, RANK_BYTES, fixed_bytes
+from gristmill.stages.buffers import changes, fixed_bytes
+from gristmill.stages.shared.keep_order import ID_BYTES, RANK, RANK_BYTES
 
 Array = np.ndarray[Any, Any]
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.kernels.dedup.keepers import keepers
-from gristmill.stages.buffers import one_chunk
+from gristmill.stages.buffers import fixed_bytes, one_chunk
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.dedup.scope import Scope, scope_marks, scope_reads
-from gristmill.stages.shared.keep_order import ID_BYTES, RANK, KeepOrder, fixed_bytes, ranks
+from gristmill.stages.shared.keep_order import ID_BYTES, RANK, KeepOrder, ranks
 from gristmill.stages.shared.keep_order import reads as keep_reads
 
 Array = np.ndarray[Any, Any]

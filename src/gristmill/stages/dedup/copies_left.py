@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.counted import counted
+from gristmill.stages.buffers import first_numbers
 from gristmill.stages.contract import Exchange, ReportMark, StageConfig
 from gristmill.stages.dedup import exact_dedup
-from gristmill.stages.shared.keep_order import KeepOrder, fixed_bytes
+from gristmill.stages.shared.keep_order import KeepOrder
 
 RECORD_SCHEMA = pa.schema([("low", pa.uint64()), ("document", pa.uint64())])
 
@@ -32,7 +33,7 @@ class Config(StageConfig):
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """Send a record for every text."""
     found = exact_dedup.emit(batch, _BY_TEXT)
-    document = np.ascontiguousarray(fixed_bytes(batch.column("doc_id"))[:, :8]).view(np.uint64).ravel()
+    document = first_numbers(batch.column("doc_id"), "<")
     names = ["key", "row", *RECORD_SCHEMA.names]
     documents = pa.array(document[found.column("row").to_numpy()])
     return pa.RecordBatch.from_arrays([*(found.column(name) for name in names[:3]), documents], names)

@@ -19,8 +19,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from gristmill.kernels.dedup.line_units import count_units
-from gristmill.kernels.text.unicode_classes import unicode_tables
-from gristmill.stages.buffers import bytes_of, changes
+from gristmill.stages.buffers import bytes_of, changes, first_numbers
 from gristmill.stages.contract import AsCount, Exchange, StageConfig
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 
@@ -53,8 +52,6 @@ class Config(StageConfig):
     """The least characters of a line that counts; a run of white space is one character. Shorter lines repeat by
     chance: in 139 books, lines that occur more than 6 times are dialogue and headings below 16 characters, and licence
     texts above. 1 is the rule of Llama 3; for scripts with words of one or two characters, use less than 16."""
-    fold_case: bool = False
-    """Whether lines that differ in upper and lower case are equal."""
     max_count: Annotated[int, AsCount, Field(ge=1)] = 6
     """The most occurrences of a line in a bucket."""
     bucket_documents: Annotated[int, AsCount, Field(ge=1, lt=2**31)] = 30_000_000
@@ -67,23 +64,17 @@ def reads(config: Config) -> tuple[str, ...]:
     return ("text", "doc_id", *scope_reads(config.scope))
 
 
-def libraries(config: Config) -> tuple[str, ...]:
-    return ("unicode",) if config.fold_case else ()
-
-
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """Send the different lines of each document."""
     data, offsets = bytes_of(batch.column("text"))
     paragraphs = config.unit == "paragraph"
-    keys, marks, rows, counts = count_units(
-        data, offsets, paragraphs, config.fold_case, config.min_chars, unicode_tables()
-    )
+    keys, marks, rows, counts = count_units(data, offsets, paragraphs, config.min_chars)
     columns = {
         "key": keys,
         "row": rows,
         "mark": marks,
         "count": counts.astype(np.int32),
-        "document": _documents(batch.column("doc_id"))[rows],
+        "document": first_numbers(batch.column("doc_id"), ">")[rows],
         "scope": _scopes(batch, config)[rows],
     }
     return pa.RecordBatch.from_arrays([pa.array(column) for column in columns.values()], names=list(columns))
@@ -180,13 +171,6 @@ def reduce(records: pa.Table, config: Config, totals: dict[str, Any]) -> pa.Tabl
     )
 
 
-def _documents(doc_ids: pa.Array) -> Array:
-    """The first 8 of the 16 bytes of each doc_id as a number that sorts like them."""
-    data = np.frombuffer(doc_ids.buffers()[1] or b"", np.uint8)
-    data = data[16 * doc_ids.offset : 16 * (doc_ids.offset + len(doc_ids))].reshape(-1, 16)
-    return np.ascontiguousarray(data[:, :8]).view(">u8").reshape(-1).astype(np.uint64)
-
-
 def _scopes(batch: pa.RecordBatch, config: Config) -> Array:
     return (salts(batch, config.scope) >> np.uint64(32)).astype(np.uint32)
 
@@ -242,7 +226,6 @@ def _lists(group: Array, values: pa.Array, rows: int, kind: pa.DataType) -> pa.L
 STAGE = Exchange(
     version=3,
     config=Config,
-    libraries=libraries,
     reads=reads,
     only_kept=True,
     record_schema=RECORD_SCHEMA,

@@ -25,7 +25,6 @@ from gristmill.errors import WrongSetting
 from gristmill.expression import expression
 from gristmill.kernels.dedup.line_units import count_units, find_units
 from gristmill.kernels.text.cut_spans import take_blank_lines
-from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.kernels.text.unicode_data import known
 from gristmill.places import system_of
 from gristmill.stages.buffers import bytes_of, read_only
@@ -60,7 +59,7 @@ class Config(line_counts.Config):
 
 
 def libraries(config: Config) -> tuple[str, ...]:
-    return ("unicode",) if config.fold_case or config.protected_patterns else ()
+    return ("unicode",) if config.protected_patterns else ()
 
 
 def check(config: Config) -> None:
@@ -162,9 +161,7 @@ def _find(text: pa.Array, hot: pa.Array, config: Config, formulas: Mapping[int, 
     np.cumsum(pc.list_value_length(hot).fill_null(0).to_numpy(zero_copy_only=False), out=firsts[1:])
     wanted = hot.flatten().to_numpy(zero_copy_only=False)
     paragraphs = config.unit == "paragraph"
-    spans, lines, first = find_units(
-        data, offsets, firsts, wanted, paragraphs, config.fold_case, config.min_chars, unicode_tables()
-    )
+    spans, lines, first = find_units(data, offsets, firsts, wanted, paragraphs, config.min_chars)
     has_formula = np.full(len(lines), False)
     for row, bounds in formulas.items():
         of_row = slice(*np.searchsorted(spans[:, 0], (row, row + 1)))
@@ -216,17 +213,17 @@ def _listed(found: _Repeats, lists: pa.Array) -> Array:
 def _protected(config: Config) -> Array:
     assert config.protected is not None
     fs, path = system_of(config.protected)
-    return _hashes_of_file(config.protected, fs.ukey(path), config.unit == "paragraph", config.fold_case)
+    return _hashes_of_file(config.protected, fs.ukey(path), config.unit == "paragraph")
 
 
 @lru_cache(maxsize=8)
-def _hashes_of_file(uri: str, stamp: str, paragraphs: bool, fold: bool) -> Array:
+def _hashes_of_file(uri: str, stamp: str, paragraphs: bool) -> Array:
     """The hashes of the lines of a file; another `stamp` means that the file has changed."""
     fs, path = system_of(uri)
     with fs.open(path, "rb", compression="infer") as file:
         data = np.frombuffer(file.read() or b"\n", np.uint8)
     offsets = read_only(np.array([0, len(data)], np.int32), np.int32)
-    return np.asarray(count_units(data, offsets, paragraphs, fold, 1, unicode_tables())[0])
+    return np.asarray(count_units(data, offsets, paragraphs, 1)[0])
 
 
 STAGE = Map(

@@ -20,11 +20,10 @@ from gristmill.kernels.dedup.buckets import groups_of, members_of, needless
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.dedup.sketch import band_hashes_of
 from gristmill.kernels.hash.radix import sort_order
-from gristmill.stages.buffers import bytes_of, changes
+from gristmill.stages.buffers import bytes_of, changes, first_numbers
 from gristmill.stages.contract import AsCount, Exchange, StageConfig
 from gristmill.stages.dedup.clusters import size_class
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
-from gristmill.stages.shared.keep_order import fixed_bytes
 
 RECORD_SCHEMA = pa.schema([("document", pa.uint64())])
 
@@ -65,7 +64,7 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     bands = band_hashes_of(
         data, offsets, config.ngram, config.bands, config.rows, config.sketch, config.seed, salt, word_tables()
     )
-    documents = np.ascontiguousarray(fixed_bytes(batch.column("doc_id"))[:, :8]).view(np.uint64).ravel()
+    documents = first_numbers(batch.column("doc_id"), "<")
     return pa.RecordBatch.from_arrays(
         [
             pa.array(bands.ravel()),

@@ -21,7 +21,7 @@ from gristmill.counted import counted
 from gristmill.kernels.dedup.links import link_sets
 from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.dedup.sketch import ratio_of, shingle_sets
-from gristmill.stages.buffers import read_only
+from gristmill.stages.buffers import large_texts
 from gristmill.stages.contract import AsCount, Exchange
 from gristmill.stages.dedup import clusters, near_candidates
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
@@ -74,8 +74,8 @@ def verify(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]
     found, total = [], dict[str, int]()
     for begin, end in _blocks(groups, records.column("text")):
         here = records.slice(groups[begin], groups[end] - groups[begin])
-        offsets, data = _bytes(here.column("text"))
-        sets = shingle_sets(data, offsets, config.ngram, word_tables())
+        data, offsets = large_texts(here.column("text").combine_chunks())
+        sets = shingle_sets(data, offsets.copy(), config.ngram, word_tables())
         bounds = groups[begin : end + 1] - groups[begin]
         *links, compared, used_up = link_sets(bounds, *sets, *threshold, config.max_comparisons)
         found.append(clusters.trees(here, here.num_rows, *links))
@@ -117,14 +117,6 @@ def _blocks(groups: Any, texts: pa.ChunkedArray) -> Iterator[tuple[int, int]]:
         end = max(end, begin + 1)
         yield begin, end
         begin = end
-
-
-def _bytes(texts: pa.ChunkedArray) -> tuple[Any, Any]:
-    """The offsets (int64) and bytes of a large_string column."""
-    column = texts.combine_chunks()
-    _, offsets, data = column.buffers()
-    starts = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
-    return starts.copy(), read_only(data, np.uint8)
 
 
 STAGE = Exchange(

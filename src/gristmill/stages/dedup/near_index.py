@@ -22,9 +22,9 @@ from gristmill.kernels.hash.radix import sort_order
 from gristmill.kernels.text.unicode_data import UNICODE_VERSION
 from gristmill.places import place_of
 from gristmill.processes import new_folder
-from gristmill.stages.buffers import bytes_of, read_only
+from gristmill.stages.buffers import bytes_of, fixed_bytes, read_only
 from gristmill.stages.dedup.near_candidates import Config
-from gristmill.stages.shared.keep_order import ID_BYTES, fixed_bytes
+from gristmill.stages.shared.keep_order import ID_BYTES
 
 Array = np.ndarray[Any, Any]
 

@@ -17,10 +17,9 @@ from gristmill.kernels.dedup.buckets import mixed
 from gristmill.kernels.hash.hashset import hash_strings
 from gristmill.kernels.urls.parts import split_urls
 from gristmill.kernels.urls.robots import sites_and_paths
-from gristmill.stages.buffers import bytes_of, read_only, strings
+from gristmill.stages.buffers import bytes_of, fixed_bytes, read_only, strings
 from gristmill.stages.contract import Bytes, Exchange, StageConfig
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
-from gristmill.stages.shared.keep_order import fixed_bytes
 
 RECORD_SCHEMA = pa.schema([("bytes", pa.int64()), ("scope", pa.uint64()), ("document", pa.uint64())])
 SCHEMA = pa.schema([("block", pa.uint64())])

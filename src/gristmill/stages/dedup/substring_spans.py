@@ -24,12 +24,12 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.kernels.dedup.repeated_spans import repeated_spans
-from gristmill.stages.buffers import one_chunk, read_only
+from gristmill.stages.buffers import fixed_bytes, large_texts, one_chunk
 from gristmill.stages.contract import Exchange
 from gristmill.stages.dedup import substring_blocks
 from gristmill.stages.shared import keep_order
 from gristmill.stages.shared.cut import SPAN_TYPE, spans_of
-from gristmill.stages.shared.keep_order import RANK, RANK_BYTES, KeepOrder, fixed_bytes
+from gristmill.stages.shared.keep_order import RANK, RANK_BYTES, KeepOrder
 
 RECORD_SCHEMA = pa.schema([("rank", RANK), ("text", pa.large_string())])
 """The texts of one block may exceed the 2 GB of a string column."""
@@ -67,7 +67,7 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 def reduce(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]:
     """The repeated spans of each document, in bytes of its text; documents without one are left out."""
-    data, offsets = _texts(records.column("text"))
+    data, offsets = large_texts(one_chunk(records.column("text")))
     ranks = fixed_bytes(one_chunk(records.column("rank")))
     key = records.column("key").to_numpy()
     order = np.lexsort((ranks.view(f"S{RANK_BYTES}")[:, 0], key)) if len(key) else np.zeros(0, np.int64)
@@ -100,15 +100,6 @@ def warnings(found: dict[str, Any], config: Config) -> tuple[str, ...]:
             "extract, or lower min_bytes"
         )
     return tuple(warned)
-
-
-def _texts(column: pa.ChunkedArray) -> tuple[Array, Array]:
-    """The bytes and offsets (int64) of the texts, without a copy."""
-    texts = one_chunk(column)
-    if not len(texts):
-        return read_only(bytes(1), np.uint8), read_only(bytes(8), np.int64)
-    _, offsets, data = texts.buffers()
-    return read_only(data, np.uint8), read_only(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
 
 
 STAGE = Exchange(

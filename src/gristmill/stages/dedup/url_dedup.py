@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from gristmill.stages.buffers import fixed_bytes
 from gristmill.stages.contract import Exchange
 from gristmill.stages.dedup import copies, url_parts
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.scope import Scope
-from gristmill.stages.shared.keep_order import KeepOrder, fixed_bytes, unseen_sources
+from gristmill.stages.shared.keep_order import KeepOrder, unseen_sources
 
 PREREQUISITES = ("gristmill.stages.dedup.url_parts",)
 RECORD_SCHEMA, summary = copies.RECORD_SCHEMA, copies.summary

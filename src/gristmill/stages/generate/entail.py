@@ -42,6 +42,7 @@ from gristmill.stages.generate.prompts import Malformed, object_schema, strict_j
 from gristmill.stages.generate.serve import LocalServer
 from gristmill.stages.generate.settings import RequestConfig, Sampling
 from gristmill.stages.measure.faithful import NEW, PARENT, SPAN, missing_parents, parents_of
+from gristmill.stages.shared.counting import counts_of
 from gristmill.stages.shared.rule import Share
 
 SYSTEM = (
@@ -154,7 +155,7 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     """Count documents with a parent, their sentences, and the documents with an unusable answer by reason."""
     totals = {name: pc.sum(answers[name]).as_py() or 0 for name in ("sentences", "unsupported", "unjudged")}
     with_parent = answers.num_rows - answers["sentences"].null_count
-    faults = {one["values"]: one["counts"] for one in answers["fault"].drop_null().value_counts().to_pylist()}
+    faults = counts_of(answers["fault"])
     return {"documents": batch.num_rows, "with_parent": with_parent, **totals, "faults": faults}
 
 

@@ -125,6 +125,8 @@ def _response(
             notes.append("no_http_header")
             row.content_type = "text/html"
             document(row, block, label, config)
+        elif config.pdf_types and pdf.opens_pdf(block):
+            meta |= document(row, block, label, config)
         elif row.content_type is not None and row.content_type not in ("application/http", *config.html_types):
             row.drop, row.detail = "not_text", row.content_type
         else:
@@ -146,7 +148,8 @@ def _response(
     robots = row.url is not None and "/robots.txt" in row.url and _path(row.url) == "/robots.txt"
     kept = row.content_type in (*config.html_types, *config.text_types, *config.pdf_types)
     if not kept and config.pdf_types:  # under any type, such as application/octet-stream
-        kept = tape.at(found.start + start, len(pdf.MAGIC)) == pdf.MAGIC
+        opening = tape.at(found.start + start, min(length - start, pdf.HEAD_BYTES))
+        kept = pdf.opens_pdf(http.body_of(fields, opening, pdf.HEAD_BYTES).data)
     if not kept and row.content_type is not None and not robots:
         row.drop, row.detail = "not_text", row.content_type
         return
@@ -160,7 +163,7 @@ def _response(
 
 def document(row: Record, body: bytes, label: str | None, config: Limits, robots: bool = False) -> dict[str, object]:
     """Decodes a body into `html` or `text`, depending on the row's content type; returns metadata of a PDF file."""
-    if config.pdf_types and (row.content_type in config.pdf_types or body.startswith(pdf.MAGIC)) and body.strip():
+    if config.pdf_types and (row.content_type in config.pdf_types or pdf.opens_pdf(body)) and body.strip():
         if pdf.MAGIC not in body[: pdf.HEAD_BYTES]:
             row.drop, row.detail = "not_pdf", f"the body begins with {body[:8]!r}"
             return {}

@@ -66,6 +66,11 @@ RENDERED_PAGE: ContextVar[int | None] = ContextVar("RENDERED_PAGE", default=None
 """While a page number (from 0) is set, records have the image of that page, and nothing else: see `query/lineage`."""
 
 
+def opens_pdf(data: bytes) -> bool:
+    """Whether a file is PDF, whatever it claims to be: only white space is before its magic bytes."""
+    return data[:HEAD_BYTES].lstrip().startswith(MAGIC)
+
+
 def libraries(images: PageImages) -> tuple[str, ...]:
     """Libraries, and the model, that change what is read of a PDF file."""
     return ("kinds.model", "pypdfium2", "unicode", *(("zlib",) if images else ()))
@@ -145,7 +150,7 @@ def fill(
 
 
 STAGE = Reader(
-    version=4,
+    version=5,
     config=Config,
     libraries=lambda config: (*libraries(config.images), "zstandard"),
     positions=text.POSITIONS,

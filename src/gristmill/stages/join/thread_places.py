@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field
 
+from gristmill.stages.buffers import first_numbers, one_chunk
 from gristmill.stages.contract import AsCount, Bytes, Exchange, StageConfig
 
 ID = pa.binary(16)
@@ -102,15 +103,12 @@ def _key(thread: bytes) -> int:
     return int.from_bytes(thread[:8])
 
 
-def _keys(ids: pa.Array) -> pa.Array:
-    joined = b"".join(one[:8] for one in ids.to_pylist())
-    return pa.array(np.frombuffer(joined, ">u8").astype(np.uint64))
-
-
 def _owners(records: pa.Table) -> pa.Table:
     """Records that tell the threads of posts, sent to the ids of the posts."""
     own = records.filter(records.column("post").is_valid())
-    own = own.set_column(own.schema.get_field_index("key"), "key", _keys(own.column("post")))
+    own = own.set_column(
+        own.schema.get_field_index("key"), "key", pa.array(first_numbers(one_chunk(own.column("post")), ">"))
+    )
     return own.set_column(own.schema.get_field_index("is_owner"), "is_owner", pa.array(np.ones(len(own), np.bool_)))
 
 
@@ -130,7 +128,7 @@ def follow(records: pa.Table, config: Config, others: pa.Table | None = None) ->
     asking = records.filter(pc.invert(records.column("is_owner")))
     threads = pa.array([known.get(one, one) for one in asking.column("thread").to_pylist()], ID)
     asking = asking.set_column(asking.schema.get_field_index("thread"), "thread", threads)
-    asking = asking.set_column(asking.schema.get_field_index("key"), "key", _keys(threads))
+    asking = asking.set_column(asking.schema.get_field_index("key"), "key", pa.array(first_numbers(threads, ">")))
     return pa.concat_tables([asking, _owners(asking)])
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gristmill.stages.buffers import first_numbers
 from gristmill.stages.contract import Exchange
 from gristmill.stages.join import thread_places
 from gristmill.stages.join.thread_places import ID
@@ -54,8 +55,7 @@ class Config(thread_places.Config):
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """Send every post to the head of its document, and other documents to themselves."""
     head = pc.coalesce(batch.column(_HEAD), batch.column("doc_id"))
-    data = np.frombuffer(b"".join(one[:8] for one in head.to_pylist()), ">u8").astype(np.uint64)
-    columns = [pa.array(data), pa.array(np.arange(batch.num_rows)), head, batch.column(_PLACE)]
+    columns = [pa.array(first_numbers(head, ">")), pa.array(np.arange(batch.num_rows)), head, batch.column(_PLACE)]
     columns += [batch.column(name) for name in ("doc_id", "title", "license")]
     columns.append(batch.column("text").cast(pa.large_string()))
     return pa.RecordBatch.from_arrays(columns, names=["key", "row", *RECORD_SCHEMA.names])

@@ -23,12 +23,11 @@ import numpy as np
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import field_validator
 
 from gristmill.counted import counted
 from gristmill.kernels.faithful.compare import compare
 from gristmill.kernels.faithful.findings import CHECKS, COLUMNS, NAMES
-from gristmill.kernels.text.unicode_classes import UNICODE_VERSION, unicode_tables
+from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.stages.buffers import views_of
 from gristmill.stages.contract import File, Map, StageConfig
 from gristmill.stages.measure.faithful_words import LEAKS, lexicon
@@ -54,18 +53,6 @@ class Config(StageConfig):
     """A folder with a spaCy model that finds entities (extra `ner`): those that the parent lacks are new names, too."""
     name_labels: tuple[str, ...] = ("PERSON", "PER", "ORG", "GPE", "LOC", "FAC")
     """The model's labels for names."""
-    unicode_version: str = UNICODE_VERSION
-    """Version of the character tables; part of the config because it changes the counts."""
-
-    @field_validator("unicode_version")
-    @classmethod
-    def _is_the_running_version(cls, version: str) -> str:
-        if version != UNICODE_VERSION:
-            raise ValueError(
-                f"this Gristmill has the character tables of Unicode {UNICODE_VERSION}, not {version}, so the counts "
-                "would differ. Remove unicode_version"
-            )
-        return version
 
 
 def parents_of(batch: pa.RecordBatch) -> pa.Array:
@@ -106,7 +93,7 @@ def check(config: Config) -> None:
 
 
 def libraries(config: Config) -> tuple[str, ...]:
-    return ("pyarrow", *(names.LIBRARIES if config.name_model is not None else ()))
+    return ("pyarrow", "unicode", *(names.LIBRARIES if config.name_model is not None else ()))
 
 
 def _new_entities(text: str, parent: str, config: Config) -> Iterator[tuple[int, int]]:

@@ -130,7 +130,7 @@ def lexicon() -> Lexicon:
     for word, unit in units.items():
         if len(word) == 1 and not word.isalnum():
             symbols[ord(word)] = unit
-    found = Lexicon(pairs.reshape(-1), np.packbits(bits, bitorder="little"), masks, symbols)
-    for array in found:
+    arrays = (pairs.reshape(-1), np.packbits(bits, bitorder="little"), masks, symbols)
+    for array in arrays:
         array.setflags(write=False)
-    return found
+    return Lexicon(*arrays, np.uint64(len(keys) - 1))

@@ -21,12 +21,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from gristmill.errors import UserError
 from gristmill.kernels.signals.batch import COUNTS, measure
 from gristmill.kernels.signals.terms import WordSets, word_sets
-from gristmill.kernels.text.unicode_classes import UNICODE_VERSION, unicode_tables
+from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.places import place_of
 from gristmill.stages.buffers import views_of
 from gristmill.stages.contract import File, LanguageName, Map, StageConfig
@@ -49,18 +49,6 @@ class Config(StageConfig):
     """Words and phrases whose tokens `blocked_tokens` counts, in any case."""
     blocked_list: File | None = None
     """A UTF-8 file with more of them, one per line."""
-    unicode_version: str = UNICODE_VERSION
-    """Version of the character tables; part of the config because it changes the counts."""
-
-    @field_validator("unicode_version")
-    @classmethod
-    def _unicode_version_is_the_running_one(cls, version: str) -> str:
-        if version != UNICODE_VERSION:
-            raise ValueError(
-                f"this Gristmill has the character tables of Unicode {UNICODE_VERSION}, not {version}, so the counts "
-                "would differ. Remove unicode_version"
-            )
-        return version
 
     @model_validator(mode="after")
     def _words_can_be_found(self) -> Self:
@@ -167,7 +155,7 @@ def _occurring(words: tuple[str, ...], texts: pa.Array) -> npt.NDArray[np.int64]
 STAGE = Map(
     version=4,
     config=Config,
-    libraries=(),  # integers and IEEE basic operations; the version of Unicode is in the config
+    libraries=("unicode",),
     reads=("text",),
     may_read=may_read,
     only_kept=True,

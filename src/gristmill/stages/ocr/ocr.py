@@ -259,7 +259,7 @@ def warnings(found: Mapping[str, Any], config: Config) -> Iterator[str]:
 
 
 STAGE = Map(
-    version=3,
+    version=4,
     config=Config,
     libraries=libraries,
     reads=READS,

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.stages.measure import faithful
+from gristmill.stages.shared.normalise import normalise
 
 LEAST_LAYER_WORDS = 20
 """A text layer with fewer words is no witness."""
@@ -37,7 +38,7 @@ class CheckedPage(NamedTuple):
 
 def checked(answers: list[str], layers: list[str]) -> list[CheckedPage]:
     """Checks the answers for some pages against their text layers; an empty layer is none."""
-    unlooped = [cut_loops(answer, layer) for answer, layer in zip(answers, layers, strict=True)]
+    unlooped = [cut_loops(normalise(answer, 0), layer) for answer, layer in zip(answers, layers, strict=True)]
     witness = [layer if len(_WORD.findall(layer)) >= LEAST_LAYER_WORDS else None for layer in layers]
     batch = pa.record_batch(
         {"text": pa.array([text for text, _ in unlooped], pa.string()), "parent_text": pa.array(witness, pa.string())}

@@ -11,9 +11,12 @@ import orjson
 
 from gristmill.stages.generate.ask import Ask
 from gristmill.stages.generate.generate import frame, make_ask
+from gristmill.stages.generate.prompts import Malformed
 from gristmill.stages.generate.settings import RequestConfig
 
 NO_TEXT = "[no text]"
+MOST_CHARS = 100_000
+"""A longer answer is no page. The reader of PDF files reads no longer page either."""
 PROMPT = (
     "Transcribe the text on this page, in reading order, exactly as it is printed. Write each line of the page as one "
     "line, and each row of a table as one line with | between its cells. Leave out pictures. Do not describe, "
@@ -31,7 +34,9 @@ def page_ask(png: bytes, config: RequestConfig) -> Ask:
 
 
 def text_of(answer: str) -> str:
-    """The text in an answer, without the fence that models put around it."""
+    """The text in an answer, without the fence that models put around it. Raises Malformed if it is no page."""
+    if len(answer) > MOST_CHARS:
+        raise Malformed(f"{len(answer):,} characters; a page has {MOST_CHARS:,} at most")
     found = _FENCE.fullmatch(answer)
     text = found[1] if found else answer
     return "" if text.strip() == NO_TEXT else text.strip()

@@ -2,11 +2,14 @@
 
 A worker has one child and uses it for many files. A child first reads a small file of ours, the control, then limits
 itself, then answers requests until the pipe closes. If it dies, a new child reads the control and the file again. Only
-a file that ends both children, or takes all of its processor time, is given up, as `pdf_crashed`. A child that was
-killed from outside, or that cannot read the control, is a fault of the machine and raises OSError.
+a file that ends both children is given up, as `pdf_crashed`, and the detail says what ended them: memory, processor
+time, or a crash. A child that was killed from outside, or that cannot read the control, is a fault of the machine and
+raises OSError.
 
-The limit on processor time (not wall time) is far above what any page needs, so that only endless loops and bombs
-reach it.
+The work of a file is bounded by counts (document.py), which are the same everywhere. The limit on processor time (not
+wall time) is a multiple of what the control takes in the same child, so a slower processor has more of it. It is far
+above what the counted work needs. Only endless loops reach it, and pages that share content which draws nothing
+(blanks, comments, states, clips), since pdfium reads that content without a count.
 """
 
 import atexit
@@ -17,6 +20,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from functools import partial
 from typing import IO, Any, Literal
 
@@ -24,11 +28,18 @@ import orjson
 
 MORE_MEMORY_BYTES = 1 << 30
 """What a child may allocate in addition to what it needs for the control."""
-CPU_S, CPU_S_PER_PAGE, CPU_S_PER_BYTE = 30, 0.5, 1e-4
-"""A file may take CPU_S and in addition what its pages or its bytes allow, the smaller of the two: many pages can share
-one object that takes long. Text takes 10 ms per page, and a page has at least a kilobyte."""
+CONTROLS, CONTROLS_PER_PAGE, CONTROLS_PER_BYTE = 30_000, 500, 0.2
+"""The processor time of a file, in control files: CONTROLS, and in addition what its pages or its bytes allow, the
+smaller of the two. A control takes two milliseconds on a busy core. Counted work takes at most 5,000 controls, and 0.05
+per byte.
+"""
+MEASURED_CONTROLS = 20
 ATTEMPTS = 2
-"""The second child reads the file right after the control. One attempt may take all of the memory or time."""
+"""The second child reads the file right after the control."""
+KILLED = "it was killed"
+OUT_OF_MEMORY = 12
+"""The exit code of a child whose Python code gets no memory. pdfium ends with SIGABRT then, and only then; failed
+checks of it end with SIGTRAP or SIGILL."""
 PageImages = bool | Literal["scans"]
 """Which pages are kept as images: those whose text cannot be trusted; "scans": and those whose text is hidden."""
 _SCANS = 2
@@ -78,17 +89,16 @@ class PdfChild:
 
     def _request(self, data: bytes, *settings: int) -> dict[str, Any]:
         with self._lock:
-            codes = []
+            causes = []
             for _ in range(ATTEMPTS):
                 try:
                     return self._ask(data, *settings)
                 except (BrokenPipeError, EOFError):
-                    codes.append(self._end())
-                if codes[-1] == -signal.SIGXCPU:  # the time of other files does not count, so it would end the same
-                    return {"drop": "pdf_crashed", "detail": f"{_name(codes[-1])}; a control file was read"}
-        if -signal.SIGKILL in codes:
+                    causes.append(self._end())
+        if KILLED in causes:
             raise OSError("the process that reads PDF files was killed. Is there too little memory?")
-        return {"drop": "pdf_crashed", "detail": f"{_name(codes[-1])}, twice; a control file was read"}
+        both = f"{causes[0]}, twice" if len(set(causes)) == 1 else f"{causes[0]}, then {causes[1]}"
+        return {"drop": "pdf_crashed", "detail": f"{both}; a control file was read"}
 
     def _ask(self, data: bytes, *settings: int) -> dict[str, Any]:
         process = self._started()
@@ -114,25 +124,26 @@ class PdfChild:
         try:
             answer = _answer(self._process.stdout)
         except EOFError:
-            answer = {"fault": _name(self._end())}
+            answer = {"fault": self._end()}
         if answer.get("text") != CONTROL_TEXT:
             raise OSError(f"the process that reads PDF files cannot read its control file: {answer}")
         return self._process
 
-    def _end(self) -> int:
-        """Ends the child; returns its exit code."""
+    def _end(self) -> str:
+        """Ends the child; returns what ended it, if it had ended."""
         process, self._process = self._process, None
         if process is None:
-            return 0
+            return ""
         for pipe in (process.stdin, process.stdout):
             with contextlib.suppress(OSError):
                 assert pipe is not None
                 pipe.close()
         try:
-            return process.wait(10)
+            code = process.wait(10)
         except subprocess.TimeoutExpired:
             process.terminate()
-            return process.wait()
+            code = process.wait()
+        return _cause(code, self._more_memory_bytes)
 
     def close(self) -> None:
         """Ends the child, if this process has one."""
@@ -140,10 +151,16 @@ class PdfChild:
             self._end()
 
 
-def _name(code: int) -> str:
+def _cause(code: int, more_memory_bytes: int) -> str:
+    """What ended a child, by its exit code."""
+    if code == -signal.SIGKILL:
+        return KILLED
+    name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     if code == -signal.SIGXCPU:
-        return "the file takes too much processor time"
-    return f"the reader was ended by {signal.Signals(-code).name}" if code < 0 else f"the reader ended with code {code}"
+        return f"it takes too much processor time ({name})"
+    if code in (-signal.SIGABRT, OUT_OF_MEMORY):
+        return f"it takes more than {more_memory_bytes >> 20:,} MiB of memory ({name})"
+    return f"it crashes the parser ({name})"
 
 
 def _answer(pipe: IO[bytes]) -> dict[str, Any]:
@@ -184,26 +201,29 @@ def _limit(more_bytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def allowed_s(size: int, pages: int) -> float:
-    """The processor time for a file with so many bytes and pages."""
-    return CPU_S + min(CPU_S_PER_BYTE * size, CPU_S_PER_PAGE * pages)
+def allowed_controls(size: int, pages: int) -> float:
+    """The processor time for a file with so many bytes and pages, in control files."""
+    return CONTROLS + min(CONTROLS_PER_BYTE * size, CONTROLS_PER_PAGE * pages)
 
 
-def _allow(size: int, pages: int) -> None:
+def _allow(control_s: float, size: int, pages: int) -> None:
     """Allows the processor time for a file, from now on."""
     import resource
 
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    seconds = int(used.ru_utime + used.ru_stime + allowed_s(size, pages)) + 1
+    seconds = int(time.process_time() + control_s * allowed_controls(size, pages)) + 1
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
 
 
-def main() -> None:
+def _serve() -> None:
     from gristmill.stages.pdf.document import read_document, render_page
 
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whatever a library prints
-    answer = read_document(CONTROL, 1, False, False, partial(_allow, len(CONTROL)))
+    for count in (1, MEASURED_CONTROLS):  # the first one also loads what is compiled
+        started = time.process_time()
+        for _ in range(count):
+            answer = read_document(CONTROL, 1, False, False, lambda pages: None)
+    control_s = (time.process_time() - started) / MEASURED_CONTROLS
     _limit(int(sys.argv[1]))
     while True:
         _send(answers, answer)
@@ -211,14 +231,20 @@ def main() -> None:
         if len(head) < _REQUEST.size:
             return
         size, max_pages, markdown, images, page = _REQUEST.unpack(head)
-        _allow(size, 0)
+        allow = partial(_allow, control_s, size)
+        allow(0)
         data = _exactly(sys.stdin.buffer, size)
         if page == READ:
-            answer = read_document(
-                data, max_pages, markdown, "scans" if images == _SCANS else bool(images), partial(_allow, size)
-            )
+            answer = read_document(data, max_pages, markdown, "scans" if images == _SCANS else bool(images), allow)
         else:
             answer = render_page(data, page)
+
+
+def main() -> None:
+    try:
+        _serve()
+    except MemoryError:
+        os._exit(OUT_OF_MEMORY)
 
 
 if __name__ == "__main__":

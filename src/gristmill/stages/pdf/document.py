@@ -7,7 +7,7 @@ import ctypes
 import re
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
@@ -15,7 +15,9 @@ import numpy as np
 import pypdfium2 as pdfium_python
 import pypdfium2.raw as pdfium
 
+from gristmill.counted import counted
 from gristmill.kernels.pdf.glyphs import UNITS
+from gristmill.kernels.pdf.objects import MOST_DEPTH
 from gristmill.stages.pdf.assemble import assemble
 from gristmill.stages.pdf.confidence import confidence_of, verdict_of
 from gristmill.stages.pdf.page import Page, PageReader
@@ -26,6 +28,12 @@ FOR_OCR = ("needs_ocr", "garbled")
 """The verdicts of pages whose image is kept for OCR."""
 HIDDEN_SAMPLE = 200
 """The characters of a page that are examined for being invisible."""
+WORK, WORK_PER_BYTE, WORK_PER_PAGE = 2_000_000, 20, 200
+"""The work that a file may take: so many characters, objects and segments of paths, and more with its bytes. Many pages
+can share one object. A page is as much work as WORK_PER_PAGE of them."""
+MOST_DRAWN = 1_000_000_000
+"""The pixels that the objects of a page may cover on its image, with the pixels of its pictures: 250 times the largest
+image. A page that draws more is not rendered."""
 IMAGE_DPI = 150
 MOST_PIXELS = 4_000_000
 MOST_IMAGE_BYTES = 192 << 20
@@ -40,7 +48,11 @@ def read_document(
     With `images`, a document that OCR may save is not dropped, and `images` has the PNG of each page that needs it.
     `allow` is called with the number of pages before they are read.
     """
-    return _opened(data, lambda document: _read(document, max_pages, markdown, images, allow))
+    return _opened(data, lambda document: _read(document, len(data), max_pages, markdown, images, allow))
+
+
+class TooMuchDrawn(ValueError):
+    """A page that would take too long to render."""
 
 
 def render_page(data: bytes, number: int) -> dict[str, Any]:
@@ -53,6 +65,8 @@ def render_page(data: bytes, number: int) -> dict[str, Any]:
             return {"images": [page_png(document, number)]}
         except pdfium_python.PdfiumError as error:
             return {"drop": "unreadable_page", "detail": str(error)[:200]}
+        except TooMuchDrawn as error:
+            return {"drop": "too_large", "detail": str(error)}
 
     return _opened(data, render)
 
@@ -72,7 +86,7 @@ def _opened(data: bytes, use: Callable[[Any], dict[str, Any]]) -> dict[str, Any]
 
 
 def _read(
-    document: Any, max_pages: int, markdown: bool, images: bool | str, allow: Callable[[int], None]
+    document: Any, size: int, max_pages: int, markdown: bool, images: bool | str, allow: Callable[[int], None]
 ) -> dict[str, Any]:
     count = len(document)
     meta = _metadata(document)
@@ -82,7 +96,14 @@ def _read(
         return {**meta, "drop": "corrupt_pdf", "detail": "the file has no page"}
     allow(count)
     reader = PageReader()
-    pages = [_page(document, reader, number) for number in range(count)]
+    pages: list[Page] = []
+    left = most = WORK + WORK_PER_BYTE * size
+    for number in range(count):
+        pages.append(_page(document, reader, number, left))
+        left -= WORK_PER_PAGE + pages[-1].work
+        if left < 0:
+            read = f"the first {counted(number + 1, 'page')} of {count:,}"
+            return {**meta, "drop": "too_large", "detail": f"{read} take more than {most:,} steps"}
     text, starts, pieces = assemble(pages, markdown)
     confidences = [confidence_of(page) for page in pages]
     drop, detail = verdict_of(pages, confidences, text)
@@ -134,7 +155,10 @@ def _images(document: Any, is_wanted: Sequence[bool]) -> dict[str, Any]:
     images: list[bytes | None] = []
     held = 0
     for number, wanted in enumerate(is_wanted):
-        images.append(page_png(document, number) if wanted else None)
+        try:
+            images.append(page_png(document, number) if wanted else None)
+        except TooMuchDrawn as error:
+            return {"drop": "too_large", "detail": str(error)}
         held += len(images[-1] or b"")
         if held > MOST_IMAGE_BYTES:
             return {"drop": "too_large", "detail": f"page images of more than {MOST_IMAGE_BYTES >> 20} MiB"}
@@ -142,10 +166,18 @@ def _images(document: Any, is_wanted: Sequence[bool]) -> dict[str, Any]:
 
 
 def page_png(document: Any, number: int) -> bytes:
-    """The image of a page as PNG, in 16 shades of grey: half the pixel data, and what engines read is the same."""
+    """The image of a page as PNG, in 16 shades of grey: half the pixel data, and what engines read is the same.
+
+    Raises TooMuchDrawn.
+    """
     page = document[number]
     width, height = page.get_size()
     scale = min(IMAGE_DPI / 72, (MOST_PIXELS / max(width * height, 1.0)) ** 0.5)
+    drawn = 0.0
+    for pixels in _drawn(page.raw, pdfium.FPDFPage_CountObjects, pdfium.FPDFPage_GetObject, scale**2, MOST_PIXELS):
+        drawn += pixels
+        if drawn > MOST_DRAWN:
+            raise TooMuchDrawn(f"page {number + 1} draws more than {MOST_DRAWN:,} pixels")
     pixels = page.render(scale=scale, grayscale=True).to_numpy()
     page.close()
     shades = pixels.reshape(pixels.shape[0], -1) >> 4
@@ -158,12 +190,34 @@ def page_png(document: Any, number: int) -> bytes:
     )
 
 
-def _page(document: Any, reader: PageReader, number: int) -> Page:
+def _drawn(holder: Any, count: Any, get: Any, scale: float, most: float, depth: int = 0) -> Iterator[float]:
+    """The pixels of each object of a page or a form, also inside forms; `scale` is in pixels per unit of area."""
+    edges, matrix = [ctypes.c_float() for _ in range(4)], pdfium.FS_MATRIX()
+    width, height = ctypes.c_uint(), ctypes.c_uint()
+    for index in range(count(holder)):
+        item = get(holder, index)
+        pdfium.FPDFPageObj_GetBounds(item, *map(ctypes.byref, edges))
+        left, bottom, right, top = (one.value for one in edges)
+        area = abs(right - left) * abs(top - bottom) * scale
+        inside = min(area, most) if area == area else most
+        yield 1.0 + inside
+        kind = pdfium.FPDFPageObj_GetType(item)
+        if kind == pdfium.FPDF_PAGEOBJ_IMAGE:
+            pdfium.FPDFImageObj_GetImagePixelSize(item, ctypes.byref(width), ctypes.byref(height))
+            yield float(width.value * height.value)
+        elif kind == pdfium.FPDF_PAGEOBJ_FORM and depth < MOST_DEPTH:
+            pdfium.FPDFPageObj_GetMatrix(item, ctypes.byref(matrix))
+            inner = abs(matrix.a * matrix.d - matrix.b * matrix.c) * scale
+            forms = pdfium.FPDFFormObj_CountObjects, pdfium.FPDFFormObj_GetObject
+            yield from _drawn(item, *forms, inner, inside, depth + 1)
+
+
+def _page(document: Any, reader: PageReader, number: int, most_work: int) -> Page:
     page = pdfium.FPDF_LoadPage(document.raw, number)
     if not page:
         return Page(0, 0, fault="unreadable_page")
     try:
-        return reader.read(page)
+        return reader.read(page, most_work)
     finally:
         pdfium.FPDF_ClosePage(page)
 

@@ -14,6 +14,7 @@ from gristmill.kernels.pdf.glyphs import (
     BOTTOM,
     CODE,
     FONT,
+    FUNCTIONS,
     GLYPH_COLUMNS,
     LEFT,
     MOST_FONTS,
@@ -23,9 +24,10 @@ from gristmill.kernels.pdf.glyphs import (
     TOP,
     TURN,
     UNITS,
-    addresses,
     read_glyphs,
 )
+from gristmill.kernels.pdf.objects import FUNCTIONS as OBJECT_FUNCTIONS
+from gristmill.kernels.pdf.objects import addresses, count_drawn
 from gristmill.kernels.pdf.segments import (
     ACCENTS,
     FIRST_PIECE,
@@ -133,30 +135,38 @@ class Page:
     image_share: float = 0.0
     """The share of the page that its images cover, if it has little text."""
     fault: str | None = None
+    work: int = 0
+    """Its characters, objects, and segments of paths, also those inside forms."""
 
 
 class PageReader:
     """Reads pages, with memory that it reuses."""
 
     def __init__(self) -> None:
-        self._functions = addresses(pdfium)
+        self._functions = addresses(pdfium, FUNCTIONS)
+        self._object_functions = addresses(pdfium, OBJECT_FUNCTIONS)
         self._fonts = np.zeros(MOST_FONTS, np.int64)
         self._floats = np.zeros(8, np.float32)
         self._xs, self._ys = np.zeros(1), np.zeros(1)
 
-    def read(self, page: Any) -> Page:
-        """The content of a loaded page."""
+    def read(self, page: Any, most_work: int) -> Page:
+        """The content of a loaded page; a page of more work than this is `too_large`."""
         size = round(pdfium.FPDF_GetPageWidthF(page) * UNITS), round(pdfium.FPDF_GetPageHeightF(page) * UNITS)
         found = Page(*(max(0, min(one, 1 << 20)) for one in size))
         box = pdfium.FS_RECTF()
         if pdfium.FPDF_GetPageBoundingBox(page, ctypes.byref(box)):
             found.left, found.top = round(box.left * UNITS), -round(box.top * UNITS)
+        found.work = int(count_drawn(self._object_functions, _address(page), most_work))
+        if found.work > most_work:
+            found.fault = "too_large"
+            return found
         text_page = pdfium.FPDFText_LoadPage(page)
         if not text_page:
             found.fault = "unreadable_page"
             return found
         try:
             count = pdfium.FPDFText_CountChars(text_page)
+            found.work += max(count, 0)
             if count > MOST_GLYPHS:
                 found.fault = "too_large"
                 return found
@@ -170,9 +180,16 @@ class PageReader:
 
     def _read_text(self, page: Any, text_page: Any, count: int, found: Page) -> None:
         glyphs = np.empty((count, GLYPH_COLUMNS), np.int32)
-        address = ctypes.cast(text_page, ctypes.c_void_p).value or 0
         many, fonts = read_glyphs(
-            self._functions, address, count, glyphs, self._fonts, self._floats, self._xs, self._ys, TEX_CODES
+            self._functions,
+            _address(text_page),
+            count,
+            glyphs,
+            self._fonts,
+            self._floats,
+            self._xs,
+            self._ys,
+            TEX_CODES,
         )
         if not many:
             return
@@ -211,6 +228,10 @@ class PageReader:
             found.unmapped_text = " ".join(chosen)[:MOST_JUDGED_CHARS]
         if parts:
             found.blocks = _layout(parts, grids(*rules_of(page)) if main == 0 else [])
+
+
+def _address(handle: Any) -> int:
+    return ctypes.cast(handle, ctypes.c_void_p).value or 0
 
 
 def _kind_of(font: int) -> int:

@@ -13,7 +13,7 @@ from gristmill.kernels.dedup.exact_hash import WHITESPACE, hash_texts
 from gristmill.kernels.hash.splitmix import GOLDEN, mix
 from gristmill.kernels.quality.features import count_words
 from gristmill.kernels.text.unicode_classes import unicode_tables
-from gristmill.stages.buffers import read_only
+from gristmill.stages.buffers import large_texts
 
 Array = np.ndarray[Any, Any]
 
@@ -43,23 +43,18 @@ class Examples(NamedTuple):
 def clean(table: pa.Table, min_words: int) -> tuple[Examples, dict[str, int]]:
     """The texts that are left, and the number of removed ones by reason."""
     text = table.column("text").combine_chunks() if table.num_rows else pa.array([], pa.large_string())
-    text = text.chunk(0) if isinstance(text, pa.ChunkedArray) else text
-    _, offsets, buffer = text.buffers()
-    bounds = (
-        np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1] if len(text) else np.zeros(1, int)
-    )
-    data = read_only(buffer if buffer is not None and buffer.size else bytes(1), np.uint8)
+    data, bounds = large_texts(text.chunk(0) if isinstance(text, pa.ChunkedArray) else text)
     high = table.column("high").to_numpy().astype(np.bool_)
     found = Examples(
         data,
-        bounds[:-1].astype(np.int64),
-        bounds[1:].astype(np.int64),
+        bounds[:-1].copy(),
+        bounds[1:].copy(),
         high,
         table.column("target").to_numpy().astype(np.float64),
         table.column("group").to_numpy().astype(np.uint64),
     )
     long_enough = count_words(data, found.starts, found.ends) >= min_words
-    hashes = hash_texts(data, bounds.astype(np.int64), WHITESPACE, unicode_tables())[long_enough]
+    hashes = hash_texts(data, bounds, WHITESPACE, unicode_tables())[long_enough]
     short = int((~long_enough).sum())
     found = found.take(long_enough)
     order = np.lexsort((found.groups, found.targets, hashes[:, 1], hashes[:, 0]))

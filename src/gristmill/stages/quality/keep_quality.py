@@ -24,6 +24,7 @@ from gristmill.stages.quality.cutoff_config import Config
 from gristmill.stages.quality.cutoff_warnings import explain, warnings
 from gristmill.stages.quality.groups import COLUMNS, GroupedBy, columns_of, groups_of, name_of, values_of
 from gristmill.stages.quality.quality_ranks import WEIGHTS, scores_of, weights_of
+from gristmill.stages.shared.counting import verdicts_by
 from gristmill.stages.shared.expressions import parse_value
 from gristmill.stages.shared.rule import Exceptions, thresholds
 from gristmill.stages.shared.vectors import Vector
@@ -226,7 +227,7 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     score.
     """
     judged = _judge(batch, config)
-    verdict = pc.if_else(pa.array(judged.scored), answers["drop"].fill_null("kept"), UNSCORED)
+    verdict = pc.if_else(pa.array(judged.scored), answers["drop"], UNSCORED)
     groups, place = groups_of(batch, config.per, config.source_domains)
     names = list(map(name_of, groups))
     found: dict[str, Any] = {"groups": _count(names, place, verdict, batch)}
@@ -245,12 +246,7 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 
 def _count(names: Sequence[str], place: Array, verdict: pa.Array, batch: pa.RecordBatch) -> dict[str, Any]:
-    table = pa.table({"of": place, "verdict": verdict, "bytes": batch["text_bytes"].fill_null(0)})
-    found: dict[str, Any] = {}
-    for entry in table.group_by(["of", "verdict"]).aggregate([("bytes", "sum"), ([], "count_all")]).to_pylist():
-        counts = {"documents": entry["count_all"], "text_bytes": entry["bytes_sum"]}
-        found.setdefault(names[entry["of"]], {})[entry["verdict"]] = counts
-    return found
+    return verdicts_by(pa.array(names, pa.string()).take(pa.array(place)), verdict, batch["text_bytes"])
 
 
 STAGE = Map(

@@ -29,7 +29,7 @@ from gristmill.kernels.ngram.cut import cut_tables
 from gristmill.kernels.ngram.score import perplexities, score, scratch
 from gristmill.kernels.ngram.tables import LEAST_WALK, LONGEST_WALK, Tables
 from gristmill.kernels.ngram.vocabulary import hash_strings
-from gristmill.stages.buffers import read_only
+from gristmill.stages.buffers import text_spans
 from gristmill.stages.quality.ngram_train import SPECIAL, Estimate
 
 Array = np.ndarray[Any, Any]
@@ -82,15 +82,7 @@ def special_hashes() -> Array:
 
 def score_texts(language: Language, text: pa.Array) -> Array:
     """The result of `kernels.ngram.score` for each text, one row each; zeros for a null."""
-    text = text.cast(pa.large_string())
-    if len(text) == 0:
-        return np.zeros((0, 3), np.int64)
-    _, offsets, buffer = text.buffers()
-    bounds = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
-    begins, ends = bounds[:-1].copy(), bounds[1:].copy()
-    if text.null_count:
-        ends = np.where(text.is_null().to_numpy(zero_copy_only=False), begins, ends)
-    return score(read_only(buffer, np.uint8), begins, ends, language.tables, cut_tables(), scratch())
+    return score(*text_spans(text), language.tables, cut_tables(), scratch())
 
 
 def perplexities_of(language: Language, text: pa.Array) -> Array:

@@ -28,6 +28,7 @@ from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.quality import ngram_arpa, ngram_file
 from gristmill.stages.quality.ngram_file import ALL, MAGIC, Language
 from gristmill.stages.quality.quality import ModelName, step_of
+from gristmill.stages.shared.counting import counts_of
 
 """The field of `quality` whose models it uses."""
 BANDS = ("head", "middle", "tail")
@@ -154,10 +155,8 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     for name in config.models:
         missing = answers[name].is_null()
         scored[name] = len(answers) - answers[name].null_count
-        lost = labels.filter(missing).fill_null(ALL).value_counts().to_pylist()
-        unscored[name] = {one["values"]: one["counts"] for one in lost}
-        banded = answers[f"{name}_band"].drop_null().value_counts().to_pylist()
-        bands[name] = {one["values"]: one["counts"] for one in banded}
+        unscored[name] = counts_of(labels.filter(missing).fill_null(ALL))
+        bands[name] = counts_of(answers[f"{name}_band"])
     return {"scored": scored, "unscored": unscored, "bands": bands}
 
 

@@ -27,7 +27,7 @@ from gristmill.stages.dedup.url_parts import plain_urls
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.scrub import safety_hashes, safety_scores
 from gristmill.stages.shared import lists
-from gristmill.stages.shared.tally import NOTHING
+from gristmill.stages.shared.counting import counts_of, found_in, languages_of
 
 SCHEMA = pa.schema([("drop", pa.string()), ("detail", pa.string()), ("category", pa.string())])
 
@@ -116,7 +116,7 @@ def _many_terms(batch: pa.RecordBatch, config: Config) -> tuple[pa.Array, pa.Arr
     most = Fraction(repr(config.max_term_ratio))
     limit = [most.numerator * count // most.denominator for count in words.tolist()]
     hit = (terms >= config.min_terms) & (terms > np.array(limit, np.int64))
-    languages = _languages(batch).to_pylist()
+    languages = languages_of(batch).to_pylist()
     details = [
         f"{terms[row]} in {words[row]} words, {languages[row]}" if hit[row] else None for row in range(batch.num_rows)
     ]
@@ -149,28 +149,13 @@ def _categories(column: pa.Array, config: Config) -> pa.Array:
     return found
 
 
-def _languages(batch: pa.RecordBatch) -> pa.Array:
-    found = batch[LABEL].cast(pa.string()) if LABEL in batch.schema.names else pa.nulls(batch.num_rows, pa.string())
-    return found.fill_null(NOTHING)
-
-
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
     """`found`: dropped documents by reason, source and language; `categories`: documents on each list of domains."""
-    columns = {
-        "reason": answers["drop"],
-        "source": batch["source"].cast(pa.string()),
-        "language": _languages(batch),
-    }
-    dropped = pa.table(columns).filter(answers["drop"].is_valid())
-    found: dict[str, Any] = {}
-    for entry in dropped.group_by([*columns]).aggregate([([], "count_all")]).to_pylist():
-        of_source = found.setdefault(entry["reason"], {}).setdefault(entry["source"], {})
-        of_source[entry["language"]] = entry["count_all"]
-    counted: dict[str, Any] = {"found": found, "judged": batch.num_rows}
+    dropped = ((row, (drop,)) for row, drop in enumerate(answers["drop"].to_pylist()) if drop is not None)
+    counted: dict[str, Any] = {"found": found_in(dropped, batch), "judged": batch.num_rows}
     if config.domains:
         loaded = _domains(config)
-        counts = dict.fromkeys(map(_category, loaded.names), 0)
-        counts |= {one["values"]: one["counts"] for one in answers["category"].drop_null().value_counts().to_pylist()}
+        counts = dict.fromkeys(map(_category, loaded.names), 0) | counts_of(answers["category"])
         counted |= {"categories": counts, **lists.list_faults({"domains": loaded})}
     return counted
 

@@ -20,6 +20,7 @@ from gristmill.stages.contract import File, Map, StageConfig
 from gristmill.stages.dedup.url_parts import Config as UrlConfig
 from gristmill.stages.dedup.url_parts import normal_forms
 from gristmill.stages.shared import lists
+from gristmill.stages.shared.counting import counts_of
 
 SCHEMA = pa.schema([("withheld", pa.string())])
 DIGESTS = {"md5": 32, "sha1": 40, "sha256": 64}
@@ -75,9 +76,7 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     if config.hashes is None:
         return {}
     loaded = lists.load("hashes", config.hashes, "hashes")
-    counts = dict.fromkeys(loaded.names, 0)
-    for entry in answers["withheld"].drop_null().value_counts().to_pylist():
-        counts[entry["values"]] = entry["counts"]
+    counts = dict.fromkeys(loaded.names, 0) | counts_of(answers["withheld"])
     return {"listed": counts, **lists.list_faults({"hashes": loaded})}
 
 

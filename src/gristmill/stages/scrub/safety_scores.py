@@ -21,6 +21,7 @@ from gristmill.stages.contract import File, Map, StageConfig
 from gristmill.stages.natural_languages import LABEL, language_of, rows_by_label
 from gristmill.stages.scrub import term_lists
 from gristmill.stages.shared import fasttext_model
+from gristmill.stages.shared.counting import counts_of, languages_of
 from gristmill.stages.shared.fasttext_model import MOST_LABELS
 from gristmill.stages.shared.lists import list_warnings
 from gristmill.stages.shared.tally import NOTHING
@@ -116,22 +117,17 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     if config.terms is None:
         return {}
     lists = term_lists.load(config.terms)
-    languages = batch[LABEL].cast(pa.string()) if LABEL in batch.schema.names else pa.nulls(len(answers), pa.string())
-    languages = languages.fill_null(NOTHING)
+    languages = languages_of(batch)
     some = pc.fill_null(pc.greater(answers["terms"], 0), False)
     unmeasured = pc.and_(answers["terms"].is_null(), batch["text"].is_valid())
     return {
         "batches": 1,
-        "languages": _counts(languages),
-        "with_terms": _counts(languages.filter(some)),
-        "without_list": _counts(languages.filter(unmeasured)),
+        "languages": counts_of(languages),
+        "with_terms": counts_of(languages.filter(some)),
+        "without_list": counts_of(languages.filter(unmeasured)),
         "empty_lists": {name: 1 for name, entries in lists.entries.items() if not entries},
         "bad_entries": dict(lists.faults),
     }
-
-
-def _counts(values: pa.Array) -> dict[str, int]:
-    return {entry["values"]: entry["counts"] for entry in values.value_counts().to_pylist()}
 
 
 def warnings(found: dict[str, Any], config: Config) -> list[str]:

@@ -36,9 +36,9 @@ from gristmill.stages.scrub.finding import ALL, TYPES, Type
 from gristmill.stages.scrub.replacements import Action, Replacer
 from gristmill.stages.scrub.rewrite import Edit, scrubbed, shifted
 from gristmill.stages.shared import public_suffix
+from gristmill.stages.shared.counting import found_in
 from gristmill.stages.shared.formulas import COLUMN as FORMULAS
 from gristmill.stages.shared.formulas import rows_with_formulas
-from gristmill.stages.shared.tally import NOTHING
 
 _SPANS = pa.list_(pa.field("item", pa.int64()))
 SCHEMA = pa.schema(
@@ -280,19 +280,12 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     """`found`: documents with findings of each type, by source and language; `findings`: all findings, by type."""
     types = answers["replaced_types"]
     counts = types.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-    changed = pa.array(np.flatnonzero(counts))
-    sources = batch.column("source").take(changed).to_pylist()
-    languages = batch.column(LABEL).take(changed).to_pylist() if LABEL in batch.schema.names else [None] * len(changed)
-    found: dict[str, dict[str, dict[str, int]]] = {}
-    for listed, source, language in zip(types.take(changed).to_pylist(), sources, languages, strict=True):
-        for one in sorted(set(listed)):
-            of_source = found.setdefault(one, {}).setdefault(source, {})
-            of_source[language or NOTHING] = of_source.get(language or NOTHING, 0) + 1
+    changed = np.flatnonzero(counts).tolist()
     return {
         "documents_seen": answers.num_rows - answers["text"].null_count,
         "documents_changed": len(changed),
         "text_bytes_replaced": pc.sum(answers["replaced_bytes"]).as_py() or 0,
-        "found": found,
+        "found": found_in(((row, sorted(set(types[row].as_py()))) for row in changed), batch),
         "findings": dict(Counter(types.flatten().to_pylist())),
     }
 

@@ -14,11 +14,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from gristmill.data_files import read_table
 from gristmill.stages.scrub.finding import PiiSpan, is_near, words
 
-_WORDS = "[A-Za-z0-9]"
-_URLS = "[A-Za-z0-9_-]"
-_HEX = "[0-9a-f]"
 _DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -29,59 +27,10 @@ class Issuer(NamedTuple):
     rest: str
 
 
-FORMS = (
-    *(Issuer(prefix, "[A-Z2-7]{16}") for prefix in ("AKIA", "ASIA", "ABIA", "ACCA")),  # AWS
-    *(Issuer(prefix, f"{_WORDS}{{36}}") for prefix in ("ghp_", "gho_", "ghu_", "ghs_", "ghr_")),
-    Issuer("github_pat_", r"\w{82}"),
-    *(Issuer(prefix, f"{_URLS}{{20,64}}") for prefix in ("glpat-", "glptt-", "gldt-", "glrt-", "glsoat-")),
-    Issuer("npm_", f"{_WORDS}{{36}}"),
-    Issuer("pypi-", f"AgE{_URLS}{{50,200}}"),
-    Issuer("rubygems_", f"{_HEX}{{48}}"),
-    *(Issuer(prefix, f"{_WORDS}{{24,247}}") for prefix in ("sk_live_", "rk_live_", "sk_test_", "rk_test_")),  # Stripe
-    Issuer("whsec_", "[A-Za-z0-9+/]{32,64}"),
-    Issuer("xoxb-", "[0-9]{8,14}-[0-9A-Za-z-]{18,64}"),  # Slack
-    *(Issuer(prefix, "[0-9A-Za-z-]{24,120}") for prefix in ("xoxa-", "xoxp-", "xoxr-", "xoxs-", "xoxe-", "xoxe.xoxp-")),
-    Issuer("xapp-", "[0-9]-[A-Z0-9]{8,12}-[0-9]{10,14}-[a-z0-9]{64}"),
-    Issuer("AIza", f"{_URLS}{{35}}"),  # Google
-    Issuer("ya29.", f"{_URLS}{{30,300}}"),
-    Issuer("GOCSPX-", f"{_URLS}{{28}}"),
-    Issuer("SG.", f"{_URLS}{{22}}\\.{_URLS}{{43}}"),  # SendGrid
-    Issuer("key-", f"{_HEX}{{32}}"),  # Mailgun
-    Issuer("xkeysib-", f"{_HEX}{{64}}-[A-Za-z0-9]{{16}}"),
-    *(Issuer(f"SK{digit}", f"{_HEX}{{31}}") for digit in "0123456789abcdef"),  # Twilio
-    Issuer("sk-ant-", f"(?:api|admin|sid)\\d\\d-{_URLS}{{80,120}}"),  # Anthropic
-    *(Issuer(prefix, f"{_URLS}{{40,200}}") for prefix in ("sk-proj-", "sk-svcacct-", "sk-admin-")),  # OpenAI
-    Issuer("sk-", f"{_WORDS}{{20}}T3BlbkFJ{_WORDS}{{20}}"),
-    Issuer("sk-or-v1-", f"{_HEX}{{64}}"),
-    Issuer("hf_", "[A-Za-z]{34}"),
-    Issuer("gsk_", f"{_WORDS}{{52}}"),
-    Issuer("r8_", f"{_WORDS}{{37}}"),
-    Issuer("xai-", f"{_WORDS}{{80}}"),
-    Issuer("pplx-", f"{_WORDS}{{48}}"),
-    Issuer("nvapi-", f"{_URLS}{{64}}"),
-    *(Issuer(prefix, f"{_HEX}{{64}}") for prefix in ("dop_v1_", "doo_v1_", "dor_v1_")),  # DigitalOcean
-    *(Issuer(prefix, "[a-fA-F0-9]{32}") for prefix in ("shpat_", "shpca_", "shppa_", "shpss_")),  # Shopify
-    *(Issuer(prefix, f"{_URLS}{{22,43}}") for prefix in ("sq0atp-", "sq0csp-")),  # Square
-    Issuer("EAAA", f"{_URLS}{{60}}"),
-    Issuer("hvs.", f"{_URLS}{{24,200}}"),  # Vault
-    Issuer("hvb.", f"{_URLS}{{100,300}}"),
-    Issuer("glsa_", f"{_WORDS}{{32}}_[0-9a-fA-F]{{8}}"),  # Grafana
-    Issuer("glc_", "[A-Za-z0-9+/]{32,400}={0,2}"),
-    Issuer("dckr_pat_", f"{_URLS}{{27}}"),
-    Issuer("dp.pt.", f"{_WORDS}{{43}}"),
-    Issuer("figd_", f"{_URLS}{{40}}"),
-    Issuer("lin_api_", f"{_WORDS}{{40}}"),
-    Issuer("ntn_", f"{_WORDS}{{46}}"),
-    Issuer("secret_", f"{_WORDS}{{43}}"),  # Notion
-    Issuer("PMAK-", f"{_HEX}{{24}}-{_HEX}{{34}}"),
-    Issuer("NRAK-", "[A-Z0-9]{27}"),
-    Issuer("sntrys_", "eyJ[A-Za-z0-9+/=]{40,300}_[A-Za-z0-9+/]{43}"),
-    Issuer("ATATT3", f"{_URLS}{{180,240}}(?:=[0-9A-F]{{8}})?"),  # Atlassian
-    Issuer("tfp_", f"{_WORDS}{{40}}"),
-    Issuer("pat", f"{_WORDS}{{14}}\\.{_HEX}{{64}}"),  # Airtable
-    Issuer("AGE-SECRET-KEY-1", "[QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L]{58}"),
-    Issuer("pul-", f"{_HEX}{{40}}"),
-    Issuer("ops_", f"eyJ{_URLS}{{250,1200}}"),
+FORMS = tuple(
+    Issuer(prefix, form["rest"])
+    for form in read_table(__file__, "secrets.toml")["forms"]
+    for prefix in form["prefixes"]
 )
 JWT = "eyJ"
 MARK = "EXAMPLE"

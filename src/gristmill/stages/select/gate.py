@@ -36,6 +36,7 @@ from gristmill.stages.contract import File, LicenseName, Map, StageConfig
 from gristmill.stages.dedup.url_parts import hosts_of, plain_urls, without_breaks
 from gristmill.stages.select import licenses, robots_tags
 from gristmill.stages.shared import lists
+from gristmill.stages.shared.counting import counts_of
 
 SCHEMA = pa.schema([("drop", pa.string()), ("detail", pa.string()), ("category", pa.string())])
 
@@ -137,10 +138,8 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     """Count the documents that each list decided on, and the odd entries of the lists."""
     loaded = _load_all(config)
     decided = {name: 0 for field, of_field in loaded.items() if not _allows(field) for name in of_field.names}
-    for entry in pc.value_counts(answers["category"].drop_null()).to_pylist():
-        decided[entry["values"]] = entry["counts"]
-    odd = lists.list_faults(loaded)
-    return {"asked": batch.num_rows, "decided": decided, **odd}
+    decided |= counts_of(answers["category"])
+    return {"asked": batch.num_rows, "decided": decided, **lists.list_faults(loaded)}
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:

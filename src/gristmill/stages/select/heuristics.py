@@ -25,6 +25,7 @@ from gristmill.stages.select.rules.faithful import Config as FaithfulConfig
 from gristmill.stages.select.rules.fineweb import Config as FineWebConfig
 from gristmill.stages.select.rules.gopher_quality import Config as GopherQualityConfig
 from gristmill.stages.select.rules.gopher_repetition import Config as GopherRepetitionConfig
+from gristmill.stages.shared.counting import counts_of
 from gristmill.stages.shared.expressions import parse_rule
 from gristmill.stages.shared.rule import EXCEPTIONS, exceptions_of, stated_in
 from gristmill.stages.shared.tally import LANGUAGES, Tally
@@ -208,8 +209,8 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     tally = Tally(reasons_of(groups(config)), answers["failed"], batch["text_bytes"])
     found: dict[str, Any] = {"judged": tally.judged(), "rules": tally.rules()}
     if may_read(config) and LABEL in batch.schema.names:
-        counts = batch[LABEL].drop_null().value_counts().to_pylist()
-        found["not_english"] = sum(one["counts"] for one in counts if language_of(one["values"]) != ENGLISH)
+        counts = counts_of(batch[LABEL])
+        found["not_english"] = sum(count for label, count in counts.items() if language_of(label) != ENGLISH)
     for name in config.count_by:
         found[f"by_{name}"] = tally.by(batch[LANGUAGES.get(name, name)])
     return found

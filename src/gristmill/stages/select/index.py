@@ -28,11 +28,10 @@ from gristmill.kernels.dedup.exact_hash import NONE, hash_texts
 from gristmill.kernels.dedup.shingles import copy_tables
 from gristmill.kernels.dedup.sketch import shingle_sets
 from gristmill.kernels.text.unicode_classes import unicode_tables
-from gristmill.stages.buffers import bytes_of
+from gristmill.stages.buffers import bytes_of, first_numbers
 from gristmill.stages.contract import Sink, StageConfig
 from gristmill.stages.dedup import near_candidates, url_parts
 from gristmill.stages.select.index_file import KINDS, write_file
-from gristmill.stages.shared.keep_order import fixed_bytes
 
 LIBRARIES = (*url_parts.LIBRARIES, "unicode")
 READS = ("doc_id", "url", "text", "corpus.drop")
@@ -126,7 +125,7 @@ def facts(config: Config) -> dict[str, Any]:
 
 def id_keys(ids: pa.Array) -> Array:
     """The keys of ids, in the order of the ids, so that a prefix of an id is a range of keys."""
-    return np.ascontiguousarray(fixed_bytes(ids)[:, :8]).view(">u8").ravel().astype(np.uint64)
+    return first_numbers(ids, ">")
 
 
 def url_keys(urls: pa.Array) -> tuple[Array, Array, Array, Array]:
@@ -134,7 +133,7 @@ def url_keys(urls: pa.Array) -> tuple[Array, Array, Array, Array]:
     parts = url_parts.apply(pa.record_batch({"url": urls}), url_parts.Config())
     has_url = parts.column("url_hash").is_valid().to_numpy(zero_copy_only=False)
     url = np.zeros(len(urls), np.uint64)
-    url[has_url] = np.ascontiguousarray(fixed_bytes(parts.column("url_hash").drop_null())[:, :8]).view("<u8").ravel()
+    url[has_url] = first_numbers(parts.column("url_hash").drop_null(), "<")
     domain = parts.column("domain")
     return url, domain_keys(domain), has_url, domain.is_valid().to_numpy(zero_copy_only=False)
 

@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from pydantic import Field, field_validator, model_validator
 
 from gristmill.stages.contract import LanguageName, Map, OtherSetting, StageConfig
+from gristmill.stages.shared.counting import languages_of, verdicts_by
 from gristmill.stages.shared.rule import places
-from gristmill.stages.shared.tally import NOTHING
 
 SCHEMA = pa.schema([pa.field("drop", pa.string()), pa.field("detail", pa.string())])
 
@@ -84,19 +84,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
     """Count, for each language, what was kept and what each reason dropped, in documents and bytes of text."""
-    table = pa.table(
-        {
-            "language": batch["language.label"].cast(pa.string()).fill_null(NOTHING),
-            "verdict": answers["drop"].fill_null("kept"),
-            "bytes": batch["text_bytes"].fill_null(0),
-        }
-    )
-    found: dict[str, Any] = {}
-    counted = table.group_by(["language", "verdict"]).aggregate([("bytes", "sum"), ([], "count_all")])
-    for entry in counted.to_pylist():
-        counts = {"documents": entry["count_all"], "text_bytes": entry["bytes_sum"]}
-        found.setdefault(entry["language"], {})[entry["verdict"]] = counts
-    return {"languages": found}
+    return {"languages": verdicts_by(languages_of(batch), answers["drop"], batch["text_bytes"])}
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
 from gristmill.kernels.text.lines import RULES, cut_lines
-from gristmill.kernels.text.unicode_classes import UNICODE_VERSION, unicode_tables
+from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.stages.buffers import views_of
 from gristmill.stages.contract import AsCount, Map, StageConfig
 from gristmill.stages.natural_languages import LABEL, WITHOUT_SPACES, language_of, rows_by_label
@@ -56,16 +56,9 @@ class Config(StageConfig):
     """Whether to cut lines with "javascript", in upper or lower case."""
     policy: bool = True
     """Whether to cut lines with one of the six phrases about policies and cookies, in upper or lower case."""
-    unicode_version: str = UNICODE_VERSION
-    """The Unicode version of the tables that define white space and punctuation."""
 
     @model_validator(mode="after")
     def _cuts_something(self) -> "Config":
-        if self.unicode_version != UNICODE_VERSION:
-            raise ValueError(
-                f"this version of Gristmill has the character tables of Unicode {UNICODE_VERSION}, not "
-                f"{self.unicode_version}, so it might cut other lines. Remove unicode_version"
-            )
         if not on(self):
             raise ValueError("every rule is off. Turn one on, or remove the step")
         return self
@@ -146,6 +139,7 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
 STAGE = Map(
     version=5,
     config=Config,
+    libraries=("unicode",),
     reads=("text",),
     may_read=(LABEL, FORMULAS),
     only_kept=True,

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from gristmill.kernels.hash.radix import sort_order
 from gristmill.kernels.pack import Pieces, best_fit, concat, copy_pieces
 from gristmill.shardformat.index import Header, Index, write_index
-from gristmill.stages.buffers import read_only
+from gristmill.stages.buffers import fixed_bytes, one_chunk, read_only
 from gristmill.stages.doc_order import doc_order
 
 Array = np.ndarray[Any, Any]
@@ -66,7 +66,7 @@ def write_shard(
     _copy(records, row, pieces, pieces.sample * seq_len + offset, token_bytes, packed.view(np.uint8))
     with open(folder / "tokens.bin", "wb") as file:
         file.write(packed.data)
-    doc_ids = np.concatenate([np.zeros((0, 16), np.uint8), *(_fixed(chunk) for chunk in records["doc_id"].chunks)])[row]
+    doc_ids = fixed_bytes(one_chunk(records["doc_id"]))[row]
     documents = int(np.count_nonzero(sizes))
     tokens = int(pieces.length.sum())
     header = Header(
@@ -121,11 +121,6 @@ def _byte_sizes(records: pa.Table) -> Array:
 
 def _offsets(column: pa.LargeBinaryArray) -> Array:
     return np.frombuffer(column.buffers()[1], np.int64)[column.offset : column.offset + len(column) + 1]
-
-
-def _fixed(column: pa.FixedSizeBinaryArray) -> Array:
-    data = np.frombuffer(column.buffers()[1] or b"", np.uint8)
-    return data[16 * column.offset : 16 * (column.offset + len(column))].reshape(-1, 16)
 
 
 def _copy(records: pa.Table, row: Array, pieces: Pieces, target: Array, token_bytes: int, out: Array) -> None:

@@ -24,7 +24,7 @@ from gristmill.kernels.text import fasttext as kernel
 from gristmill.kernels.text import fasttext_linear as linear
 from gristmill.kernels.text.fasttext_output import HIERARCHICAL, SOFTMAX, two_labels
 from gristmill.places import system_of
-from gristmill.stages.buffers import read_only
+from gristmill.stages.buffers import text_spans
 
 Array = np.ndarray[Any, Any]
 
@@ -107,15 +107,7 @@ def predict(model: FastText, text: pa.Array, k: int = 1, max_bytes: int | None =
 
     Newlines count as spaces. A null or a text without a word has no label.
     """
-    text = text.cast(pa.large_string())
-    _, offsets, buffer = text.buffers()
-    data = read_only(buffer, np.uint8)
-    if len(text) == 0:
-        return np.empty((0, k), np.int32), np.empty((0, k), np.float32)
-    bounds = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
-    starts, ends = bounds[:-1].copy(), bounds[1:].copy()
-    if text.null_count:
-        ends = np.where(text.is_null().to_numpy(zero_copy_only=False), starts, ends)
+    data, starts, ends = text_spans(text)
     if max_bytes is not None:
         cut = np.minimum(ends, starts + max_bytes)
         for _ in range(3):  # back to the start of a character, which has at most four bytes

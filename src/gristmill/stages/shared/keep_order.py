@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from pydantic import Field, field_validator, model_validator
 
 from gristmill.errors import UserError
-from gristmill.stages.buffers import read_only
+from gristmill.stages.buffers import fixed_bytes
 from gristmill.stages.contract import SourceName, StageConfig
 
 Array = np.ndarray[Any, Any]
@@ -88,13 +88,6 @@ def ranks(batch: pa.RecordBatch, order: KeepOrder) -> pa.Array:
         at += size
     out[:, -ID_BYTES:] = fixed_bytes(batch.column("doc_id"))
     return pa.FixedSizeBinaryArray.from_buffers(RANK, rows, [None, pa.py_buffer(out)])
-
-
-def fixed_bytes(column: pa.Array) -> Array:
-    """A fixed-size binary column without nulls as a matrix of bytes, not copied."""
-    width = column.type.byte_width
-    data = read_only(column.buffers()[1], np.uint8)
-    return data[column.offset * width : (column.offset + len(column)) * width].reshape(len(column), width)
 
 
 def unseen_sources(metrics: Mapping[str, Any], order: KeepOrder) -> Sequence[str]:
