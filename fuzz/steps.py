@@ -236,8 +236,8 @@ def parts(nodes: Sequence[Any]) -> Iterator[Any]:
 def attacks(nodes: Sequence[Any], size: int) -> Iterator[str]:
     """Pumping texts: each part of the expression repeated after what comes before it, with two wrong ends."""
     flat = samples(nodes)
-    pumps = dict.fromkeys(text for text in (*map(_sample, parts(nodes)), *flat, "".join(flat)) if text)
     before = dict.fromkeys("".join(flat[:count]) for count in range(len(flat) + 1))
+    pumps = dict.fromkeys(text for text in (*map(_sample, parts(nodes)), *flat, *reversed(before)) if text)
     for pump in list(pumps)[:40]:
         for start in list(before)[:12]:
             for end in ("\x01", "\n\x01"):

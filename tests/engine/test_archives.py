@@ -259,6 +259,15 @@ def test_what_cannot_be_read_of_an_archive_is_a_row_with_a_reason(project):
         reasons(project, "no.zip", b"plain text")
 
 
+@pytest.mark.parametrize(
+    ("name", "data"), [("a.zip", zipped([])), ("a.tar", tar([])), ("b.zip", zipped([("d/", b"")]))]
+)
+def test_an_archive_without_files_says_so(project, name, data):
+    """It is not `neither a zip nor a tar archive`."""
+    with pytest.raises(UserError, match=r"empty_archive.*the archive has no files"):
+        reasons(project, name, data)
+
+
 def test_zip_bombs_are_bounded_by_what_they_declare(project):
     """Overlapping members, a size that lies, and damage within a member: rows with reasons, and no more bytes."""
     flat = bytearray(zipped([("a.md", b"a" * 500), ("b.md", b"b" * 500)]))

@@ -333,6 +333,7 @@ ATTACKS = [
     Attack("jats", "citations", fill(b'[<xref ref-type="bibr">1</xref>, ', b"<article><body>", b"</body></article>")),
     Attack("mediawiki", "pages", fill(b"<page><text>x</text></page>", b"<mediawiki>")),
     Attack("mediawiki", "opened pages", fill(b"<page>", b"<mediawiki>")),
+    Attack("mediawiki_chunk", "one end after many open pages", fill(b"<page>", b"<mediawiki>", b"</page>")),
     Attack("mediawiki", "opened texts", fill(b"<text ", b"<mediawiki><page>")),
     Attack("mediawiki", "pages in bzip2", packed(bz2.compress, fill(b"<page></page>", b"<mediawiki>"), 4)),
     *(

@@ -23,11 +23,14 @@ LEFT_OUT = (
 """Kernels and modules that import torch have no expressions; the others read only our own files or output."""
 LINES = "matched with a whole line, from its beginning on, of the first 40,000 characters of a file"
 SHORT = {
+    "gristmill.query.documents.sql._NO_TABLE": "applied to a message of DuckDB about a query of the user",
+    "gristmill.stages.ingest.charset._META": "applied to the first 8,192 bytes of a page",
+    "gristmill.stages.ingest.charset._COMMENT": "applied to the first 8,192 bytes of a page",
+    "gristmill.stages.ingest.mbox._FIRST": "matched at one place, with at most 400 bytes of a line",
     "gristmill.recipe.sections.snapshot._PIECE": "an expression of a recipe has at most 1,000 characters",
     "gristmill.stages.extract.published._FORMS": "matched at one place, with the first 64 characters of a value",
     "gristmill.stages.ingest.front_matter._ORG": LINES,
     "gristmill.stages.ingest.front_matter._TEX": LINES,
-    "gristmill.stages.reading.tex.expand._DEF": "matched at one place, after a \\def",
     "gristmill.stages.ingest.warc_headers.ARC_HEAD": "matched at one place, in the 17,000 bytes that a header may have",
 }
 """Expressions that are applied to short texts only, or at one position, and why."""

@@ -1,5 +1,6 @@
 """Papers in LaTeX: a file, a tar file or a folder; macros are expanded in bounded work."""
 
+import gzip
 import io
 import tarfile
 
@@ -43,7 +44,7 @@ TEXT = (
 FILES = {
     "main.tex": MAIN,
     "parts/two.tex": "The second part. % gone",
-    "main.bbl": r"\bibitem[Smith et~al.(2005)Smith]{smith} S. \bibitem[{Jones}(2006)]{jones} J.",
+    "main.bbl": r"\bibitem[Smith et~al.(2005)Smith]{smith} S. \bibitem[Jones, 2006]{jones} J.",
     "figure.png": "\x89PNG",
 }
 
@@ -81,17 +82,29 @@ def test_a_folder_is_one_paper(tmp_path):
     others = [Piece(str(tmp_path / name[6:]), name) for name in near["paper/main.tex"]]
     [found] = latex.read(Piece(str(tmp_path / "main.tex"), "paper/main.tex"), latex.Config(), companions=others)
     assert found.text == TEXT
+    assert near["paper/parts/two.tex"] == ("paper/main.bbl", "paper/main.tex")
     beside = [Piece(str(tmp_path / "main.tex"), "paper/main.tex")]
-    [part] = latex.read(Piece(str(tmp_path / "parts/two.tex"), "paper/two.tex"), latex.Config(), companions=beside)
-    assert (part.drop, part.text) == ("part_of_paper", None)
+    for name in ("parts/two.tex", "main.bbl"):
+        [part] = latex.read(Piece(str(tmp_path / name), f"paper/{name}"), latex.Config(), companions=beside)
+        assert (part.drop, part.text) == ("part_of_paper", None)
+    assert [latex.wanted(name, latex.Config()) for name in FILES] == [True, True, True, False]
+
+
+def test_a_file_reads_only_what_it_includes(tmp_path):
+    """Of a folder with many papers, each reads its own files and its own references."""
+    (tmp_path / "a.tex").write_text(r"\documentclass{a}\begin{document}See \cite{a}.")
+    (tmp_path / "a.bbl").write_text(r"\bibitem[Smith, 2005]{a}")
+    near = [Piece(str(tmp_path / name), name) for name in ("a.bbl", "b.bbl", "b.tex")]  # the last two do not exist
+    [found] = latex.read(Piece(str(tmp_path / "a.tex"), "a.tex"), latex.Config(), companions=near)
+    assert found.text == "See Smith, 2005."
 
 
 @pytest.mark.parametrize(
     ("source", "reason"),
     [
         ("plain words", "not_latex"),
-        (r"\documentclass{a}\newcommand{\a}{\a}\begin{document}\a", "macros_without_end"),
-        (r"\documentclass{a}\def\a#1{\a{#1#1}}\begin{document}\a{x}", "macros_without_end"),
+        (r"\documentclass{a}\newcommand{\a}{\a}\begin{document}\a", "empty_text"),
+        (r"\documentclass{a}\def\a#1{\a{#1#1}}\begin{document}\a{x}", "empty_text"),
         (
             r"\documentclass{a}"
             + "".join(f"\\def\\{chr(98 + n)}{{" + f"\\{chr(97 + n)}" * 20 + "}" for n in range(9))
@@ -132,3 +145,38 @@ def test_short_verbatim_text_and_german_letters_are_kept(tmp_path):
     (tmp_path / "a.tex").write_text(german)
     [found] = latex.read(Piece(str(tmp_path / "a.tex"), "a.tex"), latex.Config())
     assert found.text == "Use \\x{%} or y=1. Übung w"
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (r"\immediate\write18{rm x}\openin5=a.txt\lstinputlisting[language=C]{a.c}\includepdf{a.pdf}y", "y"),
+        (r"\parindent=0pt\vskip 3pt plus 1fil\setlength\parskip{2pt}y\\[2pt]z", "y z"),
+        (r"a\iffalse b \ifx c\else d\fi e\fi f \iffalse g\else h\fi i \iffalse j", "a f hi j"),
+        (r"\let\b=\textbf \renewcommand{\textbf}[1]{\b{#1}!}\textbf{a} \b{b}", "a! b"),
+        (r"\newcommand{\m}{mill\xspace}The \m turns. A \m.", "The mill turns. A mill."),
+        (r"\NewDocumentCommand\n{O{x} m}{#1-#2}\n{a} \n[b]{c}", "x-a b-c"),
+        (r"\def\n#1.{(#1)}a", "a"),
+        (r"\newenvironment{note}[1]{Note #1: }{ End.}\begin{note}{a}b\end{note}", "Note a: b End."),
+        (r"\newtheorem{satz}{Satz}\begin{satz}Es gilt.\end{satz}", "Satz. Es gilt."),
+        (r"\SI{3.5}{\kilo\metre\per\second}, \num{1e5}, \ang{45}, \si{kg.m}", "3.5 km/s, 1e5, 45°, kg m"),
+        (r"\begin{tabular*}{9cm}{ll}\$5 & .01 \\ \cmidrule(lr){1-2}b & c\end{tabular*}", "$5 | .01\nb | c"),
+        (r"\begin{minted}[x=y]{python}" + "\na % b\n" + r"\end{minted}", "a % b"),
+        (r"\begin{align}a &= b\label{c}\\ c\end{align}", r"$$\begin{aligned}a &= b\\ c\end{aligned}$$"),
+        (r"\XeTeX{} and a .tex file \ref{a}.", "XeTeX and a .tex file."),
+    ],
+)
+def test_commands_leave_what_a_reader_sees(tmp_path, source, text):
+    """Names of files, lengths and hidden parts go; macros, quantities and statements are written out."""
+    assert row(tmp_path, f"\\documentclass{{a}}\\begin{{document}}{source}\\end{{document}}").text == text
+
+
+def test_compressed_files_of_a_folder_are_included(tmp_path):
+    """As Debian's packages have them."""
+    (tmp_path / "a.tex.gz").write_bytes(gzip.compress(rb"\documentclass{a}\begin{document}See \input{b}"))
+    (tmp_path / "b.tex.gz").write_bytes(gzip.compress(b"the mill."))
+    pieces = {name: Piece(str(tmp_path / name), name) for name in ("a.tex.gz", "b.tex.gz")}
+    assert latex.companions(list(pieces)) == {"a.tex.gz": ("b.tex.gz",), "b.tex.gz": ("a.tex.gz",)}
+    [found] = latex.read(pieces["a.tex.gz"], latex.Config(), companions=[pieces["b.tex.gz"]])
+    [part] = latex.read(pieces["b.tex.gz"], latex.Config(), companions=[pieces["a.tex.gz"]])
+    assert (found.text, part.drop) == ("See the mill.", "part_of_paper")

@@ -80,3 +80,13 @@ def test_another_file_is_a_row_with_a_reason(tmp_path, content, reason):
     """The row has no text."""
     found = row(tmp_path, content, max_record_bytes=200_000 if reason == "invalid_json" else 4096)
     assert (found.drop, found.text) == (reason, None)
+
+
+def test_what_stands_for_an_object_is_no_output(tmp_path):
+    """Its address differs in every run; and the title may be in the front matter of R Markdown."""
+    outputs = [{"data": {"text/plain": "<matplotlib.figure.Figure at 0x10d0da080>"}}, {"text": "<b>1</b> at 0x1"}]
+    cells = [{"cell_type": "raw", "source": "---\ntitle: Mills\na: b\n---"}]
+    cells += [{"cell_type": "code", "source": "x", "outputs": outputs}]
+    found = row(tmp_path, {"cells": cells})
+    assert found.text.endswith("```output\n<b>1</b> at 0x1\n```")
+    assert found.title == "Mills"

@@ -13,6 +13,7 @@ import struct
 import tarfile
 import zipfile
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import IO
 
 import orjson
@@ -179,6 +180,8 @@ def _is_tar(file: IO[bytes]) -> bool:
     file.seek(0)
     try:
         head = file.read(tarfile.BLOCKSIZE)
+        if not head.strip(b"\0"):  # an archive without members
+            return len(head) == tarfile.BLOCKSIZE
         return len(head) == tarfile.BLOCKSIZE and bool(tarfile.TarInfo.frombuf(head, "utf-8", "surrogateescape"))
     except (tarfile.HeaderError, ReadFault, ValueError):
         return False
@@ -203,6 +206,7 @@ def _tar_index(file: IO[bytes], size: int, stream: Unpacked | None) -> FileIndex
                 else:
                     found.add(info.name, ArchiveMember(info.offset_data, info.size, inside=stream))
             end = archive.offset
+        found.end()
         # tarfile ends silently at a header that it cannot read. The end is a block of zeros.
         file.seek(end)
         block = file.read(tarfile.BLOCKSIZE)
@@ -223,7 +227,7 @@ def _zip_index(file: IO[bytes]) -> FileIndex:
             infos = sorted(archive.infolist(), key=lambda info: info.header_offset)
     except (zipfile.BadZipFile, NotImplementedError, *_DAMAGE) as error:
         return FileIndex(None, {}, (("", "corrupt_zip", str(error) or type(error).__name__),))
-    for info, after in zip(infos, [*infos[1:], None], strict=True):
+    for info, after in zip_longest(infos, infos[1:]):
         name = info.filename
         if info.is_dir():
             continue
@@ -238,6 +242,7 @@ def _zip_index(file: IO[bytes]) -> FileIndex:
         else:
             sizes = info.file_size, info.compress_type, info.compress_size, info.CRC
             found.add(name, ArchiveMember(info.header_offset, *sizes))
+    found.end()
     return FileIndex(None, found.members, tuple(found.faults))
 
 
@@ -251,6 +256,10 @@ class _Members:
     @property
     def is_cut(self) -> bool:
         return any(reason == "truncated_archive" for _, reason, _ in self.faults)
+
+    def end(self) -> None:
+        if not (self.members or self.faults):
+            self.refuse("", "empty_archive", "the archive has no files")
 
     def add(self, name: str, member: ArchiveMember) -> None:
         named = safe_name(name)

@@ -2,14 +2,15 @@
 
 The text is title and body; comments, preamble and references are left out. `\\input` is followed inside the tar file or
 the folder, macros of the paper are expanded, formulas stay TeX. Author-year citations are those of the `.bbl` file;
-numbers of citations are left out. A file without `\\documentclass` is part of a paper, not a paper.
+numbers of citations are left out. A file without `\\documentclass` is part of a paper if its folder, or one above it,
+has a file with one.
 """
 
 import io
 import posixpath
 import re
 import tarfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from gristmill.schema import Record
@@ -19,45 +20,64 @@ from gristmill.stages.ingest.decode import decode
 from gristmill.stages.ingest.text import TreeConfig
 from gristmill.stages.ingest.whole_file import one_record
 from gristmill.stages.reading.decompress import ReadFault
-from gristmill.stages.reading.stream import bounded, plain_chunks
+from gristmill.stages.reading.stream import bounded, decompressed, peek, without_compression_suffix
 from gristmill.stages.reading.tex.expand import Macros, closings
 from gristmill.stages.reading.tex.latex_text import LatexText
 
 MAX_INPUT_DEPTH = 10
+MAX_LEVELS = 4
+"""How many folders of a path may belong to one paper."""
 MAX_REPEATS = 4
 """How often, on average, a file of a paper may be included."""
 MAX_FILES = 1000
 """Files of one folder or tar file that belong to a paper. In a larger folder, each file is a paper."""
+_THEOREM = re.compile(r"\\newtheorem\*?\s*\{([^{}]{1,60})\}\s*(?:\[[^\[\]]{0,60}\])?\s*\{([^{}]{1,60})\}")
 _SOURCES = (".tex", ".bbl", ".ltx")
-_INPUT = re.compile(r"\\(?:input|include|subfile)\s*\{([^{}]{1,300})\}|\\input\s+([^\s{}\\]{1,300})")
+_HEAD_BYTES = 1 << 16
+_INPUT = re.compile(
+    r"\\(?:input|include|subfile|(?:sub)?import\*?\s*\{([^{}]{0,300})\})\s*\{([^{}]{1,300})\}|\\input\s+([^\s{}\\]{1,300})"
+)
 _COMMENT = re.compile(r"\\.|%[^\n]*(?:\n[ \t]*)?", re.DOTALL)
 _VERBATIM = re.compile(
-    r"\\begin\{(verbatim\*?|lstlisting|minted|Verbatim|alltt)\}"
+    r"\\begin\{(verbatim\*?|lstlisting|minted|Verbatim|alltt)\}(?:\[[^\[\]\n]{0,300}\])?+(?:\{[^{}\n]{0,40}\}(?=\n))?"
     r"|\\(?:verb\*?|lstinline(?:\[[^\[\]\n]{0,200}\])?)([^\w\s*{\[])([^\n]{0,500}?)\2"
 )
+_CONDITION = re.compile(r"\\(if(?!f\b|thenelse)[A-Za-z@]*|else|fi)(?![A-Za-z@])")
 _GERMAN = re.compile(r"\\usepackage\s*\[[^\[\]]{0,300}german[^\[\]]{0,300}\]\s*\{babel\}|\\usepackage\s*\{n?german\}")
-_UMLAUT = re.compile(r'"([aouAOUs`\'])')
-_UMLAUTS = dict(zip("aouAOUs`'", "äöüÄÖÜß„“", strict=True))
+_UMLAUT = re.compile(r'"([aouAOUs`\'|=~-])')
+_UMLAUTS = dict(zip("aouAOUs`'|=~-", (*"äöüÄÖÜß„“", "", "-", "-", ""), strict=True))
 _BEGIN = re.compile(r"\\begin\s*\{document\}")
 _TITLE = re.compile(r"\\title\s*+(?:\[[^\[\]]{0,300}\]\s*+)?(?=\{)")
 _ITEM = re.compile(r"\\bibitem\s*\[")
 _KEY = re.compile(r"\]\s*\{([^{}]{1,200})\}")
-_AUTHOR_YEAR = re.compile(r"(.{1,200}?)\((\d{4}[a-z]?)\)", re.DOTALL)
+_AUTHOR_YEAR = re.compile(r"(.{1,200}?)(?:\((\d{4}[a-z]?)\)|,\s(\d{4}[a-z]?)$)", re.DOTALL)
 
 
 class Config(TreeConfig):
     suffixes: tuple[str, ...] = (".tex", ".ltx", ".tar")
 
 
+def wanted(name: str, config: Config) -> bool:
+    """A `.bbl` file is read with a paper."""
+    return text.wanted(name.removesuffix(".bbl") + ".tex" if name.endswith(".bbl") else name, config)
+
+
 def companions(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """For each file, the other sources of its folder and of those below it."""
-    folders: dict[PurePosixPath, list[str]] = {}
-    for name in names:
-        if name.lower().endswith(_SOURCES):
-            for folder in PurePosixPath(name).parents[:4]:
-                folders.setdefault(folder, []).append(name)
-    found = {name: folders.get(PurePosixPath(name).parent, []) for name in names if name.lower().endswith(_SOURCES)}
-    return {name: tuple(sorted({*near} - {name})) for name, near in found.items() if 1 < len(near) <= MAX_FILES}
+    """For each file, the other sources of its folder, of those below it, and of those above it."""
+    sources = [name for name in names if without_compression_suffix(name).lower().endswith(_SOURCES)]
+    below: dict[PurePosixPath, list[str]] = {}
+    inside: dict[PurePosixPath, list[str]] = {}
+    for name in sources:
+        inside.setdefault(PurePosixPath(name).parent, []).append(name)
+        for folder in PurePosixPath(name).parents[:MAX_LEVELS]:
+            below.setdefault(folder, []).append(name)
+    found: dict[str, tuple[str, ...]] = {}
+    for folder, own in inside.items():
+        above = [one for parent in folder.parents[: MAX_LEVELS - 1] for one in inside.get(parent, ())]
+        near = sorted({*below[folder], *above})
+        if 1 < len(near) <= MAX_FILES:
+            found |= {name: tuple(one for one in near if one != name) for name in own}
+    return found
 
 
 def read(piece: Piece, config: Config, companions: Sequence[Piece] = ()) -> Iterator[Record]:
@@ -66,17 +86,65 @@ def read(piece: Piece, config: Config, companions: Sequence[Piece] = ()) -> Iter
 
     def parse(data: bytes, record: Record, config: Config) -> None:
         if data[257:262] == b"ustar":
-            files = _members(data)
+            files = _Sources(_members(data))
+            roots = sorted(one for one in files.names if _is_root(files.read(one)))
+            main = max(roots, key=lambda one: (-one.count("/"), len(files.read(one))), default="")
         else:
-            files = {piece.name: data}
-            left = config.max_record_bytes - len(data)
-            for other in companions:
-                with other.open() as file:
-                    files[other.name] = bounded(plain_chunks(file), left)
-                left -= len(files[other.name])
-        _paper(files, piece.name, record)
+            name = without_compression_suffix(piece.name)
+            files = _Sources({name: data}, companions, config.max_record_bytes - len(data))
+            main = name if _is_root(data) and not name.lower().endswith(".bbl") else ""
+            if not main and any(map(_has_root, _above(name, companions))):
+                raise ReadFault(
+                    "part_of_paper", "another file of its folder, or of one above it, has the \\documentclass"
+                )
+        if not main:
+            raise ReadFault("not_latex", "no \\documentclass")
+        _paper(files, main, record)
 
     return one_record(piece, config, "text/x-tex", parse)
+
+
+def _is_root(data: bytes) -> bool:
+    return b"\\documentclass" in data or b"\\documentstyle" in data
+
+
+def _has_root(piece: Piece) -> bool:
+    with piece.open() as file:
+        return _is_root(peek(decompressed(file)[1], _HEAD_BYTES)[0])
+
+
+def _above(name: str, others: Sequence[Piece]) -> Iterator[Piece]:
+    """The files of the folder of a file, and of the folders above it."""
+    folders = PurePosixPath(name).parents
+    return (one for one in others if PurePosixPath(one.name).parent in folders)
+
+
+class _Sources:
+    """The files of a paper, by name. Those of a folder are read when the paper includes them."""
+
+    def __init__(self, held: dict[str, bytes], others: Sequence[Piece] = (), left: int = 0) -> None:
+        self._held, self._left = held, left
+        self._others = {without_compression_suffix(one.name): one for one in others}
+        self.names = (*held, *self._others)
+        self._bytes, self._included = sum(map(len, held.values())), 0
+
+    def read(self, name: str) -> bytes:
+        if name not in self._held:
+            with self._others[name].open() as file:
+                data = self._held[name] = bounded(decompressed(file)[1], self._left)
+            self._left, self._bytes = self._left - len(data), self._bytes + len(data)
+        return self._held[name]
+
+    def include(self, name: str) -> bytes | None:
+        """A file, without its suffix or with it. Raises ReadFault if files are included too often."""
+        found = next((one for one in (name, f"{name}.tex") if one in self._held or one in self._others), None)
+        if found is None:
+            return None
+        data = self.read(found)
+        self._included += len(data)
+        if self._included > MAX_REPEATS * self._bytes:
+            raise ReadFault("inputs_without_end", f"files are included more than {MAX_REPEATS} times on average")
+        return data
 
 
 def _members(data: bytes) -> dict[str, bytes]:
@@ -95,27 +163,18 @@ def _members(data: bytes) -> dict[str, bytes]:
     return files
 
 
-def _paper(files: Mapping[str, bytes], name: str, record: Record) -> None:
-    if name in files:
-        main, roots = name, [name] if b"\\documentclass" in files[name] or b"\\documentstyle" in files[name] else []
-    else:
-        roots = sorted(one for one, data in files.items() if b"\\documentclass" in data or b"\\documentstyle" in data)
-        main = max(roots, key=lambda one: (-one.count("/"), len(files[one])), default="")
-    if not roots:
-        if any(b"\\documentclass" in data for data in files.values()):
-            raise ReadFault("part_of_paper", "another file of its folder has the \\documentclass")
-        raise ReadFault("not_latex", "no \\documentclass")
+def _paper(files: _Sources, main: str, record: Record) -> None:
     kept: list[str] = []
     folder = posixpath.dirname(main)
-    source, record.charset = _decoded(files[main])
-    budget = [MAX_REPEATS * sum(map(len, files.values()))]
-    source = _with_inputs(_without_comments(source, kept), files, folder, kept, budget, 0)
+    source, record.charset = _decoded(files.read(main))
+    source = _with_inputs(_without_comments(source, kept), files, folder, kept, 0)
     if _GERMAN.search(source):
         source = _UMLAUT.sub(lambda found: _UMLAUTS[found[1]], source)
     expanded = Macros(len(source)).expand(source)
     begin = _BEGIN.search(expanded)
     body = expanded[begin.end() :] if begin else expanded
-    writer = LatexText(_labels(files), kept)
+    theorems = {name: LatexText({}, []).text(label) for name, label in _THEOREM.findall(expanded)}
+    writer = LatexText(_labels(files, main), kept, theorems)
     title = _TITLE.search(expanded)
     if title and (end := closings(expanded).get(title.end())):
         record.title = writer.text(expanded[title.end() + 1 : end]).replace("\n", " ") or None
@@ -151,51 +210,62 @@ def _without_comments(source: str, kept: list[str]) -> str:
         parts.append(f"\n\n\0{len(kept) - 1}\0\n\n")
         at = end + len(ending)
     parts.append(source[at:])
-    return _COMMENT.sub(lambda found: found[0] if found[0][0] == "\\" else "", "".join(parts))
+    return _without_false(_COMMENT.sub(lambda found: found[0] if found[0][0] == "\\" else "", "".join(parts)))
 
 
-def _with_inputs(
-    source: str, files: Mapping[str, bytes], folder: str, kept: list[str], budget: list[int], depth: int
-) -> str:
-    """The source with the files that it includes, whose bytes are taken from the budget."""
+def _without_false(source: str) -> str:
+    """Without \\iffalse ... \\fi, unless the end is missing; of \\else, the second part stays."""
+    parts: list[str] = []
+    at = depth = 0
+    for found in _CONDITION.finditer(source):
+        if found[1] == "iffalse" and not depth:
+            parts.append(source[at : found.start()])
+            at, depth = found.start(), 1
+        elif depth:
+            depth += {"fi": -1, "else": 0}.get(found[1], 1)
+            if not depth or (found[1] == "else" and depth == 1):
+                at, depth = found.end(), 0
+    return "".join((*parts, source[at:]))
+
+
+def _with_inputs(source: str, files: _Sources, folder: str, kept: list[str], depth: int) -> str:
+    """The source with the files that it includes."""
 
     def included(found: re.Match[str]) -> str:
-        name = posixpath.normpath(posixpath.join(folder, (found[1] or found[2]).strip()))
-        data = files.get(name, files.get(f"{name}.tex"))
-        if data is None or depth == MAX_INPUT_DEPTH:
-            return ""
-        budget[0] -= len(data)
-        if budget[0] < 0:
-            raise ReadFault("inputs_without_end", f"files are included more than {MAX_REPEATS} times on average")
-        return _with_inputs(_without_comments(_decoded(data)[0], kept), files, folder, kept, budget, depth + 1)
+        name = posixpath.normpath(posixpath.join(folder, found[1] or "", (found[2] or found[3]).strip()))
+        data = files.include(name) if depth < MAX_INPUT_DEPTH else None
+        return (
+            ""
+            if data is None
+            else _with_inputs(_without_comments(_decoded(data)[0], kept), files, folder, kept, depth + 1)
+        )
 
     return _INPUT.sub(included, source)
 
 
-def _labels(files: Mapping[str, bytes]) -> dict[str, str]:
+def _labels(files: _Sources, main: str) -> dict[str, str]:
     """{key: author and year} of the references, for styles that have them."""
     found: dict[str, str] = {}
-    for name, data in files.items():
-        if not name.lower().endswith(".bbl"):
-            continue
-        source = data.decode(errors="replace")
+    own = f"{posixpath.splitext(main)[0]}.bbl"
+    for name in (own,) if own in files.names else (one for one in files.names if one.lower().endswith(".bbl")):
+        source = files.read(name).decode(errors="replace")
         for item in _ITEM.finditer(source):
             key = _KEY.search(source, item.end(), item.end() + 1000)
             label = _AUTHOR_YEAR.match(source, item.end(), key.start()) if key else None
             if key and label:
                 author = LatexText({}, []).text(label[1])
-                found[key[1].strip()] = f"{author}, {label[2]}"
+                found[key[1].strip()] = f"{author}, {label[2] or label[3]}"
     return found
 
 
 STAGE = Reader(
-    version=3,
+    version=4,
     config=Config,
     libraries=("resiliparse", "zstandard"),
     positions=text.POSITIONS,
     beside=("part_of_paper",),
     splittable=text.splittable,
-    wanted=text.wanted,
+    wanted=wanted,
     other_suffix=text.other_suffix,
     skipped_folder=text.skipped_folder,
     companions=companions,

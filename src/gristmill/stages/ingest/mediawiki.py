@@ -27,11 +27,11 @@ _OPEN, _CLOSE = b"<page>", b"</page>"
 _STREAM = re.compile(rb"BZh[1-9](?:\x31\x41\x59\x26\x53\x59|\x17\x72\x45\x38\x50\x90)")
 _STREAM_PAGES = 1 << 26
 """The most pages in a bzip2 stream, so that positions rise from stream to stream."""
-_NAMESPACE = re.compile(rb'<namespace key="(-?\d+)"[^>]*>([^<]*)<')
+_NAMESPACE = re.compile(rb'<namespace key="(-?\d+)"[^<>]*>([^<]*)<')
 _FIELDS = {
-    name: re.compile(rb"<%s\b[^>]*>([^<]*)<" % name.encode()) for name in ("title", "ns", "id", "timestamp", "model")
+    name: re.compile(rb"<%s\b[^<>]*>([^<]*)<" % name.encode()) for name in ("title", "ns", "id", "timestamp", "model")
 }
-_TEXT = re.compile(rb"<text\b[^>]*>")
+_TEXT = re.compile(rb"<text\b[^<>]*>")
 _REFERENCE = re.compile(rb"&(lt|gt|quot|amp|apos|#x[0-9A-Fa-f]{1,6}|#\d{1,7});")
 _SIGNS = {b"lt": b"<", b"gt": b">", b"quot": b'"', b"amp": b"&", b"apos": b"'"}
 _REDIRECT = re.compile(rb'<redirect title="([^"]*)"')
@@ -73,9 +73,9 @@ def splittable(name: str) -> bool:
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
-    """Reasons: `empty_file`, `not_mediawiki`, `other_namespace`, `redirect`, `disambiguation_page`, `not_wikitext`,
-    `empty_text`, `invalid_utf8`, `record_too_large`, `truncated_page`, `too_many_pages`, and `truncated_` or `corrupt_`
-    with `gzip`, `zstd`, `bzip2`, `xz`.
+    """Reasons: `empty_file`, `not_mediawiki`, `xml_entities`, `other_namespace`, `redirect`, `disambiguation_page`,
+    `not_wikitext`, `empty_text`, `invalid_utf8`, `record_too_large`, `truncated_page`, `too_many_pages`, and
+    `truncated_` or `corrupt_` with `gzip`, `zstd`, `bzip2`, `xz`.
     """
     with piece.open() as file:
         is_bzip2 = compression(file.read(MAGIC_BYTES)) == "bzip2"
@@ -88,6 +88,8 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
             refuse(head, plain, "not_mediawiki")
             if b"<mediawiki" not in head and not broken:
                 raise ReadFault("not_mediawiki", f"no <mediawiki> in the first {len(head)} bytes")
+            if b"<!ENTITY" in head.partition(b"<mediawiki")[0]:
+                raise ReadFault("xml_entities", "the dump declares entities, as no MediaWiki does")
         except ReadFault as fault:
             if piece.start == 0 and piece.stop != 0:
                 yield Record(0, drop=fault.reason, detail=fault.detail)
@@ -306,7 +308,7 @@ def _character(reference: bytes) -> bytes:
 
 
 STAGE = Reader(
-    version=2,
+    version=3,
     config=Config,
     libraries=("orjson", "zstandard"),
     positions="bytes of the decompressed stream; in bzip2, 2^26 for each byte of the file, and the page in its stream",

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece
-from gristmill.stages.ingest.front_matter import first_heading
+from gristmill.stages.ingest.front_matter import first_heading, split_front_matter
 from gristmill.stages.ingest.text import TreeConfig
 from gristmill.stages.ingest.whole_file import one_record, tree_reader
 from gristmill.stages.reading.decompress import ReadFault
@@ -19,6 +19,8 @@ from gristmill.stages.reading.json_value import parsed
 _EMBEDDED = re.compile(r"\(data:[^()\s]*\)|(?<=src=\")data:[^\"\s]*|(?<=src=')data:[^'\s]*")
 """Images in Markdown, written out as base64."""
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_HANDLE = re.compile(r"\[?<[\w.]{1,200}(?:\(\S{0,40}\))?(?: \w{1,40})?(?: at 0x[0-9A-Fa-f]{1,16}| object)>\]?")
+"""The name and address of an object, such as a picture: <matplotlib.figure.Figure at 0x10d0da080>."""
 _FENCES = re.compile("`{3,}")
 _COMMENTS = {"javascript": "//", "typescript": "//", "java": "//", "c++": "//", "scala": "//", "rust": "//", "go": "//"}
 
@@ -49,7 +51,9 @@ def _parse(data: bytes, record: Record, config: Config) -> None:
     text = "\n\n".join(block for block in blocks if block)
     record.text = text.encode(errors="replace").decode()  # "\ud800" in JSON is half a character
     record.language_hint = language or None
-    record.title = first_heading(record.text, "text/markdown")
+    facts, body = split_front_matter(record.text)  # of R Markdown, in a raw cell
+    stated = facts.get("title")
+    record.title = stated if isinstance(stated, str) else first_heading(body, "text/markdown")
 
 
 def _language(notebook: dict[str, Any]) -> str:
@@ -98,7 +102,8 @@ def _outputs(outputs: Any, limit: int) -> str:
         found = one.get("text") or (data.get("text/plain") if isinstance(data, dict) else None)
         if one.get("output_type") in ("pyerr", "error"):
             found = f"{one.get('ename')}: {one.get('evalue')}"
-        parts.append(_COLOURS.sub("", _joined(found)).strip("\n"))
+        part = _COLOURS.sub("", _joined(found)).strip("\n")
+        parts.append("" if _HANDLE.fullmatch(part.strip()) else part)
     text = "\n".join(part for part in parts if part.strip())
     whole = text.encode(errors="replace")
     if len(whole) <= limit:
@@ -114,4 +119,4 @@ def _joined(source: Any) -> str:
     return source if isinstance(source, str) else ""
 
 
-STAGE = tree_reader(1, Config, read, ("orjson", "pyyaml"))
+STAGE = tree_reader(2, Config, read, ("orjson", "pyyaml"))

@@ -25,7 +25,6 @@ _FORMS = {
 """How the parts of a formula in MathML or Office MathML are joined."""
 _EMPTY_BRACKETS = re.compile(r" ?(?:\([\s,;–-]*\)|\[[\s,;–-]*\])")
 _LEFT_OUT_MARKS = re.compile("\\s?\x02(?:[\\s,;–-]*+\x02)*+")
-_TEX_BODY = re.compile(r"\\begin\{document\}(.*)\\end\{document\}", re.DOTALL)
 _DOLLARS = re.compile(r"^(\${1,2}|\\\[|\\\()|(\${1,2}|\\\]|\\\))$")
 _LEFT_OUT = "\x02"
 _LINE = "\x0b"
@@ -175,8 +174,8 @@ def _formula(element: Element, role: str, roles: Roles) -> str:
         tex = next(annotated, None)
     if tex is not None:
         content = "".join(tex.itertext())
-        body = _TEX_BODY.search(content)
-        content = " ".join((body[1] if body else content).split())
+        body = content.partition("\\begin{document}")[2].rpartition("\\end{document}")[0]
+        content = " ".join((body or content).split())
         while (bare := _DOLLARS.sub("", content).strip()) != content:
             content = bare
     else:

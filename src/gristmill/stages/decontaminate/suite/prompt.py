@@ -20,7 +20,7 @@ _ANSWER = re.compile(r"(?im)(?:^[ \t]*+a|(?<=\s)(?:the )?(?:correct |right |best
 _CHOICES = re.compile(r"(?i)(?:^|\s)\(?(?:(?:answer|possible) )?(?:choices|options|answers)[ \t]*[:：]\s*\Z")
 _TASK = re.compile(
     r"(?i)\A\s*(?:(?:please )?(?:answer|choose|select|pick)\b|the following (?:is|are)\b)"
-    r"[^\n]*\b(?:questions?|answers?|choices?|options?)\b[^\n]*\n\s*\n"
+    r"(?=[^\n]*\b(?:questions?|answers?|choices?|options?)\b)[^\n]*+\n\s*\n"
 )
 """A first paragraph with instructions for a model: `Answer the following multiple choice question.`"""
 _LABELS = [

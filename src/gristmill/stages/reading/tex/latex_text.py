@@ -13,7 +13,11 @@ _TOKEN = re.compile(
     re.DOTALL,
 )
 _MATH = frozenset(("equation", "align", "gather", "multline", "eqnarray", "displaymath", "math", "flalign", "alignat"))
-_CUT = frozenset(("thebibliography", "comment", "tikzpicture", "pgfpicture", "CCSXML", "filecontents"))
+_ROWS = dict.fromkeys(("align", "eqnarray", "flalign"), "aligned") | dict.fromkeys(("gather", "multline"), "gathered")
+"""{environment: the one that has its rows inside $$}"""
+_CUT = frozenset(
+    ("thebibliography", "comment", "picture", "pspicture", "tikzpicture", "pgfpicture", "CCSXML", "filecontents")
+)
 _STATEMENTS = {
     name: label
     for label, names in re.findall(
@@ -25,17 +29,52 @@ _STATEMENTS = {
     for name in names.split(",")
 }
 """{environment: what a reader sees before its text}"""
-_TABLES = frozenset(("tabular", "tabularx", "longtable", "array", "supertabular"))
-_HEADINGS = frozenset(("part", "chapter", "section", "subsection", "subsubsection", "paragraph", "caption", "title"))
-_CITES = frozenset(("cite", "citet", "citep", "citealt", "citealp", "citeauthor", "citeyear", "textcite", "parencite"))
+_TABLES = frozenset(("tabular", "tabularx", "tabulary", "tabu", "longtable", "array", "supertabular"))
+_WIDE = frozenset(("tabular*", "tabularx", "tabulary", "wrapfigure", "wraptable", "list"))
+_SIZED = frozenset(("minipage", "multicols", "column", "subfigure", "subtable", "adjustbox", "spacing"))
+_GROUPS = dict.fromkeys(_TABLES | _SIZED, 1) | dict.fromkeys(_WIDE, 2)
+"""{environment: how many groups after its name are not text}"""
+_HEADINGS = frozenset(
+    (
+        "part",
+        "chapter",
+        "section",
+        "subsection",
+        "subsubsection",
+        "paragraph",
+        "caption",
+        "title",
+        "frametitle",
+        "framesubtitle",
+        "subparagraph",
+    )
+)
+_CITES = frozenset(
+    re.findall(
+        r"\w+",
+        "cite Cite citet Citet citep citealt citealp citeauthor citeyear citeyearpar textcite Textcite parencite"
+        " autocite footcite supercite smartcite citetext",
+    )
+)
+_IN_BRACKETS = frozenset(("citep", "parencite", "autocite", "footcite", "citeyearpar"))
 _ONE_GROUP = (
     "label ref eqref pageref autoref cref Cref nocite includegraphics vspace hspace vskip hskip usepackage"
     " documentclass bibliographystyle bibliography pagestyle thispagestyle index color textcolor href hypersetup cline"
     " graphicspath pagenumbering input include bibinfo author date thanks affiliation email address institute keywords"
-    " inst orcid pacs preprint fontsize"
+    " inst orcid pacs preprint lstinputlisting verbatiminput includepdf includesvg ccsdesc received markright phantom"
+    " hphantom vphantom raisebox scalebox rotatebox parbox captionsetup sisetup geometry lstset tikzset pgfplotsset"
+    " usetikzlibrary usetheme RequirePackage newlength newcounter stepcounter refstepcounter setlist write openin"
+    " openout cmidrule hyphenation subfile pgfuseimage pgfdeclareimage citestyle crefname bibdata addbibresource tag"
 )
-_TWO_GROUPS = "setlength addtolength setcounter addtocounter newtheorem rule multicolumn multirow"
-_NOT_TEXT = dict.fromkeys(_ONE_GROUP.split(), 1) | dict.fromkeys(_TWO_GROUPS.split(), 2)
+_TWO_GROUPS = (
+    "setlength addtolength setcounter addtocounter newtheorem rule multicolumn multirow fontsize inputminted resizebox"
+    " markboth addtocontents settowidth settoheight lstdefinestyle lstdefinelanguage DeclareSIUnit colorlet import"
+)
+_NOT_TEXT = (
+    dict.fromkeys(_ONE_GROUP.split(), 1)
+    | dict.fromkeys(_TWO_GROUPS.split(), 2)
+    | dict.fromkeys(("addcontentsline", "definecolor"), 3)
+)
 """{command: how many groups after it are not text}"""
 _NOTES = frozenset(("footnote", "footnotetext"))
 _LETTERS = re.findall(
@@ -46,7 +85,6 @@ _SIGNS = {
     **dict(_LETTERS),
     **dict.fromkeys(("ldots", "dots"), "..."),
     **dict.fromkeys(("quad", "qquad"), " "),
-    **{name: name for name in ("LaTeX", "TeX", "BibTeX")},
     "textendash": "–",
     "textemdash": "—",
     "textbackslash": "\\",
@@ -54,6 +92,21 @@ _SIGNS = {
     "newline": "\n",
     "par": "\n\n",
 }
+_QUANTITIES = dict(re.findall(r"(\w+)=(\w+)", "SI=nu qty=nu si=u unit=u num=n ang=a SIrange=nnu qtyrange=nnu"))
+"""{command of siunitx: whether each group is a number, a unit or an angle}"""
+_PREFIXES = "kilo=k mega=M giga=G tera=T peta=P centi=c milli=m micro=µ nano=n pico=p femto=f deci=d hecto=h per=/"
+_UNITS = dict(
+    re.findall(
+        r"(\w+)=(\S+)",
+        f"{_PREFIXES} metre=m meter=m second=s gram=g kilogram=kg ampere=A kelvin=K mole=mol candela=cd hertz=Hz"
+        " pascal=Pa newton=N joule=J watt=W coulomb=C volt=V farad=F ohm=Ω tesla=T henry=H electronvolt=eV litre=L"
+        " liter=L hour=h minute=min day=d degree=° celsius=°C degreeCelsius=°C percent=% squared=^2 square=^2 cubed=^3"
+        " cubic=^3 byte=B angstrom=Å tonne=t decibel=dB radian=rad dalton=Da",
+    )
+)
+_JOINED = frozenset(pair.partition("=")[2] for pair in _PREFIXES.split())
+"""Signs that the next one follows without a space."""
+_UNIT_NAME = re.compile(r"\\([A-Za-z]+)")
 _ACCENTS = {"'": "\u0301", "`": "\u0300", "^": "\u0302", '"': "\u0308", "~": "\u0303", "=": "\u0304", ".": "\u0307"}
 _LETTER_ACCENTS = {
     "c": "\u0327",
@@ -66,19 +119,33 @@ _LETTER_ACCENTS = {
 }
 _ACCENTED = re.compile(r"\s*(?:\{\s*\\?([A-Za-z])\s*\}|\\?([A-Za-z]))")
 _DASHES = {"--": "–", "---": "—", "``": '"', "''": '"'}
-_OPTION = re.compile(r"\s*\[([^\[\]]{0,400})\]")
+_OPTION = re.compile(r"\s*\[([^\[\]]{0,1000})\]")
+_ROW_END = re.compile(r"\*?(?:[ \t]*\[[ \t]*[-\d.\\][^\[\]\n]{0,40}\])?")
+_LENGTH = re.compile(r"(?:\w*(?:skip|indent|width|height|sep|kern|margin|penalty)|[hv]size|raise|lower)")
+_DIMENSION = (
+    r"-?(?:\d{0,4}[.,]?\d{1,4})?\s?(?:true\s?)?(?:pt|pc|in|bp|cm|mm|dd|cc|sp|ex|em|fil{1,3}|\\[A-Za-z@]{1,30})\b"
+)
+_ASSIGNED = re.compile(rf"\s*=?\s*(?:{_DIMENSION}(?:\s*(?:plus|minus)\s*{_DIMENSION}){{0,2}}|-?\d{{1,6}}\b)")
+_STREAM = re.compile(r"\s*(?:-?\d{1,3}|\\[A-Za-z@]{1,40})(?:\s*=?\s*[^\s{}\\=]{1,200})?")
+"""The number of a file, and its name: \\openin5=notes.txt, \\write18{...}."""
+_BETWEEN = re.compile(r"\s*\([^()\n]{0,40}\)")
+_COMMAND = re.compile(r"\s*\\[A-Za-z@]{1,60}")
 _LABEL = re.compile(r"\\label\s*\{[^{}]{0,200}\}|\\(?:nonumber|notag)\b")
 _STATED = re.compile(r"\s*+\\label\s*+\{[^{}]{0,200}\}[ \t]*+\n?")
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _BLANK = re.compile(r"\n[ \t]*\n\s*")
 _SPACES = re.compile(r"[ \t]{2,}")
+_GAPS = re.compile(r"(?<! \|) (?=[,.](?:\s|$)|\))")
+"""A space that is left before a sign where a reference was."""
 
 
 class LatexText:
-    """Renders one document. `kept` are verbatim parts, marked by their number between two zeros; `cited` has labels."""
+    """Renders one document. `kept` are verbatim parts, marked by their number between two zeros; `cited` has labels,
+    `theorems` what the document calls its statements."""
 
-    def __init__(self, cited: Mapping[str, str], kept: list[str]) -> None:
+    def __init__(self, cited: Mapping[str, str], kept: list[str], theorems: Mapping[str, str] | None = None) -> None:
         self._cited, self._kept = cited, kept
+        self._statements = {**_STATEMENTS, **(theorems or {})}
 
     def text(self, source: str) -> str:
         close = closings(source)
@@ -94,13 +161,13 @@ class LatexText:
                 name = begin.rstrip("*")
                 if name in _MATH or name in _CUT:
                     formula, at = self._up_to(source, at, f"\\end{{{begin}}}", missing)
-                    out.append(_formula(formula, True) if name in _MATH else "")
+                    out.append(_formula(formula, True, _ROWS.get(name)) if name in _MATH else "")
                 else:
                     tables += name in _TABLES
                     option = _OPTION.match(source, at)
-                    at = self._skip(source, at, close, int(name in _TABLES))
+                    at = self._skip(source, at, close, _GROUPS.get(begin, _GROUPS.get(name, 0)))
                     out.append("\n\n")
-                    if label := _STATEMENTS.get(name):
+                    if label := self._statements.get(begin, _STATEMENTS.get(name)):
                         out.append(f"{label} ({option[1]}). " if option and "\\" not in option[1] else f"{label}. ")
                         at = found.end() if (found := _STATED.match(source, at)) else at
             elif end:
@@ -118,6 +185,8 @@ class LatexText:
                     out.append(unicodedata.normalize("NFC", (letter[1] or letter[2]) + _ACCENTS[sign]))
                     at = letter.end()
                 else:
+                    if sign == "\\" and (ended := _ROW_END.match(source, at)):
+                        at = ended.end()
                     out.append({"\\": "\n", ",": " ", ";": " ", ":": " ", "!": "", "-": "", "/": ""}.get(sign, sign))
             elif mark == "}":
                 out.append(after.pop(at - 1, ""))
@@ -146,9 +215,12 @@ class LatexText:
         for _ in range(groups):
             if option := _OPTION.match(source, at):
                 at = option.end()
-            if (end := close.get(at)) is None:
+            if (end := close.get(at)) is not None:
+                at = end + 1
+            elif groups > 1 and (command := _COMMAND.match(source, at)):  # \\setlength\\parindent{0pt}
+                at = command.end()
+            else:
                 break
-            at = end + 1
         return at
 
     def _command(
@@ -162,27 +234,66 @@ class LatexText:
                 start = option.end()
             stop = self._skip(source, start, close, 1)
             labels = [self._cited.get(key.strip(), "") for key in source[start + 1 : stop - 1].split(",")]
+            if word in ("citeauthor", "citeyear", "citeyearpar"):  # Smith, 2005
+                labels = [label.rpartition(", ")[0 if word == "citeauthor" else 2] for label in labels]
             shown = "; ".join(label for label in labels if label)
-            return (f"({shown})" if shown and word in ("citep", "parencite") else shown), stop
+            return (f"({shown})" if shown and word in _IN_BRACKETS else shown), stop
         if word == "item":
             option = _OPTION.match(source, at)
             return f"\n- {option[1]} " if option else "\n- ", option.end() if option else at
         if word in _LETTER_ACCENTS and (letter := _ACCENTED.match(source, at)):
             return unicodedata.normalize("NFC", (letter[1] or letter[2]) + _LETTER_ACCENTS[word]), letter.end()
+        if word in ("openin", "openout", "write") and (stream := _STREAM.match(source, at)):
+            at = stream.end()
+        elif word == "cmidrule" and (between := _BETWEEN.match(source, at)):
+            at = between.end()
+        elif _LENGTH.fullmatch(word) and (assigned := _ASSIGNED.match(source, at)):
+            return "", assigned.end()
+        if word in _QUANTITIES:
+            return self._quantity(word, source, at, close)
+        if word == "xspace":
+            return " " if source[at : at + 1].isalnum() or source[at : at + 1] in ("(", "\\", "$") else "", at
         if word in _NOT_TEXT:
             return "", self._skip(source, at, close, _NOT_TEXT[word])
         at = self._skip(source, at, close, 0)
+        if word.endswith(("TeX", "TeXe")):
+            return word, at
         if word in _HEADINGS or word in _NOTES:
             if (end := close.get(at)) is not None:
                 after[end] = "\n\n" if word in _HEADINGS else ")"
             return "\n\n" if word in _HEADINGS else " (", at
         return "", at
 
+    def _quantity(self, word: str, source: str, at: int, close: Mapping[int, int]) -> tuple[str, int]:
+        """A number or unit of siunitx: 3 km/s"""
+        found: list[str] = []
+        at = self._skip(source, at, close, 0)
+        for kind in _QUANTITIES[word]:
+            if (end := close.get(at)) is None:
+                break
+            group, at = source[at + 1 : end], end + 1
+            found.append(_unit(group) if kind == "u" else group.replace(";", " ") if kind == "n" else f"{group}°")
+        return " ".join(filter(None, found)), at
 
-def _formula(source: str, is_display: bool) -> str:
+
+def _unit(source: str) -> str:
+    """\\kilo\\metre\\per\\second is km/s; a unit in letters stays."""
+    if "\\" not in source:
+        return source.replace(".", " ").replace("~", " ")
+    parts: list[str] = []
+    for name in _UNIT_NAME.findall(source):
+        sign = _UNITS.get(name, name)
+        ends = not parts or parts[-1] in _JOINED or sign[:1] in "/^"
+        parts += (sign,) if ends else (" ", sign)
+    return "".join(parts)
+
+
+def _formula(source: str, is_display: bool, rows: str | None = None) -> str:
     formula = " ".join(_LABEL.sub("", source).split())
     if not formula:
         return ""
+    if rows and ("&" in formula or "\\\\" in formula):
+        formula = f"\\begin{{{rows}}}{formula}\\end{{{rows}}}"
     return f"\n\n$${formula}$$\n\n" if is_display else f"${formula}$"
 
 
@@ -197,7 +308,7 @@ def _tidy(text: str, kept: list[str]) -> str:
             found += ["\n" if is_row or was_row or line.startswith("- ") else " ", line]
             was_row = is_row
         if joined := "".join(found).strip(" |\n"):
-            paragraphs.append(_SPACES.sub(" ", joined).replace(" ,", ",").replace(" .", ".").replace(" )", ")"))
+            paragraphs.append(_GAPS.sub("", _SPACES.sub(" ", joined)))
     text = "".join(
         ("\n" if one.startswith("- ") and before.startswith("- ") else "\n\n") + one
         for before, one in pairwise(["", *paragraphs])

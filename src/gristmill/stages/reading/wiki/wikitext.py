@@ -47,6 +47,10 @@ _KEPT = re.compile("\0(\\d+)\0")
 _EMPTY_BRACKETS = re.compile(r" \([ ,;:]*\)")
 _AFTER_BRACKET = re.compile(r"\( *[,;:][ ,;:]*")
 _BLANK = re.compile(r"\n\n\n+")
+_ATTRIBUTES = re.compile(
+    r"(?:\s*+(?:colspan|rowspan|style|class|align|valign|bgcolor|width|height|scope|data-sort-value)\s*+=\s*+"
+    r"(?:\"[^\"]*+\"|[^\s\"]++))++"
+)
 _CELLS = re.compile(r"\|\||!!")
 
 
@@ -281,9 +285,12 @@ def _row(row: list[str]) -> Iterator[str]:
 
 
 def _cell(cell: str) -> str:
-    """Without the attributes before a single bar."""
+    """Without the attributes before a single bar, or before a template that begins with them and leaves no bar."""
     before, bar, after = cell.partition("|")
-    return (after if bar and ("=" in before or not before.strip()) else cell).strip()
+    if bar and ("=" in before or not before.strip()):
+        return after.strip()
+    named = _ATTRIBUTES.match(cell) if "=" in cell else None
+    return cell[named.end() if named else 0 :].strip()
 
 
 def _with_content(text: str) -> str:
