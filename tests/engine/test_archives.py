@@ -273,6 +273,7 @@ def test_zip_bombs_are_bounded_by_what_they_declare(project):
     at = bad.find(b"bad.md") + 200
     bad[at : at + 9] = b"\xff" * 9
     assert [reason for reason, _ in reasons(project, "bad.zip", bytes(bad))] == ["corrupt_zip"]
+    assert [reason for reason, _ in reasons(project, "cut.zip", bytes(flat[:-30]))] == ["truncated_archive"]
 
 
 @pytest.mark.slow

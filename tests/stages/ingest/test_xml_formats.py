@@ -293,6 +293,15 @@ def test_mathml_is_that_of_extract(tmp_path, module):
     assert r"$\binom{n}{k}$" in row(tmp_path, module, content).text
 
 
+@pytest.mark.parametrize(("module", "members"), [(epub, BOOK), (office, WORD)])
+@pytest.mark.parametrize("size", [4, 100, -1])
+def test_a_file_that_is_cut_says_so(tmp_path, module, members, size):
+    """A zip file has its list of members at the end; without it, it is not another kind of file."""
+    (tmp_path / "cut").write_bytes(packed(members)[:size])
+    [found] = module.read(Piece(str(tmp_path / "cut"), "cut"), module.Config())
+    assert (found.drop, found.text) == ("truncated_zip", None)
+
+
 @pytest.mark.parametrize(
     ("module", "content", "reason"),
     [

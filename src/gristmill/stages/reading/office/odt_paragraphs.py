@@ -70,7 +70,8 @@ class OdtStyles:
         def listed(one: Element, style: str, level: int, counts: dict[int, int]) -> None:
             style = one.get("style-name", style)
             levels = self._lists.get(style, {})
-            names[one.get("id", "")] = style
+            if name := one.get("id"):
+                names[name] = style
             if level == 1:
                 continued = style if one.get("continue-numbering") == "true" else ""
                 counts = dict(last.get(names.get(one.get("continue-list", ""), continued), {}))
