@@ -71,10 +71,8 @@ class Members:
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
-            if data.startswith(_ZIP):
-                raise ReadFault(
-                    "truncated_zip", f"the list of members at the end is missing or cut: {error}"
-                ) from error
+            if is_cut_zip(io.BytesIO(data)):
+                raise ReadFault("truncated_zip", CUT_ZIP) from error
             raise ReadFault("not_a_zip", str(error)) from error
         self.names = frozenset(self._zip.namelist())
 
