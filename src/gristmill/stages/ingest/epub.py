@@ -105,4 +105,4 @@ def _role(element: Element) -> str | None:
     return "skip" if kinds.strip() and _MARKS.search(kinds) else None
 
 
-STAGE = tree_reader(3, Config, read, ("orjson",))
+STAGE = tree_reader(4, Config, read, ("orjson",))

@@ -1,7 +1,7 @@
 """Reads articles in JATS XML (PubMed Central and publishers), one document per file.
 
 The text is title, abstract, body, and notes; the list of references and the marks of citations are left out. Formulas
-are the article's TeX, or a plain form of its MathML. The license is that of the article's permissions.
+are the article's TeX, or what its MathML becomes. The license is that of the article's permissions.
 """
 
 from collections.abc import Iterator
@@ -100,4 +100,4 @@ def _role(element: Element) -> str | None:
     return None
 
 
-STAGE = tree_reader(3, Config, read, ("orjson",))
+STAGE = tree_reader(4, Config, read, ("orjson",))

@@ -24,7 +24,7 @@ _DOCX = "word/document.xml"
 _ODT = "content.xml"
 _DOCX_SKIPPED = (
     "instrText delText del moveFrom Fallback pPr rPr tblPr trPr tcPr sectPr footnoteReference endnoteReference"
-    " commentReference graphicData"
+    " commentReference"
 )
 _DOCX_ROLES = {
     **dict.fromkeys(_DOCX_SKIPPED.split(), "skip"),
