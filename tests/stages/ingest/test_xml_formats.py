@@ -110,6 +110,22 @@ def test_an_article_is_title_abstract_and_body(tmp_path):
     assert (found.url, found.timestamp_us) == ("https://doi.org/10.1/a", 1_577_923_200_000_000)
 
 
+def test_an_article_has_no_marks_of_notes_and_all_cells(tmp_path):
+    """Marks that are letters, and tables of the OASIS model."""
+    table = "<oasis:row><oasis:entry>a</oasis:entry><oasis:entry>b</oasis:entry></oasis:row>"
+    body = f'<p>years<xref ref-type="fn">c</xref>, <xref ref-type="fn">see note</xref></p>{table}'
+    article = f'<article xmlns:oasis="o"><body>{body}</body></article>'
+    assert row(tmp_path, jats, article).text == "years, see note\n\na | b"
+
+
+def test_an_object_in_many_places_is_read_once(tmp_path):
+    """Text does not grow beyond the file; a box with text in a picture is read."""
+    many = '<c xmlns:l="u"><p>' + '<object l:href="Formula-1"/>' * 100 + "</p></c>"
+    assert row(tmp_path, office, OPEN | {"content.xml": many}).text == "$x$"
+    box = f"<w:p><w:r><graphicData><txbxContent>{paragraph('box')}</txbxContent></graphicData></w:r></w:p>"
+    assert row(tmp_path, office, in_word(box)).text == "box"
+
+
 def test_what_is_left_out_leaves_no_gap(tmp_path):
     """Citations in brackets before a sign, and the brackets of notes."""
     cite = '<xref ref-type="bibr">[{}]</xref>'

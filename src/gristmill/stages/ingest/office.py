@@ -144,9 +144,11 @@ def _docx_role(element: Element) -> str | None:
 def _odt(members: Members) -> Writer:
     """Styles say which text is raised, lowered or code; a formula is a member of the zip file."""
     root = parse_xml(members.read(_ODT))
+    unused = set(members.names)  # an object has one place; in many, it would be more text than the file
     for drawn in root.iter("object"):
         name = posixpath.normpath(drawn.get("href", "") + "/content.xml")
-        if name in members.names:
+        if name in unused:
+            unused.discard(name)
             drawn.append(parse_xml(members.read(name)))
     styles = OdtStyles([root, *(parse_xml(members.read(name)) for name in ("styles.xml",) if name in members.names)])
     marks = styles.number(root)
