@@ -23,7 +23,9 @@ def mathml(formula: Element) -> Element:
 
 
 def _inside(element: Element | None) -> Iterator[Element]:
-    for child in element if element is not None else ():
+    if element is None:
+        return
+    for child in element:
         if convert := _CONVERTERS.get(child.tag):
             yield convert(child)
         elif child.tag == "r":

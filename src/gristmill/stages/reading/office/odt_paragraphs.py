@@ -50,13 +50,13 @@ class OdtStyles:
     def _inherited(self, element: Element) -> tuple[list[str], str]:
         """The names of a style and of those that it inherits from, and the nearest font."""
         names: list[str] = []
-        font = ""
-        name = element.get("style-name", "")
+        name, font = element.get("style-name", ""), ""
         while name and name not in names and len(names) < _MOST_STYLES:
             names.append(name)
             style = self._styles.get(name)
             found = style.find("text-properties") if style is not None else None
-            font = font or (found.get("font-name") or found.get("font-family", "") if found is not None else "")
+            if found is not None and not font:
+                font = found.get("font-name") or found.get("font-family", "")
             name = style.get("parent-style-name", "") if style is not None else ""
         return names, font
 
