@@ -7,7 +7,7 @@ it refers to (`post`, `thread`); names and addresses are not kept.
 A mail begins at a line `From ... 12:34:56 2026` at the start of the file, after an empty line, or before a line of a
 header if it names a day of the week. Such lines inside a mail have a `>` before them in the variants mboxo and mboxrd,
 of which one is removed. In the variants mboxcl and mboxcl2 they may have none, and `Content-Length` is not used, since
-it is often false: the rest of such a mail is a mail of its own.
+it is often false: the rest of such a mail becomes another document.
 """
 
 import email

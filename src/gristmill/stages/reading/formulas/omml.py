@@ -14,7 +14,7 @@ _SPACES = {" ": 0.0, "\u2003": 1.0, "\u2002": 0.5, "\u2004": 0.33, "\u2005": 0.2
 """Widths in em. Word ignores the space between operators, and so does TeX."""
 _STYLES = {"p": "normal", "b": "bold", "i": "italic", "bi": "bold-italic"}
 _ALIGNED = "malignmark"
-"""Stands for the sign & of an equation array."""
+"""The character & of an equation array, which separates cells."""
 
 
 def mathml(formula: Element) -> Element:

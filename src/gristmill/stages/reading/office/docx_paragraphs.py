@@ -120,7 +120,7 @@ class Paragraphs:
 
 
 class _List:
-    """A list of an abstract numbering: its levels, some with a start of its own."""
+    """A list of an abstract numbering: its levels, and where it starts them."""
 
     def __init__(self, number: Element, abstract: dict[str, Element]) -> None:
         self.abstract = _value(number, "abstractNumId")

@@ -56,7 +56,7 @@ class OdtStyles:
             style = self._styles.get(name)
             found = style.find("text-properties") if style is not None else None
             if found is not None and not font:
-                font = found.get("font-name") or found.get("font-family", "")
+                font = found.get("font-name", "") or found.get("font-family", "")
             name = style.get("parent-style-name", "") if style is not None else ""
         return names, font
 
@@ -78,7 +78,7 @@ class OdtStyles:
             counts.setdefault(level, _start(levels, level) - 1)
             for item in one:
                 first = next(iter(item), None)
-                if item.tag == "list-item" and (first is None or first.tag != "list"):  # it has a paragraph of its own
+                if item.tag == "list-item" and (first is None or first.tag != "list"):  # it has a paragraph
                     counts[level] = whole(item.get("start-value"), counts[level] + 1)
                     for below in [at for at in counts if at > level]:
                         del counts[below]
