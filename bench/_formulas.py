@@ -9,6 +9,8 @@ NODE is a folder in which these packages are installed: `npm install katex temml
 mathml-to-latex`; latexml, pandoc and lynx come from Debian. READER is ours (`extract`), or a peer: lynx, trafilatura,
 resiliparse, or mathml-to-latex, which gets the MathML alone. A peer may write a formula with or without delimiters.
 
+TOOL may be docx or odt: pandoc writes a file with COUNT formulas, which is read with `format: office` and by pandoc.
+
 The same MathML means: the same elements, characters and alphabets. Spaces, sizes, classes, empty elements and rows
 around other elements do not count. A limit below a sum is the same as an index, and a script of a group in fences is
 the same as one of its last fence. Formulas that the tool cannot render are left out, as are diagrams (`xymatrix`) and
@@ -32,7 +34,9 @@ from resiliparse.extract.html2text import extract_plain_text
 
 from bench.inputs import scratch, texts, web_pages
 from gristmill.schema import as_str
+from gristmill.stages.contract import Piece
 from gristmill.stages.extract import extract
+from gristmill.stages.ingest import office
 from gristmill.stages.shared.formulas import ENVIRONMENTS
 
 SCRIPT = Path(__file__).with_name("_formulas.js").resolve()
@@ -298,5 +302,28 @@ def run(data: Path, node: Path, tool: str, count: int, readers: Sequence[str]) -
             print(f"    {both[one][0]['tex'][:100]}\n    {found[one][:100]}")
 
 
-if __name__ == "__main__":
+def run_office(data: Path, suffix: str, count: int) -> None:
+    tex = formulas(data)[: count * 5 // 4]
+    both = [(one, shown) for one, shown in zip(tex, _pandoc(tex), strict=True) if "error" not in shown][:count]
+    blocks = [
+        {"t": "Para", "c": [{"t": "Str", "c": f"QQ{number}Q"}, {"t": "Math", "c": [{"t": "InlineMath"}, one["tex"]]}]}
+        for number, (one, _) in enumerate(both)
+    ]
+    given = json.dumps({"pandoc-api-version": [1, 22], "meta": {}, "blocks": blocks})
+    with scratch() as folder:
+        path = folder / f"all.{suffix}"
+        subprocess.run(["pandoc", "-f", "json", "-o", str(path)], input=given, text=True, check=True)
+        [record] = office.read(Piece(str(path), path.name), office.Config())
+        command = ["pandoc", str(path), "-t", "markdown", "--wrap=none"]
+        peer = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    for reader, text in (("office", record.text or ""), ("pandoc", peer)):
+        found = {int(one[1]): one[2] for one in re.finditer(r"QQ(\d+)Q\s*\$+(.*?)\$+\s*(?=QQ|\Z)", text, re.DOTALL)}
+        again = _pandoc([{**both[one][0], "tex": found[one]} for one in found])
+        same = sum(_form(both[one][1]) == _form(shown) for one, shown in zip(found, again, strict=True))
+        print(f"{suffix}, {reader}: {len(both)} formulas, {len(found)} found, {same} same: {same / len(both):.4f}")
+
+
+if __name__ == "__main__" and sys.argv[3] in ("docx", "odt"):
+    run_office(Path(sys.argv[1]), sys.argv[3], int(sys.argv[4]))
+elif __name__ == "__main__":
     run(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), sys.argv[5:] or ["extract"])

@@ -13,6 +13,7 @@ import pytest
 import zstandard
 
 from gristmill.engine.files import indexing
+from gristmill.engine.files.indexing import index_of
 from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
 from gristmill.query.lineage import origin
@@ -282,6 +283,7 @@ def test_zip_bombs_are_bounded_by_what_they_declare(project):
     at = bad.find(b"bad.md") + 200
     bad[at : at + 9] = b"\xff" * 9
     assert [reason for reason, _ in reasons(project, "bad.zip", bytes(bad))] == ["corrupt_zip"]
+    assert index_of(io.BytesIO(flat[:-30])).faults[0][1] == "truncated_archive"
 
 
 @pytest.mark.slow

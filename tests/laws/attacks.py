@@ -329,6 +329,17 @@ ATTACKS = [
         for format_name, root in (("epub", "html"), ("jats", "article"), ("office", "document"))
     ),
     Attack("office", "references to other files", fill(b'<object href="../a"/><p>a</p>', b"<document>", b"</document>")),
+    *(
+        Attack("office", what, fill(mark, b"<document>", b"</document>"))
+        for what, mark in (
+            ("formulas of Word", b"<oMath><nary><sub><r><t>i=1</t></r></sub><e><r><t>a</t></r></e></nary></oMath>"),
+            ("fences of Word", b"<p><oMath><d><e><r><t>a|b(</t></r></e></d></oMath></p>"),
+            ("items", b'<p><pPr><numPr><numId val="1"/><ilvl val="1"/></numPr></pPr><r><t>a</t></r></p>'),
+            ("code", b'<p><pPr><pStyle val="Code"/></pPr><r><rPr><rFonts ascii="Mono"/></rPr><t>  a</t><br/></r></p>'),
+        )
+    ),
+    Attack("office", "one formula of Word", fill(b"<r><t>a+1</t></r>", b"<p><oMath>", b"</oMath></p>")),
+    Attack("mbox", "mails without an empty line", fill(b"From a Mon 1:11\nb: c\n")),
     Attack("jats", "opened elements", fill(b"<a>")),
     Attack("jats", "citations", fill(b'[<xref ref-type="bibr">1</xref>, ', b"<article><body>", b"</body></article>")),
     Attack("mediawiki", "pages", fill(b"<page><text>x</text></page>", b"<mediawiki>")),

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.stages.extract import mathml
-from gristmill.stages.extract.mathml import MAX_DEPTH, MAX_TEX_CHARS, latex, with_latex
+from gristmill.stages.reading.formulas import mathml
+from gristmill.stages.reading.formulas.mathml import MAX_DEPTH, MAX_TEX_CHARS, latex, with_latex
 from stages.extract.formulas import A_OVER_B, FORMULAS
 
 

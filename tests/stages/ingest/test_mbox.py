@@ -84,7 +84,14 @@ def test_bad_files_and_mails_are_rows_with_a_reason(tmp_path):
     assert [row.drop for row in rows(tmp_path, gzip.compress(FIRST + REPLY)[:-9])][-1] == "truncated_gzip"
 
 
-WHOLE = b"\n" + FIRST + REPLY + mail(b"", b"x" * 700).replace(b"\n", b"\r\n") + FIRST
+def test_a_mail_without_an_empty_line_before_it_is_a_mail(tmp_path):
+    """A header follows its line From; a sentence with a time and a colon begins none."""
+    first = FROM + b"Subject: a\n\nSee you.\nFrom Monday 10:30 on\nNote: bring flour.\n"
+    found = rows(tmp_path, first + FROM + b"Subject: b\n\nYes.\n")
+    assert [row.text for row in found] == ["See you.\nFrom Monday 10:30 on\nNote: bring flour.", "Yes."]
+
+
+WHOLE = b"\n" + FIRST.rstrip(b"\n") + b"\n" + FIRST + REPLY + mail(b"", b"x" * 700).replace(b"\n", b"\r\n") + FIRST
 
 
 @given(st.lists(st.integers(0, len(WHOLE)), max_size=3))
@@ -94,7 +101,7 @@ def test_any_cut_of_a_file_gives_the_same_rows(tmp_path_factory, cuts):
     bounds = [0, *sorted(cuts), None]
     found = [row for a, b in pairwise(bounds) for row in rows(folder, WHOLE, start=a, stop=b)]
     assert found == rows(folder, WHOLE)
-    assert len(found) == 4
+    assert len(found) == 5
 
 
 def test_headers_without_end_are_cut(tmp_path):

@@ -44,12 +44,23 @@ Old work</ref></ref-list></back></article>"""
 DOCX = """<w:document xmlns:w="x" xmlns:m="y"><w:body><w:p><w:pPr><w:pStyle w:val="Heading1"/></w:pPr><w:r><w:t>Mill</w:t>
 </w:r></w:p><w:p><w:r><w:t>H</w:t></w:r><w:r><w:rPr><w:vertAlign w:val="subscript"/></w:rPr><w:t>2</w:t></w:r><w:r>
 <w:t>O</w:t></w:r><w:del><w:r><w:delText>gone</w:delText></w:r></w:del><w:r><w:footnoteReference/></w:r></w:p><w:p><w:pPr><w:pStyle w:val="TOC1"/></w:pPr><w:r><w:t>Mill 1</w:t></w:r></w:p><w:p><w:pPr>
-<w:numPr/></w:pPr><w:r><w:t>item</w:t></w:r></w:p><w:tbl><w:tr><w:tc><w:p><w:r><w:t>a</w:t></w:r></w:p></w:tc><w:tc>
+<w:numPr><w:numId w:val="1"/></w:numPr></w:pPr><w:r><w:t>item</w:t></w:r></w:p><w:tbl><w:tr><w:tc><w:p><w:r><w:t>a</w:t></w:r></w:p></w:tc><w:tc>
 <w:p><w:r><w:t>b</w:t></w:r></w:p></w:tc></w:tr></w:tbl><w:p><m:oMath><m:f><m:fPr/><m:num><m:r><m:t>1</m:t></m:r></m:num>
 <m:den><m:r><m:t>x</m:t></m:r></m:den></m:f></m:oMath></w:p></w:body></w:document>"""
 NOTES = '<w:footnotes xmlns:w="x"><w:footnote w:type="separator"><w:p/></w:footnote><w:footnote><w:p><w:r><w:t>A note.</w:t></w:r></w:p></w:footnote></w:footnotes>'
 CORE = '<p xmlns:dc="x" xmlns:d="y"><dc:title>T</dc:title><dc:language>de</dc:language><d:modified>2020-01-02T00:00:00Z</d:modified></p>'
-WORD = {"word/document.xml": DOCX, "word/footnotes.xml": NOTES, "docProps/core.xml": CORE}
+LEVEL = '<w:lvl w:ilvl="{}"><w:start w:val="{}"/><w:numFmt w:val="{}"/><w:lvlText w:val="{}"/></w:lvl>'
+NUMBERING = f"""<w:numbering xmlns:w="x"><w:abstractNum w:abstractNumId="1">{LEVEL.format(0, 1, "bullet", "•")}</w:abstractNum>
+<w:abstractNum w:abstractNumId="2">{LEVEL.format(0, 3, "decimal", "%1.")}{LEVEL.format(1, 1, "lowerLetter", "%1.%2)")}
+{LEVEL.format(2, 1, "upperRoman", "(%3)")}</w:abstractNum><w:num w:numId="1"><w:abstractNumId w:val="1"/></w:num>
+<w:num w:numId="2"><w:abstractNumId w:val="2"/></w:num><w:num w:numId="3"><w:abstractNumId w:val="2"/>
+<w:lvlOverride w:ilvl="0"><w:startOverride w:val="9"/></w:lvlOverride></w:num></w:numbering>"""
+WORD = {
+    "word/numbering.xml": NUMBERING,
+    "word/document.xml": DOCX,
+    "word/footnotes.xml": NOTES,
+    "docProps/core.xml": CORE,
+}
 OPEN = {
     "mimetype": "application/vnd.oasis.opendocument.text",
     "content.xml": """<c xmlns:t="x" xmlns:s="y" xmlns:d="z" xmlns:l="u"><s:automatic-styles><s:style s:name="T1">
@@ -93,10 +104,26 @@ def test_a_book_has_its_chapters_in_the_order_of_the_spine(tmp_path):
 def test_an_article_is_title_abstract_and_body(tmp_path):
     """Citations by number and references are left out; formulas are TeX; the license is that of its address."""
     found = row(tmp_path, jats, ARTICLE)
-    body = "As and Smith 2005 say. $x^2$ $a^{2} = \\frac{b}{c}$"
+    body = "As and Smith 2005 say. $x^2$ $a^2=\\frac{b}{c}$"
     assert found.text == f"On mills\n\nShort.\n\nIntro\n\n{body}\n\nA mark."
     assert (found.title, found.language_hint, found.license) == ("On mills", "en", "CC-BY-4.0")
     assert (found.url, found.timestamp_us) == ("https://doi.org/10.1/a", 1_577_923_200_000_000)
+
+
+def test_an_article_has_no_marks_of_notes_and_all_cells(tmp_path):
+    """Marks that are letters, and tables of the OASIS model."""
+    table = "<oasis:row><oasis:entry>a</oasis:entry><oasis:entry>b</oasis:entry></oasis:row>"
+    body = f'<p>years<xref ref-type="fn">c</xref>, <xref ref-type="fn">see note</xref></p>{table}'
+    article = f'<article xmlns:oasis="o"><body>{body}</body></article>'
+    assert row(tmp_path, jats, article).text == "years, see note\n\na | b"
+
+
+def test_an_object_in_many_places_is_read_once(tmp_path):
+    """Text does not grow beyond the file; a box with text in a picture is read."""
+    many = '<c xmlns:l="u"><p>' + '<object l:href="Formula-1"/>' * 100 + "</p></c>"
+    assert row(tmp_path, office, OPEN | {"content.xml": many}).text == "$x$"
+    box = f"<w:p><w:r><graphicData><txbxContent>{paragraph('box')}</txbxContent></graphicData></w:r></w:p>"
+    assert row(tmp_path, office, in_word(box)).text == "box"
 
 
 def test_what_is_left_out_leaves_no_gap(tmp_path):
@@ -144,6 +171,151 @@ def test_an_office_document_has_paragraphs_lists_tables_formulas_and_notes(tmp_p
     """Deleted text is left out."""
     found = row(tmp_path, office, members)
     assert (found.text, (found.title, found.language_hint, found.timestamp_us)) == (text, facts)
+
+
+def paragraph(text, level=None, number=2, style=None, run=""):
+    stated = f'<w:pStyle w:val="{style}"/>' if style else ""
+    stated += f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{number}"/></w:numPr>' if level is not None else ""
+    return f'<w:p><w:pPr>{stated}</w:pPr><w:r><w:rPr>{run}</w:rPr><w:t xml:space="preserve">{text}</w:t></w:r></w:p>'
+
+
+def in_word(*paragraphs):
+    return {
+        "word/document.xml": f'<w:document xmlns:w="x">{"".join(paragraphs)}</w:document>',
+        "word/numbering.xml": NUMBERING,
+        "word/styles.xml": STYLES,
+    }
+
+
+STYLES = """<w:styles xmlns:w="x"><w:style w:styleId="Listing"><w:name w:val="Source Code"/><w:basedOn w:val="Circle"/></w:style>
+<w:style w:styleId="Circle"><w:basedOn w:val="Listing"/></w:style><w:style w:styleId="Title1"><w:pPr><w:outlineLvl w:val="0"/>
+<w:numPr><w:numId w:val="2"/></w:numPr></w:pPr></w:style></w:styles>"""
+
+
+def test_items_and_headings_of_word_have_their_numbers(tmp_path):
+    """Levels, forms, restarts of inner levels, a list that goes on after a paragraph, and one that states its start."""
+    items = [("a", 0), ("b", 1), ("c", 2), ("d", 1), ("e", 0), ("f", 1)]
+    found = row(
+        tmp_path,
+        office,
+        in_word(
+            *(paragraph(*one) for one in items),
+            paragraph("x"),
+            paragraph("g", 0),
+            paragraph("h", 0, 3),
+            paragraph("i", 0, 3),
+            paragraph("j", 0, 1),
+            paragraph("k", style="Title1"),
+        ),
+    )
+    assert found.text == "3. a\n  3.a) b\n    (I) c\n  3.b) d\n4. e\n  4.a) f\n\nx\n\n5. g\n9. h\n10. i\n- j\n\n11. k"
+
+
+OPEN_LISTS = """<c xmlns:t="x" xmlns:s="y"><s:automatic-styles><t:list-style s:name="L"><t:list-level-style-number t:level="1"
+s:num-format="1" s:num-suffix="."/><t:list-level-style-number t:level="2" s:num-format="a" s:num-prefix="(" s:num-suffix=")"
+t:display-levels="2"/></t:list-style><s:style s:name="P1" s:parent-style-name="Preformatted_20_Text"/></s:automatic-styles>
+<t:list t:style-name="L"><t:list-header><t:p>head</t:p></t:list-header><t:list-item><t:p>a</t:p><t:list><t:list-item><t:p>b</t:p>
+</t:list-item></t:list></t:list-item><t:list-item t:start-value="7"><t:p>c</t:p></t:list-item></t:list><t:p>x</t:p><t:list
+t:style-name="L" t:continue-numbering="true"><t:list-item><t:p>d</t:p></t:list-item></t:list><t:list t:style-name="L"><t:list-item>
+<t:h>e</t:h></t:list-item></t:list><t:p t:style-name="P1">if<t:s/>x:</t:p><t:p t:style-name="P1"><t:s t:c="4"/>y
+ =<t:tab/>1</t:p></c>"""
+
+
+def test_items_and_headings_of_an_open_document_have_their_numbers_and_code_its_spaces(tmp_path):
+    """Numbers of outer levels, stated values, lists that continue; a style that inherits from that of code."""
+    found = row(tmp_path, office, OPEN | {"content.xml": OPEN_LISTS})
+    assert found.text == "head\n1. a\n  (1.a) b\n7. c\n\nx\n\n8. d\n\n1. e\n\nif x:\n    y =\t1"
+
+
+def test_code_of_word_keeps_its_spaces_and_lines(tmp_path):
+    """Code is known by the name of its style, also through others, which may form a circle, or by its font."""
+    mono = '<w:rFonts w:ascii="Courier New"/>'
+    code = [
+        paragraph("if x:", style="Listing"),
+        paragraph("    y</w:t><w:br/><w:tab/><w:t>z", run=mono),
+        paragraph("", style="Listing"),
+        paragraph("end  if", run=mono),
+    ]
+    found = row(tmp_path, office, in_word(paragraph("a   b"), *code, paragraph("c")))
+    assert found.text == "a b\n\nif x:\n    y\n\tz\n\nend  if\n\nc"
+
+
+R = "<r><t>{}</t></r>"
+N = '<r><rPr><sty val="p"/></rPr><t>{}</t></r>'
+
+
+def omml(name, properties="", **arguments):
+    inside = "".join(
+        f"<{kind}>{R.format(text) if len(text) < 4 else text}</{kind}>" for kind, text in arguments.items()
+    )
+    return f"<{name}><{name}Pr>{properties}</{name}Pr>{inside}</{name}>"
+
+
+@pytest.mark.parametrize(
+    ("formula", "tex"),
+    [
+        (omml("nary", sub="0", sup="1", e="x"), r"\int_0^1x"),
+        (omml("nary", '<chr val="∏"/><limLoc val="undOvr"/><supHide val="1"/>', sub="k", sup="", e="x"), r"\prod_kx"),
+        (
+            omml(
+                "d", '<begChr val="["/><endChr val=")"/><sepChr val=";"/>', e=f"{R.format('a')}</e><e>{R.format('b')}"
+            ),
+            "[a;b)",
+        ),
+        (omml("d", e=omml("f", '<type val="noBar"/>', num="n", den="k")), r"\binom{n}{k}"),
+        (omml("f", '<type val="lin"/>', num="a", den="b") + omml("f", '<type val="skw"/>', num="c", den="d"), "a/bc/d"),
+        (
+            omml("d", e="<m><mr><e/><e><r><t>1</t></r></e></mr><mr><e><r><t>2</t></r></e><e/></mr></m>"),
+            r"\begin{pmatrix}&1\\2&\end{pmatrix}",
+        ),
+        (omml("bar", '<pos val="top"/>', e="ab") + omml("bar", e="c"), r"\overline{ab}\underline{c}"),
+        (omml("acc", e="x") + omml("acc", '<chr val="⃗"/>', e="AB"), r"\hat{x}\overrightarrow{AB}"),
+        (omml("groupChr", e="x") + omml("groupChr", '<chr val="→"/>', e="f"), r"\underbrace{x}\xrightarrow{f}"),
+        (omml("limLow", e=N.format("max"), lim="x") + omml("limUpp", e="=", lim="def"), r"\max_x\overset{def}{=}"),
+        (
+            omml("eqArr", e=f"{R.format('a&amp;=b')}</e><e>{R.format('c')}"),
+            r"\begin{aligned}a&=b\\c\end{aligned}",
+        ),
+        (
+            omml("func", fName=N.format("sin"), e="x") + omml("func", fName=N.format("foo"), e="y"),
+            r"\sin x\operatorname{foo}y",
+        ),
+        (omml("rad", '<degHide val="1"/>', deg="", e="x") + omml("rad", deg="3", e="y"), r"\sqrt{x}\sqrt[3]{y}"),
+        (omml("sPre", sub="2", sup="", e="F") + omml("sSubSup", e="x", sub="i", sup="2"), "{}_2Fx_i^2"),
+        ("<r><rPr><nor/></rPr><t>if so </t></r>" + R.format("𝑥≤ℝ2.5𝐁"), r"\text{if so}x\leq\mathbb{R}2.5\mathbf{B}"),
+        (
+            '<r><rPr><scr val="fraktur"/></rPr><t>g</t></r>' + N.format("kg") + R.format("ab"),
+            r"\mathfrak{g}\operatorname{kg}ab",
+        ),
+        (omml("borderBox", e="x") + omml("phant", '<show val="0"/>', e="y") + omml("box", e="z"), r"\boxed{x}z"),
+    ],
+)
+def test_formulas_of_word_are_exact(tmp_path, formula, tex):
+    """Signs, bounds, fences, tables, accents, functions and alphabets."""
+    members = in_word(f"<w:p><oMath>{formula}</oMath><w:r><w:t>.</w:t></w:r></w:p>")
+    assert row(tmp_path, office, members).text == f"${tex}$."
+
+
+@pytest.mark.parametrize("module", [epub, jats, office])
+def test_mathml_is_that_of_extract(tmp_path, module):
+    """A binomial is no fraction, and a matrix keeps its rows."""
+    binomial = '<mo>(</mo><mfrac linethickness="0"><mi>n</mi><mi>k</mi></mfrac><mo>)</mo>'
+    formula = f"<math><mrow>{binomial}</mrow></math>"
+    content = {
+        epub: BOOK | {"OEBPS/1.xhtml": f"<body><p>{formula}</p></body>"},
+        jats: f"<article><body><p>{formula}</p></body></article>",
+        office: OPEN | {"Formula-1/content.xml": formula},
+    }[module]
+    assert r"$\binom{n}{k}$" in row(tmp_path, module, content).text
+
+
+@pytest.mark.parametrize(("module", "members"), [(epub, BOOK), (office, WORD)])
+@pytest.mark.parametrize("size", [4, 100, -1])
+def test_a_file_that_is_cut_says_so(tmp_path, module, members, size):
+    """A zip file has its list of members at the end; without it, it is not another kind of file."""
+    (tmp_path / "cut").write_bytes(packed(members)[:size])
+    [found] = module.read(Piece(str(tmp_path / "cut"), "cut"), module.Config())
+    assert (found.drop, found.text) == ("truncated_zip", None)
 
 
 @pytest.mark.parametrize(

@@ -20,13 +20,13 @@ import orjson
 import zstandard
 
 from gristmill.places import exact, from_exact, shown
-from gristmill.stages.reading.archive import TarMember
+from gristmill.stages.reading.archive import CUT_ZIP, TarMember, is_cut_zip
 from gristmill.stages.reading.decompress import ReadFault, read_zstd
 from gristmill.stages.reading.stream import MAGIC_BYTES, compression, decompressed
 from gristmill.stages.reading.views import ArchiveMember, Point, Unpacked, from_gzip_index
 from gristmill.store.store import Store
 
-VERSION = 1
+VERSION = 2
 """Raise it with every change of what `index_of` returns."""
 SPACING_BYTES = 16 << 20
 """The unpacked bytes between two points. A task unpacks half of them for nothing, on average."""
@@ -226,8 +226,15 @@ def _zip_index(file: IO[bytes]) -> FileIndex:
         with zipfile.ZipFile(file) as archive:
             infos = sorted(archive.infolist(), key=lambda info: info.header_offset)
     except (zipfile.BadZipFile, NotImplementedError, *_DAMAGE) as error:
+<<<<<<< HEAD
         return FileIndex(None, {}, (("", "corrupt_zip", str(error) or type(error).__name__),))
     for info, after in zip_longest(infos, infos[1:]):
+=======
+        is_cut = is_cut_zip(file)
+        fault = ("truncated_archive", CUT_ZIP) if is_cut else ("corrupt_zip", str(error) or type(error).__name__)
+        return FileIndex(None, {}, (("", *fault),))
+    for info, after in zip(infos, [*infos[1:], None], strict=True):
+>>>>>>> office
         name = info.filename
         if info.is_dir():
             continue

@@ -38,7 +38,7 @@ from gristmill.kernels.html.page import (
 from gristmill.kernels.html.trees import Trees
 from gristmill.places import local_path, place_of, shown
 from gristmill.stages.extract.formulas import Delimiters, WrittenText, write_formulas
-from gristmill.stages.extract.mathml import with_latex
+from gristmill.stages.reading.formulas.mathml import with_latex
 from gristmill.stages.shared.trees_file import from_bytes, to_bytes
 
 Array = np.ndarray[Any, Any]

@@ -48,8 +48,8 @@ class Config(TreeConfig):
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
-    """Reasons: `not_a_zip`, `corrupt_zip`, `encrypted`, `missing_member`, `invalid_xml`, `xml_entities`,
-    `nested_too_deeply`, `too_many_elements`, and those of every file."""
+    """Reasons: `not_a_zip`, `truncated_zip`, `corrupt_zip`, `encrypted`, `missing_member`, `invalid_xml`,
+    `xml_entities`, `nested_too_deeply`, `too_many_elements`, and those of every file."""
     return one_record(piece, config, "application/epub+zip", _parse)
 
 
@@ -105,4 +105,4 @@ def _role(element: Element) -> str | None:
     return "skip" if kinds.strip() and _MARKS.search(kinds) else None
 
 
-STAGE = tree_reader(3, Config, read, ("orjson",))
+STAGE = tree_reader(4, Config, read, ("orjson",))

@@ -1,7 +1,7 @@
 """Reads articles in JATS XML (PubMed Central and publishers), one document per file.
 
 The text is title, abstract, body, and notes; the list of references and the marks of citations are left out. Formulas
-are the article's TeX, or a plain form of its MathML. The license is that of the article's permissions.
+are the article's TeX, or what its MathML becomes. The license is that of the article's permissions.
 """
 
 from collections.abc import Iterator
@@ -29,10 +29,10 @@ _SKIPPED = (
 ROLES = {
     **dict.fromkeys(_BLOCKS.split(), "block"),
     **dict.fromkeys(_SKIPPED.split(), "skip"),
-    **dict.fromkeys(("td", "th"), "cell"),
+    **dict.fromkeys(("td", "th", "entry"), "cell"),
     **dict.fromkeys(("preformat", "code"), "pre"),
     **{name: name for name in ("sup", "sub", "math")},
-    "tr": "row",
+    **dict.fromkeys(("tr", "row"), "row"),
     "list": "list",
     "list-item": "item",
     "break": "break",
@@ -40,6 +40,8 @@ ROLES = {
     "alternatives": "either",
 }
 _FORMULAS = ("math", "tex-math")
+_LONGEST_MARK = 3
+"""Characters of the mark of a note, such as `a` or `12`."""
 
 
 class Config(TreeConfig):
@@ -94,10 +96,13 @@ def _date(date: Element) -> int | None:
 def _role(element: Element) -> str | None:
     """Citations by number are left out; alternatives are forms of a formula only if they contain one."""
     if element.tag == "xref":
-        return "cite" if element.get("ref-type") in ("bibr", "fn", "table-fn", "aff", "corresp") else None
+        kind = element.get("ref-type")
+        if kind in ("fn", "table-fn") and len(words(element)) <= _LONGEST_MARK:
+            return "skip"
+        return "cite" if kind in ("bibr", "fn", "table-fn", "aff", "corresp") else None
     if element.tag == "alternatives" and not any(True for _ in descendants(element, *_FORMULAS)):
         return "inline"
     return None
 
 
-STAGE = tree_reader(3, Config, read, ("orjson",))
+STAGE = tree_reader(4, Config, read, ("orjson",))

@@ -2,8 +2,12 @@
 
 The step `threads` joins the mails of a thread. Quotations, signatures and attachments are left out. A mail without
 plain text has markup, for `extract` with `whole: true`. `meta` has hashes of the mail's id and of the first mail that
-it refers to (`post`, `thread`); names and addresses are not kept. A mail begins at a line `From ... 12:34:56 2026` at
-the start of the file or after an empty line.
+it refers to (`post`, `thread`); names and addresses are not kept.
+
+A mail begins at a line `From ... 12:34:56 2026` at the start of the file, after an empty line, or before a line of a
+header if it names a day of the week. Such lines inside a mail have a `>` before them in the variants mboxo and mboxrd,
+of which one is removed. In the variants mboxcl and mboxcl2 they may have none, and `Content-Length` is not used, since
+it is often false: the rest of such a mail becomes another document.
 """
 
 import email
@@ -28,7 +32,10 @@ _HEAD_BYTES = 1 << 12
 _BEGIN = rb"From [^\n]{0,300}\d:\d\d[^\n]{0,60}\n"
 _FIRST = re.compile(rb"\s{0,64}" + _BEGIN)
 _NEXT = re.compile(rb"\n" + _BEGIN)  # it begins with fixed characters, which `re` finds fast
-_LONGEST_LINE = 400
+_DAY = re.compile(rb"[^\n]* (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [^\n]*\n[!-9;-~]{1,76}:")
+"""A line From with the header that begins below it."""
+_LONGEST_LINE = 480
+"""Bytes of a line From and of the name of a header."""
 _ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)
 _ID = re.compile(r"<([^<>\s]{1,250})>")
 _MULTIPART = re.compile(rb"^content-type:\s{0,8}(?:multipart|message)/", re.I | re.MULTILINE)
@@ -91,7 +98,8 @@ def _mails(
             data, at = tail + chunk, 0
             for found in _NEXT.finditer(data):
                 start = found.start() + 1
-                if not data.endswith((b"\n\n", b"\n\r\n"), max(start - 3, 0), start):
+                is_after_blank = data.endswith((b"\n\n", b"\n\r\n"), max(start - 3, 0), start)
+                if not is_after_blank and not _DAY.match(data, start, start + _LONGEST_LINE):
                     continue
                 if begun is not None and position + start > begun:
                     parts.append(data[at:start])
@@ -168,7 +176,7 @@ def _set_body(record: Record, message: Message, config: Config) -> None:
 
 
 STAGE = Reader(
-    version=1,
+    version=2,
     config=Config,
     libraries=("orjson", "resiliparse", "zstandard"),
     positions="bytes of the decompressed stream",

@@ -14,6 +14,8 @@ from gristmill.stages.contract import Piece
 from gristmill.stages.ingest.text import TreeConfig
 from gristmill.stages.ingest.whole_file import one_record, tree_reader
 from gristmill.stages.reading.decompress import ReadFault
+from gristmill.stages.reading.office.docx_paragraphs import Paragraphs
+from gristmill.stages.reading.office.odt_paragraphs import OdtStyles
 from gristmill.stages.reading.timestamps import microseconds
 from gristmill.stages.reading.xml_text import Writer
 from gristmill.stages.reading.xml_tree import Members, parse_xml, words
@@ -22,12 +24,12 @@ _DOCX = "word/document.xml"
 _ODT = "content.xml"
 _DOCX_SKIPPED = (
     "instrText delText del moveFrom Fallback pPr rPr tblPr trPr tcPr sectPr footnoteReference endnoteReference"
-    " commentReference graphicData"
+    " commentReference"
 )
 _DOCX_ROLES = {
     **dict.fromkeys(_DOCX_SKIPPED.split(), "skip"),
     **dict.fromkeys(("br", "cr"), "break"),
-    "tab": "space",
+    "tab": "tab",
     "tr": "row",
     "tc": "cell",
     "oMath": "math",
@@ -39,7 +41,8 @@ _ODT_SKIPPED = (
 _ODT_ROLES = {
     **dict.fromkeys(_ODT_SKIPPED.split(), "skip"),
     **dict.fromkeys(("p", "h"), "block"),
-    **dict.fromkeys(("s", "tab"), "space"),
+    "s": "space",
+    "tab": "tab",
     "list": "list",
     "list-item": "item",
     "table-row": "row",
@@ -48,6 +51,7 @@ _ODT_ROLES = {
     "note": "note",
     "math": "math",
 }
+_BLANKS = re.compile(r"\s+")
 _CONTENTS = re.compile(r"(?:TOC|TM|Verzeichnis|TDC|Sommario|Inhopg|Spistreci)\d|TOCHeading|TableofFigures")
 """Styles of a table of contents in Word, in some languages."""
 
@@ -57,8 +61,8 @@ class Config(TreeConfig):
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
-    """Reasons: `not_a_zip`, `not_a_text_document`, `corrupt_zip`, `encrypted`, `invalid_xml`, `xml_entities`,
-    `nested_too_deeply`, `too_many_elements`, and those of every file."""
+    """Reasons: `not_a_zip`, `truncated_zip`, `not_a_text_document`, `corrupt_zip`, `encrypted`, `invalid_xml`,
+    `xml_entities`, `nested_too_deeply`, `too_many_elements`, and those of every file."""
     return one_record(piece, config, "application/zip", _parse)
 
 
@@ -70,18 +74,11 @@ def _parse(data: bytes, record: Record, config: Config) -> None:
     members = Members(data, config.max_record_bytes)
     if _DOCX in members.names:
         record.content_type = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-        writer = Writer(_DOCX_ROLES, _docx_role)
-        for name in (_DOCX, "word/footnotes.xml", "word/endnotes.xml"):
-            if name in members.names:
-                root = parse_xml(members.read(name))
-                for element in root.iter():  # only <t> has text; the rest is indentation
-                    element.tail = None
-                    element.text = element.text if element.tag == "t" else None
-                writer.add(root)
+        writer = _docx(members)
         facts = "docProps/core.xml"
     elif _ODT in members.names and b"opendocument.text" in members.read("mimetype"):
         record.content_type = "application/vnd.oasis.opendocument.text"
-        writer = _odt(parse_xml(members.read(_ODT)), members)
+        writer = _odt(members)
         facts = "meta.xml"
     else:
         raise ReadFault("not_a_text_document", f"the zip file has neither {_DOCX} nor {_ODT} of a text")
@@ -93,18 +90,49 @@ def _parse(data: bytes, record: Record, config: Config) -> None:
         record.timestamp_us = microseconds((found["modified"] or found["date"])[:19])
 
 
+def _docx(members: Members) -> Writer:
+    """Styles and numbers say which paragraphs are headings, code and items of lists."""
+    styles, numbering = (
+        parse_xml(members.read(name)) if name in members.names else None
+        for name in ("word/styles.xml", "word/numbering.xml")
+    )
+    paragraphs = Paragraphs(styles, numbering)
+    roles: dict[Element, str] = {}
+    marks: dict[Element, tuple[int, str]] = {}
+    writer = Writer(_DOCX_ROLES, lambda element: roles.get(element) or _docx_role(element), marks)
+    for name in (_DOCX, "word/footnotes.xml", "word/endnotes.xml"):
+        if name not in members.names:
+            continue
+        root = parse_xml(members.read(name))
+        for element in root.iter():  # only <t> has text; the rest is indentation
+            element.tail = None
+            if element.tag != "t":
+                element.text = "\u2011" if element.tag == "noBreakHyphen" else None
+        for paragraph in root.iter("p"):
+            kind, mark = paragraphs.kind(paragraph), paragraphs.mark(paragraph)
+            if kind == "heading":
+                paragraph.text = f"{mark[1]} " if mark and mark[1] not in ("", "-") else None
+            elif mark and mark[1]:
+                roles[paragraph], marks[paragraph] = "mark", mark
+            elif kind:
+                roles[paragraph] = kind
+        writer.add(root)
+    return writer
+
+
 def _docx_role(element: Element) -> str | None:
-    """Paragraphs of a list are items; raised and lowered runs are known by their properties."""
+    """Contents and hidden text are left out; raised and lowered runs are known by their properties."""
     properties = next((one for one in element if one.tag in ("pPr", "rPr")), None)
     if element.tag == "p":
         found = properties.find("pStyle") if properties is not None else None
         style = found.get("val", "") if found is not None else ""
         if _CONTENTS.fullmatch(style):
             return "skip"
-        is_listed = style.startswith("List")
-        is_numbered = properties is not None and properties.find("numPr") is not None
-        return "mark" if is_listed or is_numbered else "block"
+        return "mark" if style.startswith(("ListBullet", "ListNumber")) else "block"
     if element.tag == "r" and properties is not None:
+        hidden = properties.find("vanish")
+        if hidden is not None and hidden.get("val", "1") not in ("0", "false", "off"):
+            return "skip"
         placed = properties.find("vertAlign")
         kind = placed.get("val") if placed is not None else None
         return {"superscript": "sup", "subscript": "sub"}.get(kind or "")
@@ -113,22 +141,30 @@ def _docx_role(element: Element) -> str | None:
     return None
 
 
-def _odt(root: Element, members: Members) -> Writer:
-    """Raised and lowered text is known by its style; a formula is a member of the zip file."""
-    placed: dict[str | None, str] = {}
-    for style in root.iter("style"):
-        position = next((one.get("text-position", "") for one in style.iter("text-properties")), "")
-        if position.startswith(("super", "sub")):
-            placed[style.get("name")] = position[:3]
+def _odt(members: Members) -> Writer:
+    """Styles say which text is raised, lowered or code; a formula is a member of the zip file."""
+    root = parse_xml(members.read(_ODT))
+    unused = set(members.names)  # an object has one place; in many, it would be more text than the file
     for drawn in root.iter("object"):
         name = posixpath.normpath(drawn.get("href", "") + "/content.xml")
-        if name in members.names:
+        if name in unused:
+            unused.discard(name)
             drawn.append(parse_xml(members.read(name)))
-    writer = Writer(
-        _ODT_ROLES, lambda element: placed.get(element.get("style-name")) if element.tag == "span" else None
-    )
+    styles = OdtStyles([root, *(parse_xml(members.read(name)) for name in ("styles.xml",) if name in members.names)])
+    marks = styles.number(root)
+
+    def role(element: Element) -> str | None:
+        if element.tag == "span":
+            return styles.placed(element)
+        if element.tag != "p" or not styles.is_code(element):
+            return None
+        for one in element.iter():  # the spaces of code are elements
+            one.text, one.tail = (_BLANKS.sub(" ", text) if text else text for text in (one.text, one.tail))
+        return "code"
+
+    writer = Writer(_ODT_ROLES, role, marks)
     writer.add(root)
     return writer
 
 
-STAGE = tree_reader(2, Config, read)
+STAGE = tree_reader(3, Config, read)

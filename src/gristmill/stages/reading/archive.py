@@ -57,6 +57,15 @@ def _unzipped(file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, bytes | No
         raise ReadFault("unreadable_zip", str(error)) from None
 
 
+def is_cut_zip(file: IO[bytes]) -> bool:
+    """Whether a file that zipfile cannot open begins as a zip file and lacks the list of members at its end."""
+    file.seek(0)
+    return file.read(4) == b"PK\3\4" and not zipfile.is_zipfile(file)
+
+
+CUT_ZIP = "the file was cut: the list of members at the end of a zip file is missing"
+
+
 class TarMember(tarfile.TarInfo):
     """A member with a name of limited length, since tarfile holds names in memory."""
 

@@ -2,30 +2,24 @@
 
 import re
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from xml.etree.ElementTree import Element
+from xml.etree.ElementTree import Element, tostring
 
+from gristmill.stages.reading.formulas.mathml import latex
+from gristmill.stages.reading.formulas.omml import mathml
+from gristmill.stages.reading.office.numerals import whole
 from gristmill.stages.reading.raised import raised
 
 Roles = Mapping[str, str]
 """{element: role}. Elements without a role are part of the text around them. The roles: `skip`; `block` (a paragraph or
-a heading); `pre`; `list`, `numbered`, `item`, `mark` (an item without a list); `row`, `cell`; `break`, `space`; `note`
-(written at the end); `sup`, `sub`; `cite` (a reference, left out if it has no letters); `tex`, `math`, `either`
-(several forms of a formula, of which the TeX one is written)."""
+a heading); `pre`; `code` (a line of code, after which the next one follows); `list`, `numbered`, `item`, `mark` (an
+item without a list); `row`, `cell`; `break`, `tab`, `space` (`c` of them); `note` (written at the end); `sup`, `sub`;
+`cite` (a reference, left out if it has no letters); `tex`, `math`, `either` (several forms of a formula, of which the
+TeX one is written)."""
 
-_FORMS = {
-    **dict.fromkeys(("msup", "sSup", "mover"), "{0}^{{{1}}}"),
-    **dict.fromkeys(("msub", "sSub", "munder"), "{0}_{{{1}}}"),
-    **dict.fromkeys(("msubsup", "sSubSup", "munderover"), "{0}_{{{1}}}^{{{2}}}"),
-    **dict.fromkeys(("mfrac", "f"), "\\frac{{{0}}}{{{1}}}"),
-    "mroot": "\\sqrt[{1}]{{{0}}}",
-    "rad": "\\sqrt[{0}]{{{1}}}",
-    "nary": "∑_{{{0}}}^{{{1}}} {2}",
-}
-"""How the parts of a formula in MathML or Office MathML are joined."""
 _EMPTY_BRACKETS = re.compile(r" ?(?:\([\s,;–-]*\)|\[[\s,;–-]*\])")
 _LEFT_OUT_MARKS = re.compile("\\s?\x02(?:[\\s,;–-]*+\x02)*+")
 _DOLLARS = re.compile(r"^(\${1,2}|\\\[|\\\()|(\${1,2}|\\\]|\\\))$")
+_MOST_SPACES = 200
 _LEFT_OUT = "\x02"
 _LINE = "\x0b"
 
@@ -33,9 +27,16 @@ _LINE = "\x0b"
 class Writer:
     """Collects the blocks of one document. The tree's depth is bounded (`parse_xml`), so it may recurse."""
 
-    def __init__(self, roles: Roles, role_of: Callable[[Element], str | None] | None = None) -> None:
-        """`role_of` decides by attributes, before `roles`; None leaves it to them."""
+    def __init__(
+        self,
+        roles: Roles,
+        role_of: Callable[[Element], str | None] | None = None,
+        marks: Mapping[Element, tuple[int, str]] | None = None,
+    ) -> None:
+        """`role_of` decides by attributes, before `roles`; None leaves it to them. `marks`: the level of an item, from
+        0, and what is written before it, for items that state it."""
         self._roles, self._role_of = roles, role_of
+        self._marks = marks if marks is not None else {}
         self._blocks: list[tuple[str, str]] = []
         self._line: list[str] = []
         self._lists: list[int | None] = []
@@ -47,10 +48,14 @@ class Writer:
         """The blocks, then the notes. Items and rows are on consecutive lines; an empty line is between others."""
         self._end_block("block")
         found: list[str] = []
-        last = ""
+        last, empty = "", 0
         for kind, text in self._blocks:
-            found.append(("\n" if kind == last != "block" else "\n\n") + text)
-            last = kind
+            if not text:
+                empty += 1
+                continue
+            between = 1 + empty * (kind == "code") if kind == last != "block" else 2
+            found.append("\n" * between + text)
+            last, empty = kind, 0
         return "\n\n".join(["".join(found).strip("\n"), *self._notes]).strip("\n")
 
     def add(self, element: Element) -> None:
@@ -58,10 +63,10 @@ class Writer:
         role = (self._role_of(element) if self._role_of else None) or self._roles.get(element.tag, "")
         if role == "skip":
             return
-        if role in ("block", "pre"):
+        if role in ("block", "pre", "code"):
             self._block(element, role)
         elif role == "note":
-            inner = Writer(self._roles, self._role_of)
+            inner = Writer(self._roles, self._role_of, self._marks)
             inner._inside(element)
             self._notes.append(inner.text())
         elif role == "mark":
@@ -89,9 +94,11 @@ class Writer:
             self._inside(element)
             self._row.append(_tidy(self._line).replace("\n", " "))
             self._line = before
-        elif role in ("row", "cell", "space"):
+        elif role in ("row", "cell"):
             self._line.append(" ")
             self._inside(element)
+        elif role in ("space", "tab"):
+            self._line.append("\t" if role == "tab" else " " * min(whole(element.get("c"), 1), _MOST_SPACES))
         elif role == "break":
             self._line.append(_LINE)
         elif role in ("sup", "sub"):
@@ -130,7 +137,7 @@ class Writer:
         kind = "item" if self._lists else "block"
         self._end_block(kind)
         self._inside(element)
-        self._end_block("pre" if role == "pre" else kind)
+        self._end_block(kind if role == "block" else role)
 
     def _item(self, element: Element) -> None:
         if self._row is not None or not self._lists:
@@ -140,17 +147,23 @@ class Writer:
         number = self._lists[-1]
         if number is not None:
             self._lists[-1] = number = number + 1
-        self._mark = "  " * (len(self._lists) - 1) + ("- " if number is None else f"{number}. ")
+        level, mark = self._marks.get(element, (len(self._lists) - 1, "-" if number is None else f"{number}."))
+        self._mark = "  " * level + (f"{mark} " if mark else "")
         self._inside(element)
         self._end_block("item")
         self._mark = ""
 
     def _end_block(self, kind: str) -> None:
-        text = "".join(self._line).replace(_LEFT_OUT, "").strip("\n") if kind == "pre" else _tidy(self._line)
+        text = _tidy(self._line)
+        if kind in ("pre", "code"):
+            text = "".join(self._line).replace(_LEFT_OUT, "").replace(_LINE, "\n").strip("\n")
         self._line = []
-        if text.strip():
+        is_written = bool(text.strip())
+        if is_written:
             self._blocks.append(("block" if kind == "pre" else kind, self._mark + text))
             self._mark = " " * len(self._mark)
+        elif kind == "code":  # an empty line
+            self._blocks.append((kind, ""))
 
 
 def _tidy(line: list[str]) -> str:
@@ -167,7 +180,7 @@ def _gap(found: re.Match[str]) -> str:
 
 
 def _formula(element: Element, role: str, roles: Roles) -> str:
-    """`$...$` with the TeX that the document has, or with a plain form of its MathML."""
+    """`$...$` with the TeX that the document has, or that its MathML becomes."""
     tex = next((one for one in element.iter() if roles.get(one.tag) == "tex"), None)
     if tex is None:  # MathML with TeX as an annotation
         annotated = (one for one in element.iter("annotation") if "tex" in one.get("encoding", "").lower())
@@ -179,18 +192,10 @@ def _formula(element: Element, role: str, roles: Roles) -> str:
         while (bare := _DOLLARS.sub("", content).strip()) != content:
             content = bare
     else:
-        content = " ".join(_linear(element).split())
+        root = next(one for one in element.iter() if roles.get(one.tag) == "math")
+        formula = mathml(root) if root.tag == "oMath" else Element("math")
+        if root.tag != "oMath":
+            formula.text = root.text
+            formula.extend(root)
+        content = latex(tostring(formula, "unicode"))
     return f"${content}$" if content else ""
-
-
-def _linear(element: Element) -> str:
-    if element.tag.endswith(("Pr", "annotation", "annotation-xml")):
-        return ""
-    parts = [_linear(child) + (child.tail or "").strip() for child in element if not child.tag.endswith("Pr")]
-    with suppress(IndexError):  # a formula that lacks a part is written as it is
-        if form := _FORMS.get(element.tag):
-            return form.format(*map(str.strip, parts))
-    text = (element.text or "").strip() + "".join(parts)
-    if element.tag == "msqrt":
-        return f"\\sqrt{{{text}}}"
-    return f" {text} " if element.tag == "mo" and text in "=<>≤≥≈≡→+−-±×" else text

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
+from gristmill.stages.reading.archive import CUT_ZIP, is_cut_zip
 from gristmill.stages.reading.decompress import ReadFault
 
 MAX_DEPTH = 150
@@ -70,6 +71,8 @@ class Members:
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
         except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
+            if is_cut_zip(io.BytesIO(data)):
+                raise ReadFault("truncated_zip", CUT_ZIP) from error
             raise ReadFault("not_a_zip", str(error)) from error
         self.names = frozenset(self._zip.namelist())
 

@@ -4,8 +4,8 @@ import re
 from dataclasses import dataclass, field
 
 from gristmill.kernels.text.unicode_data import known
-from gristmill.stages.extract import tex_symbols as tex
-from gristmill.stages.extract.tex_symbols import join
+from gristmill.stages.reading.formulas import tex_symbols as tex
+from gristmill.stages.reading.formulas.tex_symbols import join
 
 
 @dataclass(slots=True)

@@ -16,9 +16,9 @@ import re
 from collections.abc import Iterator
 
 from gristmill.kernels.text.unicode_data import known
-from gristmill.stages.extract.mathml_elements import HIDDEN, KNOWN, TOKENS, VOID, build
-from gristmill.stages.extract.mathml_tokens import Element, TexPart
-from gristmill.stages.extract.tex_symbols import FUNCTIONS, OVER, join, styled, symbols, words
+from gristmill.stages.reading.formulas.mathml_elements import HIDDEN, KNOWN, TOKENS, VOID, build
+from gristmill.stages.reading.formulas.mathml_tokens import Element, TexPart
+from gristmill.stages.reading.formulas.tex_symbols import FUNCTIONS, OVER, join, styled, symbols, words
 
 MAX_DEPTH = 200
 """Nested elements. Wikipedia articles reach 10."""

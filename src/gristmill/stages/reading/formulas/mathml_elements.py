@@ -8,10 +8,10 @@ import re
 from collections.abc import Callable
 
 from gristmill.kernels.text.unicode_data import known
-from gristmill.stages.extract import mathml_tokens as tokens
-from gristmill.stages.extract import tex_symbols as tex
-from gristmill.stages.extract.mathml_tokens import Element, TexPart
-from gristmill.stages.extract.tex_symbols import is_single, join
+from gristmill.stages.reading.formulas import mathml_tokens as tokens
+from gristmill.stages.reading.formulas import tex_symbols as tex
+from gristmill.stages.reading.formulas.mathml_tokens import Element, TexPart
+from gristmill.stages.reading.formulas.tex_symbols import is_single, join
 
 
 def build(element: Element) -> TexPart:
