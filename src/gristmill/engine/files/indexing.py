@@ -226,15 +226,10 @@ def _zip_index(file: IO[bytes]) -> FileIndex:
         with zipfile.ZipFile(file) as archive:
             infos = sorted(archive.infolist(), key=lambda info: info.header_offset)
     except (zipfile.BadZipFile, NotImplementedError, *_DAMAGE) as error:
-<<<<<<< HEAD
-        return FileIndex(None, {}, (("", "corrupt_zip", str(error) or type(error).__name__),))
-    for info, after in zip_longest(infos, infos[1:]):
-=======
         is_cut = is_cut_zip(file)
         fault = ("truncated_archive", CUT_ZIP) if is_cut else ("corrupt_zip", str(error) or type(error).__name__)
         return FileIndex(None, {}, (("", *fault),))
-    for info, after in zip(infos, [*infos[1:], None], strict=True):
->>>>>>> office
+    for info, after in zip_longest(infos, infos[1:]):
         name = info.filename
         if info.is_dir():
             continue
