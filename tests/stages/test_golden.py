@@ -340,6 +340,7 @@ def outputs(folder):
 
 PART, TOKENIZER, SAMPLE, INDEX = "the bytes of a part", "tokenizer", "tokenizer_sample", "index"
 GENERATES = ("generate", "generated")
+BATCH_OF_TAKEDOWNS = ["doc_id", "url", "*.locator.0", "*.text"]
 TAKEDOWNS = ("takedown_match", "takedown_unsent", "takedown_sets", "takedown")
 SAFETY = {"safety_hashes": safety_hashes, "safety_scores": safety_scores, "safety": safety}
 EVALS = ("eval_suite", "eval_index", "eval_index_new", "eval_scan", "eval_scan_new", "eval_match")
@@ -470,7 +471,8 @@ def takedown_outputs(folder):
     given = {"requests": (str(folder / "requests.yaml"),), "names": ("",)}
     doc_ids = pa.array([hashlib.md5(bytes([n])).digest() for n in range(len(COPIES))], pa.binary(16))
     urls = pa.array([f"https://example.org/{n}" for n in range(len(COPIES))])
-    batch = pa.RecordBatch.from_arrays([doc_ids, urls, pa.array(COPIES)], names=[*takedown_match.READS])
+    locators = pa.nulls(len(COPIES), pa.string())
+    batch = pa.RecordBatch.from_arrays([doc_ids, urls, locators, pa.array(COPIES)], names=BATCH_OF_TAKEDOWNS)
     named = takedown_match.apply(batch, takedown_match.Config(**given))
     read = pa.RecordBatch.from_arrays([doc_ids, named["request"], *named.columns[2:]], names=[*takedown_sets.READS])
     texts = takedown_sets.Config(**given, texts=(str(folder / "one.txt"),))

@@ -115,6 +115,22 @@ def _openings(queries: Sequence[str], config: UrlConfig) -> Iterable[tuple[str, 
             yield normal_forms(pa.array([one]), config)[0].as_py(), one
 
 
+def match_files(queries: Sequence[str]) -> Matcher:
+    """Matches locators (FILE#KEY) by their file. As a name may have a `#`, so may a key: a file that is named without
+    one is everything before the first `#`."""
+    plain = {one for one in queries if "#" not in one}
+    others = [one for one in queries if "#" in one]
+
+    def match(column: pa.Array) -> Iterable[Hit]:
+        names = pc.replace_substring_regex(column, "#(?s:.*)", "")
+        yield from ((row, names[row].as_py(), None) for row in _rows_in(names, plain))
+        for one in others:
+            starts = pc.starts_with(column, f"{one}#").to_numpy(zero_copy_only=False)
+            yield from ((row, one, None) for row in np.flatnonzero(starts).tolist())
+
+    return match
+
+
 def match_domains(queries: Sequence[str]) -> Matcher:
     """Matches hosts and their subdomains. An IP address has no subdomains."""
     below = _Prefixes((f"{host_of(domain)[::-1]}.", domain) for domain in queries)

@@ -137,6 +137,7 @@ def run_steps(tmp_path, requests, rows, first=None, kept=None, **config):
         {
             "doc_id": pa.array([number.to_bytes(1, "big") * 16 for number in range(len(rows))], pa.binary(16)),
             "url": pa.array([url for url, _ in rows], pa.string()),
+            "*.locator.0": pa.array([f"b/{url}#{number}" for number, (url, _) in enumerate(rows)]),
             "*.text.0": pa.array(first or [text for _, text in rows], pa.string()),
             "*.text.1": pa.array([text for _, text in rows], pa.string()),
         }
@@ -145,7 +146,7 @@ def run_steps(tmp_path, requests, rows, first=None, kept=None, **config):
     matched = pa.record_batch([batch["doc_id"], match["request"], *match.columns[2:]], names=list(takedown_sets.READS))
     takedown_sets.fit(iter([matched]), takedown_sets.Config(requests=(str(path),), names=("",)), tmp_path / "model")
     names = ["*.text.0", "*.text.1", *takedown.READS[1:]]
-    judged = pa.record_batch([*batch.columns[2:], match["request"], match["named_by"], batch["doc_id"]], names=names)
+    judged = pa.record_batch([*batch.columns[3:], match["request"], match["named_by"], batch["doc_id"]], names=names)
     judged = judged.take(pa.array(range(len(rows)) if kept is None else kept))
     answers = takedown.apply(judged, takedown.Config(**config), {"takedown_sets": tmp_path / "model"})
     takedown.open_sets.cache_clear()
@@ -167,6 +168,13 @@ def test_named_documents_and_their_copies_are_dropped(tmp_path):
     assert found[0]["detail"] == "r1: named by urls"
     assert found[1]["copy_of"] == bytes(16)
     assert found[1]["detail"].startswith(f"r1: copy of {'00' * 16}, Jaccard 0.")
+
+
+def test_a_named_file_takes_all_its_documents(tmp_path):
+    """Also if names or keys have a `#`; a file whose name only begins the same way stays."""
+    rows = [(name, f"{PROSE} {number} " * 3) for number, name in enumerate(["a.pdf", "a.pdf", "a.pdfx", "b#1.pdf"])]
+    found = run_steps(tmp_path, "- id: r1\n  files: [b/a.pdf, 'b/b#1.pdf', b/none.pdf]\n", rows, near=1.0)
+    assert [one["detail"] for one in found] == ["r1: named by files"] * 2 + [None, "r1: named by files"]
 
 
 def test_copies_of_documents_dropped_early_are_dropped(tmp_path):

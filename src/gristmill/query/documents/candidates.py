@@ -138,6 +138,7 @@ _KEYS: dict[str, Callable[[Sequence[str]], list[Key] | None]] = {
     "url": _urls,
     "url_prefix": _prefixes,
     "domain": _domains,
+    "file": lambda _: None,
     "content_hash": _hashes,
     "copy": _copies,
 }

@@ -4,6 +4,7 @@
     url           in any spelling (`stages/dedup/url_parts.py` with its default fields)
     url_prefix    the first part of a URL; http and https are the same, the host must be complete, in any case
     domain        a host and all its subdomains
+    file          an input file, as locators show it: all its documents
     content_hash  SHA-256 of the final text in UTF-8
     text          a quotation: exact matches, or documents with at least half of its shingles
 
@@ -31,6 +32,7 @@ from gristmill.stages.generate.generated import PARENT
 from gristmill.stages.matches import (
     Matcher,
     match_domains,
+    match_files,
     match_hashes,
     match_ids,
     match_prefixes,
@@ -45,6 +47,7 @@ KINDS: dict[str, tuple[str, Callable[[Sequence[str]], Matcher]]] = {
     "url": ("url", match_urls),
     "url_prefix": ("url", match_prefixes),
     "domain": ("url", match_domains),
+    "file": ("locator", match_files),
     "content_hash": (TEXT, match_hashes),
     "text": (TEXT, match_texts),
     "parent": (PARENT, match_ids),
@@ -79,6 +82,7 @@ def find(
     url: Queries = None,
     url_prefix: Queries = None,
     domain: Queries = None,
+    file: Queries = None,
     content_hash: Queries = None,
     text: Queries = None,
     sources: Sequence[str] = (),
@@ -95,6 +99,7 @@ def find(
         "url": _listed(url),
         "url_prefix": _listed(url_prefix),
         "domain": _listed(domain),
+        "file": _listed(file),
         "content_hash": [one.lower() for one in _listed(content_hash)],
         "text": _listed(text),
     }

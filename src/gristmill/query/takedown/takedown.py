@@ -28,6 +28,7 @@ _KINDS = {
     "urls": "url",
     "url_prefixes": "url_prefix",
     "domains": "domain",
+    "files": "file",
     "doc_ids": "doc_id",
     "content_hashes": "content_hash",
 }

@@ -5,6 +5,7 @@
       urls: [https://example.com/a]   pages, in any spelling
       url_prefixes: [https://example.com/private/]
       domains: [example.org]          hosts, and every host below them
+      files: [manuals/a.pdf]          input files, as documents show them: all their documents
       doc_ids: [0123456789abcdef0123456789abcdef]
       content_hashes: [...]           sha256 of a document's text after the last step
       texts: [letters/one.txt]        text files, relative to this file; documents that contain them are removed
@@ -28,7 +29,7 @@ from gristmill.stages.yaml_nodes import compose
 
 MOST_BYTES = 256 * 2**20
 MOST_ID = 100
-ITEMS = ("urls", "url_prefixes", "domains", "doc_ids", "content_hashes", "texts")
+ITEMS = ("urls", "url_prefixes", "domains", "files", "doc_ids", "content_hashes", "texts")
 _FIELDS = ("id", "date", "reason", *ITEMS)
 _ID = re.compile(rf"[^\s\x00-\x1f]{{1,{MOST_ID}}}")
 _HEX = re.compile(r"[0-9a-fA-F]+")
@@ -47,6 +48,7 @@ class Request:
     urls: tuple[str, ...] = ()
     url_prefixes: tuple[str, ...] = ()
     domains: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
     doc_ids: tuple[str, ...] = ()
     content_hashes: tuple[str, ...] = ()
     texts: tuple[str, ...] = field(default=())

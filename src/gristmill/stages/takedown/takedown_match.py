@@ -1,4 +1,4 @@
-"""Finds the documents that takedown requests name, by URL, prefix, domain, doc_id or the hash of the text.
+"""Finds the documents that takedown requests name, by URL, prefix, domain, file, doc_id or the hash of the text.
 
 Dropped documents are searched, too, since a copy of a named document may be kept under another address. The shingles of
 named documents are sent to `takedown_sets`, and `takedown` compares the kept documents with them. A document that was
@@ -21,6 +21,7 @@ from gristmill.stages.matches import (
     Matcher,
     first_and_last,
     match_domains,
+    match_files,
     match_hashes,
     match_ids,
     match_prefixes,
@@ -29,7 +30,7 @@ from gristmill.stages.matches import (
 )
 from gristmill.stages.takedown.requests import read_all
 
-READS = ("doc_id", "url", "*.text")
+READS = ("doc_id", "url", "*.locator", "*.text")
 _SHINGLES = pa.list_(pa.uint64())
 SCHEMA = pa.schema(
     [("request", pa.string()), ("named_by", pa.string()), ("shingles", _SHINGLES), ("first_shingles", _SHINGLES)]
@@ -41,6 +42,7 @@ _MATCHES = {
     "urls": ("url", match_urls),
     "url_prefixes": ("url", match_prefixes),
     "domains": ("url", match_domains),
+    "files": ("*.locator.0", match_files),
     "doc_ids": ("doc_id", match_ids),
     "content_hashes": ("text", match_hashes),
 }
