@@ -117,6 +117,44 @@ def test_a_line_in_the_middle_of_short_pages_is_no_running_head(tmp_path):
     assert row(tmp_path, pdf(*pages)).text.count("Grind well.") == 6
 
 
+def test_a_large_title_where_other_pages_have_their_running_head_stays(tmp_path):
+    """Its number is the number of the page, too."""
+    pages = []
+    for n in range(6):
+        head = text(60, 760, f"{n // 2 + 1} The wheel", 17) if n % 2 == 0 else text(60, 760, f"Part: The mill {n + 1}")
+        pages.append([head, *column(60, 700, 6, first=100 * n)[0]])
+    found = row(tmp_path, pdf(*pages)).text
+    assert [f"{n} The wheel" in found for n in (1, 2, 3)] == [True, True, True]
+    assert "The mill" not in found
+
+
+def test_the_title_of_slides_that_grow_stays_once(tmp_path):
+    lines = [text(60, 700 - 30 * n, f"Step {n} of the corn through the mill and out of the door.") for n in range(5)]
+    slides = [[text(60, 760, "How corn is ground", 17), *lines[: n + 1]] for n in range(5)]
+    assert 1 <= row(tmp_path, pdf(*slides)).text.count("How corn is ground") < 5
+
+
+def slide(operators):
+    """A page that is wider than high."""
+    return pdf(*operators).replace(b"/MediaBox [0 0 600 800]", b"/MediaBox [0 0 900 800]")
+
+
+def test_the_menu_at_the_side_of_slides_is_no_text(tmp_path):
+    menu = [text(760, 600 - 30 * n, f"Part {words}", 6) for n, words in enumerate(["corn", "stones", "wheels", "sacks"])]
+    slides = [[*column(60, 700, 8, first=100 * n)[0], *menu] for n in range(5)]
+    found = row(tmp_path, slide(slides)).text
+    assert "Part" not in found
+    assert "the0" in found
+
+
+def test_text_far_beside_the_page_is_not_shown(tmp_path):
+    """Slides put there what is still covered; a line that is a little too low may belong to a long table."""
+    [*lines], _ = column(60, 700, 4)
+    found = row(tmp_path, pdf([*lines, text(60, -30, "Low corn."), text(2060, -1700, "Covered corn.")])).text
+    assert "Low corn." in found
+    assert "Covered" not in found
+
+
 def test_a_hyphenated_word_and_a_paragraph_are_joined_across_lines_and_pages(tmp_path):
     lines, words = column(60, 700, 3, width=60)
     more, others = column(60, 652, 2, width=60, first=200)
