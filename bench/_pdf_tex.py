@@ -31,6 +31,8 @@ from bench._pdf_words import words
 LEAST_SHARE = 0.8
 PER_PACKAGE = 4
 """The most documents of one TeX package: many have a dozen versions of the same example."""
+FLOATING = ("note", "table", "caption")
+"""What TeX moves to another place does not count as an error of order."""
 _SOURCE = re.compile(r"(.*)\.(?:tex|ltx)(?:\.gz)?$")
 _COLUMNS = re.compile(r"twocolumn|IEEEtran|sigconf|sigplan|acmtog|\\twocolumn|5p[,\]]|cas-dc|begin\{multicols\}\{2\}")
 _PACKAGE = re.compile(r"texlive-doc/[^/]+/([^/]+)")
@@ -85,6 +87,7 @@ def row_of(pdf: Path, source: Path) -> dict[str, Any] | str:
     walk.flush()
     chapters = [*walk.chapters, walk.current]
     lines = [line for chapter in chapters for line in chapter.lines]
+    kinds = [kind for chapter in chapters for kind in chapter.kinds]
     gold = Counter(words("\n".join(lines)))
     there = Counter(words("\n".join(page.get_textpage().get_text_range() for page in document)))
     shared, least = sum((gold & there).values()), max(gold.total(), there.total())
@@ -94,9 +97,9 @@ def row_of(pdf: Path, source: Path) -> dict[str, Any] | str:
         "pdf": str(pdf.resolve()),
         "pages": [0, len(document) - 1],
         "text": "\n".join(lines),
-        "kinds": [kind for chapter in chapters for kind in chapter.kinds],
+        "kinds": kinds,
         "tables": [table for chapter in chapters for table in chapter.tables],
-        "footnotes": [note for chapter in chapters for note in chapter.footnotes],
+        "footnotes": [line for line, kind in zip(lines, kinds, strict=True) if kind in FLOATING],
         "language": "",
         "title": pdf.stem,
         "source": str(source),

@@ -145,7 +145,7 @@ def fill(
 
 
 STAGE = Reader(
-    version=4,
+    version=5,
     config=Config,
     libraries=lambda config: (*libraries(config.images), "zstandard"),
     positions=text.POSITIONS,

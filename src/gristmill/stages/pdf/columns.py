@@ -92,16 +92,17 @@ def _split(segments: list[TextSegment], start: int, stop: int) -> list[list[Text
             bands.append([])
         bands[-1].append(at)
     lines = [0, 0]
-    steps = 0
+    steps = crossing = 0
     for band in bands:
         if not band or sides[band[0]] < 0:
+            crossing += _lines(segments, band)
             continue
         by_content = [sides[at] for at in sorted(band, key=lambda at: segments[at].order)]
         both = [_lines(segments, [at for at in band if sides[at] == side]) for side in (0, 1)]
         if all(both):
             lines = [lines[0] + both[0], lines[1] + both[1]]
             steps += sum(a != b for a, b in itertools.pairwise(by_content)) - 1
-    if min(lines) < LEAST_LINES or 4 * steps > min(lines):
+    if min(lines) < LEAST_LINES or 4 * steps > min(lines) or 2 * crossing > sum(lines):
         return None
     is_clear = min(lines) >= CLEAR_LINES and 20 * steps <= min(lines)
     if not is_clear and not _is_filled(segments, sides):
