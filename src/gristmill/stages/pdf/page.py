@@ -301,8 +301,8 @@ def _segments(rows: Array, codes: Array) -> list[TextSegment]:
 
 
 def _is_near(page: Page, rows: Array) -> Array:
-    """Which segments are on the page or less than a page away from it: slides keep text that is still covered far
-    beside them, and long tables end below the page."""
+    """Which segments are on the page or less than a page away from it. Slides keep covered text far from the page.
+    A long table may end a little below it."""
     across, down = rows[:, S_LEFT] - page.left, rows[:, S_BASE] - page.top
     found: Array = (abs(2 * across - page.width) < 3 * page.width) & (abs(2 * down - page.height) < 3 * page.height)
     return found
