@@ -82,7 +82,12 @@ LAYOUT = re.compile(
 
 def _kind_of(node: Any) -> str | None:
     """The kind of the text in an element: `term` is a word that a list defines, which has no kind of its own."""
-    if re.search(r"(?:^|[\s_-])(caption|title)(?:\s|$)", node.get("class") or "") and node.tag in ("p", "div"):
+    name = node.get("class") or ""
+    if (
+        re.search(r"(?:^|[\s_-])(caption|title)(?:\s|$)", name)
+        and "admonition" not in name
+        and node.tag in ("p", "div")
+    ):
         return "caption"
     return {"li": "item", "caption": "caption", "figcaption": "caption", "dt": "term", "dd": "text"}.get(node.tag)
 

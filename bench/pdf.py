@@ -83,7 +83,7 @@ def order_errors(gold: Sequence[str], found: Sequence[str]) -> float:
     for rank in ranks:  # the longest increasing subsequence stays
         at = bisect.bisect_left(tails, rank)
         tails[at : at + 1] = [rank]
-    return 1 - len(tails) / len(ranks) if ranks else 1.0
+    return 1 - len(tails) / len(ranks) if ranks else float(bool(places[0]))
 
 
 def _once(tokens: Sequence[str]) -> dict[tuple[str, ...], int]:

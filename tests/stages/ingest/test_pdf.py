@@ -22,6 +22,7 @@ from gristmill.stages.ingest import pdf as reader
 from gristmill.stages.pdf import child, document, kinds, page
 from gristmill.stages.pdf.characters import logical
 from gristmill.stages.pdf.child import PdfChild
+from gristmill.stages.pdf.columns import TextSegment, regions
 from gristmill.stages.pdf.confidence import confidence_of
 from gristmill.stages.pdf.lines import TextLine
 from pdf_files import column, pdf, scanned, text
@@ -94,6 +95,31 @@ def test_columns_are_read_one_after_the_other_although_their_lines_are_level(tmp
     assert row(tmp_path, pdf([*title, *left, *right])).text.endswith(f"{first} {second}")
 
 
+def test_a_line_that_sticks_out_of_its_column_stays_in_it(tmp_path):
+    left, _ = column(60, 700, 12)
+    more, rest = column(60, 544, 6, first=200)
+    right, second = column(320, 700, 19, first=500)
+    out = text(60, 556, "then it runs into the margin with_a_long_name_of_code_x")
+    assert row(tmp_path, pdf([*left, out, *more, *right])).text.endswith(f"{rest} {second}")
+
+
+def test_a_wide_table_does_not_hide_two_columns(tmp_path):
+    cells = [text(60 + 70 * n, 760 - 12 * m, f"cell{m}{n}") for m in range(5) for n in range(7)]
+    left, first = column(60, 640, 12)
+    right, second = column(320, 640, 12, first=500)
+    assert row(tmp_path, pdf([*cells, *left, *right])).text.endswith(f"{first} {second}")
+
+
+def test_rows_with_a_line_of_one_part_between_them_are_one_region():
+    places = [(60, 240), (300, 480), *[(60, 120), (300, 400)] * 2] * 8  # a head, a note at the right, and two rows
+    downs = [(at // 6) * 48 + (0, 12, 24, 24, 36, 36)[at % 6] for at in range(48)]
+    segments = [
+        TextSegment("corn", left * 64, y * 64, right * 64, y * 64, y * 64, 640, 20, 0, 0, 0, 0, left * 64, False, at)
+        for at, ((left, right), y) in enumerate(zip(places, downs, strict=True))
+    ]
+    assert len(regions(segments)) == 1
+
+
 def test_running_heads_and_page_numbers_are_removed(tmp_path):
     pages = []
     for n in range(6):
@@ -119,6 +145,46 @@ def test_a_line_in_the_middle_of_short_pages_is_no_running_head(tmp_path):
     """It is far from the edge, so it stays, although its neighbours have it at the same height."""
     pages = [[*column(60, 700, 6, first=100 * n)[0], text(60, 400, "Grind well.")] for n in range(6)]
     assert row(tmp_path, pdf(*pages)).text.count("Grind well.") == 6
+
+
+def test_a_large_title_where_other_pages_have_their_running_head_stays(tmp_path):
+    """Its number is the number of the page, too."""
+    pages = []
+    for n in range(6):
+        head = text(60, 760, f"{n // 2 + 1} The wheel", 17) if n % 2 == 0 else text(60, 760, f"Part: The mill {n + 1}")
+        pages.append([head, *column(60, 700, 6, first=100 * n)[0]])
+    found = row(tmp_path, pdf(*pages)).text
+    assert [f"{n} The wheel" in found for n in (1, 2, 3)] == [True, True, True]
+    assert "The mill" not in found
+
+
+def test_the_title_of_slides_that_grow_stays_once(tmp_path):
+    lines = [text(60, 700 - 30 * n, f"Step {n} of the corn through the mill and out of the door.") for n in range(5)]
+    slides = [[text(60, 760, "How corn is ground", 17), *lines[: n + 1]] for n in range(5)]
+    assert 1 <= row(tmp_path, pdf(*slides)).text.count("How corn is ground") < 5
+
+
+def slide(operators):
+    """A page that is wider than high."""
+    return pdf(*operators).replace(b"/MediaBox [0 0 600 800]", b"/MediaBox [0 0 900 800]")
+
+
+def test_the_menu_at_the_side_of_slides_is_no_text(tmp_path):
+    menu = [
+        text(760, 600 - 30 * n, f"Part {words}", 6) for n, words in enumerate(["corn", "stones", "wheels", "sacks"])
+    ]
+    slides = [[*column(60, 700, 8, first=100 * n)[0], *menu] for n in range(5)]
+    found = row(tmp_path, slide(slides)).text
+    assert "Part" not in found
+    assert "the0" in found
+
+
+def test_text_far_beside_the_page_is_not_shown(tmp_path):
+    """Slides put there what is still covered; a line that is a little too low may belong to a long table."""
+    [*lines], _ = column(60, 700, 4)
+    found = row(tmp_path, pdf([*lines, text(60, -30, "Low corn."), text(2060, -1700, "Covered corn.")])).text
+    assert "Low corn." in found
+    assert "Covered" not in found
 
 
 def test_a_hyphenated_word_and_a_paragraph_are_joined_across_lines_and_pages(tmp_path):

@@ -20,6 +20,8 @@ CLEAR_LINES = 10
 """If as many lines are written side by side, and nearly always down one side first, they are columns."""
 MOST_CROSSING_SHARE = 0.12
 """The most segments that may cross a gutter, as a share of all segments of the region."""
+STICKING_SHARE = 4
+"""A line that sticks out of its column covers less than one of so many parts of the other side."""
 LEAST_GUTTER_SHARE = 0.6
 """The least width of a gutter, in font sizes."""
 
@@ -82,11 +84,7 @@ def _gutters(segments: Sequence[TextSegment]) -> list[tuple[int, int]]:
 
 def _split(segments: list[TextSegment], start: int, stop: int) -> list[list[TextSegment]] | None:
     """The parts to the left and right of a gutter and those that cross it, in reading order; None for no columns."""
-    middle = (start + stop) // 2
-    sides = [
-        -1 if one.left < start - UNITS and one.right > stop + UNITS else int(one.left + one.right > 2 * middle)
-        for one in segments
-    ]
+    sides = _sides(segments, start, stop)
     ordered = sorted(range(len(segments)), key=lambda at: (segments[at].base, segments[at].left))
     bands: list[list[int]] = [[]]
     for at in ordered:
@@ -94,16 +92,17 @@ def _split(segments: list[TextSegment], start: int, stop: int) -> list[list[Text
             bands.append([])
         bands[-1].append(at)
     lines = [0, 0]
-    steps = 0
+    steps = crossing = 0
     for band in bands:
         if not band or sides[band[0]] < 0:
+            crossing += _lines(segments, band)
             continue
         by_content = [sides[at] for at in sorted(band, key=lambda at: segments[at].order)]
         both = [_lines(segments, [at for at in band if sides[at] == side]) for side in (0, 1)]
         if all(both):
             lines = [lines[0] + both[0], lines[1] + both[1]]
             steps += sum(a != b for a, b in itertools.pairwise(by_content)) - 1
-    if min(lines) < LEAST_LINES or 4 * steps > min(lines):
+    if min(lines) < LEAST_LINES or 4 * steps > min(lines) or 2 * crossing > sum(lines):
         return None
     is_clear = min(lines) >= CLEAR_LINES and 20 * steps <= min(lines)
     if not is_clear and not _is_filled(segments, sides):
@@ -115,6 +114,32 @@ def _split(segments: list[TextSegment], start: int, stop: int) -> list[list[Text
             if part:
                 parts.append(part)
     return parts
+
+
+def _sides(segments: Sequence[TextSegment], start: int, stop: int) -> list[int]:
+    """On which side of a gutter each segment is: 0, 1, or -1 if it crosses it. So does a row whose parts are written
+    from side to side. A line that sticks out of the left column, after another one of that column, does not."""
+    middle = (start + stop) // 2
+    first, last = min(one.left for one in segments), max(one.right for one in segments)
+    sides = [
+        -1 if one.left < start - UNITS and one.right > stop + UNITS else int(one.left + one.right > 2 * middle)
+        for one in segments
+    ]
+    rows: list[list[int]] = []
+    for at in sorted(range(len(segments)), key=lambda at: segments[at].order):
+        one, before = segments[at], rows[-1][-1] if rows else at
+        is_out = 2 * (start - one.left) >= start - first and STICKING_SHARE * (one.right - stop) <= last - stop
+        if sides[at] < 0 and sides[before] == 0 and is_out:
+            sides[at] = 0
+        if rows and abs(one.base - segments[before].base) * 2 <= one.size:
+            rows[-1].append(at)
+        else:
+            rows.append([at])
+    for row in rows:
+        if sides[row[0]] == 0 and any(sides[at] == 1 for at in row):
+            for at in row:
+                sides[at] = -1
+    return sides
 
 
 def _lines(segments: Sequence[TextSegment], chosen: Sequence[int]) -> int:

@@ -219,6 +219,8 @@ class PageReader:
         found.bad_glyphs = int(np.count_nonzero(is_bad))
         rows = segments[:number]
         upright = rows[rows[:, S_TURN] == main]
+        if main == 0 and pdfium.FPDFPage_GetRotation(page) == 0 and found.width and found.height:
+            upright = upright[_is_near(found, upright)]
         parts = _segments(upright, text)
         errors = upright[:, S_ERRORS]
         found.unmapped = int(errors.sum())
@@ -316,6 +318,14 @@ def _segments(rows: Array, codes: Array) -> list[TextSegment]:
             word_right, bool(hyphen), order,
         ))
         # fmt: on
+    return found
+
+
+def _is_near(page: Page, rows: Array) -> Array:
+    """Which segments are on the page or less than a page away from it. Slides keep covered text far from the page.
+    A long table may end a little below it."""
+    across, down = rows[:, S_LEFT] - page.left, rows[:, S_BASE] - page.top
+    found: Array = (abs(2 * across - page.width) < 3 * page.width) & (abs(2 * down - page.height) < 3 * page.height)
     return found
 
 
