@@ -26,6 +26,7 @@ from bench.inputs import measurement, scratch
 from gristmill.stages.pdf import blocks
 from gristmill.stages.pdf.assemble import placed
 from gristmill.stages.pdf.characters import plain
+from gristmill.stages.pdf.document import WORK
 from gristmill.stages.pdf.kinds import features, kinds_of
 from gristmill.stages.pdf.lines import TextLine
 from gristmill.stages.pdf.page import Page, PageReader
@@ -103,7 +104,7 @@ def _pages(file: str, first: int, last: int) -> list[Page]:
     pages = []
     for number in range(first, last + 1):
         page = pdfium.FPDF_LoadPage(document.raw, number)
-        pages.append(reader.read(page))
+        pages.append(reader.read(page, WORK))
         pdfium.FPDF_ClosePage(page)
     document.close()
     return pages

@@ -13,6 +13,7 @@ from gristmill.engine.publish.run_record import see
 from gristmill.query.documents import documents
 from gristmill.query.versions import shifts
 from gristmill.query.versions.diff import ABSENT
+from gristmill.store.parquet import PartReader
 
 STEPS = "  - language\n  - stagebox.length\n  - stagebox.longer_than: {chars: CHARS}\n  - stagebox.exact\n"
 
@@ -116,13 +117,13 @@ def test_changes_of_the_recipe_and_of_the_inputs_are_named(versions, say):
 def test_layers_that_both_versions_share_are_not_read(versions, say, monkeypatch):
     """Only verdicts are opened: not documents, nor the languages and scores that did not change."""
     read = Counter()
-    original = documents.open_parts.__globals__["PartReader"].read
+    original = PartReader.read
 
     def counting(reader, columns):
         read.update(columns)
         return original(reader, columns)
 
-    monkeypatch.setattr(documents.open_parts.__globals__["PartReader"], "read", counting)
+    monkeypatch.setattr(PartReader, "read", counting)
     diff = diff_json(say, versions, "stricter", "cut", "-n", "0")
     assert read["doc_id"] > 0
     read.clear()

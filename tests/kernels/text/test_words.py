@@ -33,7 +33,7 @@ TEXTS = st.text(
         st.characters(exclude_categories=["Cs"]),
     ),
     max_size=60,
-)
+).map(known)
 
 
 def split_tokens(text):

@@ -202,8 +202,8 @@ class Views:
     def _read(self, name: str, source: str, wanted: Sequence[Place]) -> str:
         """The rows of a source with columns of some steps: `"step.column"`."""
         by_step: dict[str, list[str]] = {}
-        for step, name in dict.fromkeys(wanted):
-            by_step.setdefault(step, []).append(name)
+        for step, column in dict.fromkeys(wanted):
+            by_step.setdefault(step, []).append(column)
         view, documents = self._view, self._view.documents[source]
 
         def columns(number: int) -> LayerColumns:

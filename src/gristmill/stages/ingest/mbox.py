@@ -32,7 +32,7 @@ _HEAD_BYTES = 1 << 12
 _BEGIN = rb"From [^\n]{0,300}\d:\d\d[^\n]{0,60}\n"
 _FIRST = re.compile(rb"\s{0,64}" + _BEGIN)
 _NEXT = re.compile(rb"\n" + _BEGIN)  # it begins with fixed characters, which `re` finds fast
-_DAY = re.compile(rb"[^\n]* (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? [^\n]*\n[!-9;-~]{1,76}:")
+_DAY = re.compile(rb"(?>[^\n]*? (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? )[^\n]*+\n[!-9;-~]{1,76}+:")
 """A line From with the header that begins below it."""
 _LONGEST_LINE = 480
 """Bytes of a line From and of the name of a header."""

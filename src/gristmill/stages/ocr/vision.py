@@ -9,6 +9,7 @@ import re
 
 import orjson
 
+from gristmill.counted import counted
 from gristmill.stages.generate.ask import Ask
 from gristmill.stages.generate.generate import frame, make_ask
 from gristmill.stages.generate.prompts import Malformed
@@ -36,7 +37,7 @@ def page_ask(png: bytes, config: RequestConfig) -> Ask:
 def text_of(answer: str) -> str:
     """The text in an answer, without the fence that models put around it. Raises Malformed if it is no page."""
     if len(answer) > MOST_CHARS:
-        raise Malformed(f"{len(answer):,} characters; a page has {MOST_CHARS:,} at most")
+        raise Malformed(f"{counted(len(answer), 'character')}; a page has {MOST_CHARS:,} at most")
     found = _FENCE.fullmatch(answer)
     text = found[1] if found else answer
     return "" if text.strip() == NO_TEXT else text.strip()

@@ -103,7 +103,7 @@ def _read(
         left -= WORK_PER_PAGE + pages[-1].work
         if left < 0:
             read = f"the first {counted(number + 1, 'page')} of {count:,}"
-            return {**meta, "drop": "too_large", "detail": f"{read} take more than {most:,} steps"}
+            return {**meta, "drop": "too_large", "detail": f"{read} take more than {counted(most, 'step')}"}
     text, starts, pieces = assemble(pages, markdown)
     confidences = [confidence_of(page) for page in pages]
     drop, detail = verdict_of(pages, confidences, text)

@@ -151,10 +151,11 @@ def _shared(known: Examples) -> Array:
     some = known.take(mine)
     rows, firsts, _, _ = passages(*some[:3], PASSAGE_WORDS, _PASSAGE_ROWS)
     found = texts_with(rows, firsts, some.high.astype(np.int8), _PASSAGE_ROWS)
-    there: Array = np.flatnonzero(found[0] | found[1])
+    there = np.flatnonzero(found.any(axis=0))
     shares = found[:, there] / np.maximum([[int((~some.high).sum())], [int(some.high.sum())]], 1)
     high, low = shares.max(axis=0), shares.min(axis=0)
-    return there[(high >= PASSAGE_SHARE) & (high > PASSAGE_TIMES * low)]
+    chosen: Array = there[(high >= PASSAGE_SHARE) & (high > PASSAGE_TIMES * low)]
+    return chosen
 
 
 def _named(judge: Judge, telling: dict[str, Array], texts: tuple[Array, Array, Array]) -> dict[str, Any]:

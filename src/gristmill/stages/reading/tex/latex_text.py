@@ -125,7 +125,7 @@ _LENGTH = re.compile(r"(?:\w*(?:skip|indent|width|height|sep|kern|margin|penalty
 _DIMENSION = (
     r"-?(?:\d{0,4}[.,]?\d{1,4})?\s?(?:true\s?)?(?:pt|pc|in|bp|cm|mm|dd|cc|sp|ex|em|fil{1,3}|\\[A-Za-z@]{1,30})\b"
 )
-_ASSIGNED = re.compile(rf"\s*=?\s*(?:{_DIMENSION}(?:\s*(?:plus|minus)\s*{_DIMENSION}){{0,2}}|-?\d{{1,6}}\b)")
+_ASSIGNED = re.compile(rf"\s*+(?:=\s*+)?(?:{_DIMENSION}(?:\s*+(?:plus|minus)\s*+{_DIMENSION}){{0,2}}|-?\d{{1,6}}\b)")
 _STREAM = re.compile(r"\s*(?:-?\d{1,3}|\\[A-Za-z@]{1,40})(?:\s*=?\s*[^\s{}\\=]{1,200})?")
 """The number of a file, and its name: \\openin5=notes.txt, \\write18{...}."""
 _BETWEEN = re.compile(r"\s*\([^()\n]{0,40}\)")
