@@ -49,6 +49,7 @@ def _source(module: str) -> bytes:
 def _with_imports(module: str) -> frozenset[str]:
     """Returns a kernel and everything that it imports, directly or indirectly."""
     found, open_ends = {"__init__", module}, [module]
+    # Follow imports until no new module turns up.
     while open_ends:
         new = set(_IMPORTS.findall(_source(open_ends.pop()).decode())) - found
         found |= new

@@ -50,6 +50,7 @@ def compile_all(names: Sequence[str], stages: Sequence[str] = ()) -> None:
     """Compiles the result of `to_compile`, along with other processes: functions that another one is compiling are
     skipped.
     """
+    # Skip what is compiled already, and what another process is compiling now.
     for name in names:
         function = _function(name)
         if not function._cache.is_there() and not function._cache.is_busy():
@@ -106,6 +107,7 @@ def kernels_of(module: str) -> tuple[str, ...]:
     is run.
     """
     found, seen, open_ends = [], {module}, [module]
+    # Breadth first, so that kernels nearer to the module come first.
     while open_ends:
         at = open_ends.pop(0)
         if at.startswith(f"{__package__}."):
@@ -131,6 +133,7 @@ def _imports(module: str) -> tuple[str, ...]:
     if spec is None or not spec.origin or not spec.origin.endswith(".py"):
         return ()
     found = []
+    # Both forms of an import name candidates; those that are not modules are left out at the end.
     for item in ast.walk(ast.parse(Path(spec.origin).read_bytes())):
         if isinstance(item, ast.ImportFrom) and item.module and item.module.startswith(_PREFIX):
             found += [item.module, *(f"{item.module}.{name.name}" for name in item.names)]

@@ -45,6 +45,7 @@ def _refuse_others(folder: str, root: str) -> None:
         _refuse_others(root, root)
     above = {*Path(root).parents, *Path(root).resolve().parents} if folder == root else ()
     user = os.geteuid()
+    # Anyone who can write to the folder, or to one above it, can exchange its files.
     for at in (Path(folder), *above):
         found, owners, others = at.stat(), {user, 0}, stat.S_IWGRP | stat.S_IWOTH
         if at in above:

@@ -35,6 +35,7 @@ class InnerLibrary(codegen.JITCodeLibrary):
     codegen = _Nowhere()
 
     def finalize(self) -> None:
+        # Each library once: several functions may call the same one.
         for library in dict.fromkeys(self._linking_libraries):
             self._reload_init.update(library._reload_init)
             self._final_module.link_in(library._get_module_for_linking(), preserve=True)

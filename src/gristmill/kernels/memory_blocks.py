@@ -52,6 +52,7 @@ def _quarters(builder: Any, block: Any) -> list[Any]:
 
 def _joined(builder: Any, parts: list[Any]) -> Any:
     """Joins four times sixteen bytes into 64."""
+    # Join neighbours until one vector is left.
     while len(parts) > 1:
         lanes = ir.VectorType(ir.IntType(32), 2 * parts[0].type.count)
         order = ir.Constant(lanes, [*range(lanes.count)])
@@ -191,6 +192,7 @@ def _code_kinds_by_tables(builder: Any, found: Any) -> list[Any]:
         builder.module, ir.FunctionType(kind, [kind, kind]), "llvm.aarch64.neon.tbl1.v16i8"
     )
     parts = []
+    # Look both halves of each byte up.
     for part in _quarters(builder, found):
         lower = builder.call(look, [_half_table(_LOWER), builder.and_(part, ir.Constant(kind, [15] * 16))])
         upper = builder.call(look, [_half_table(_UPPER), builder.lshr(part, ir.Constant(kind, [4] * 16))])

@@ -55,6 +55,7 @@ def _bit_from(words: Array, at: int) -> int:
     if word >= len(words):
         return -1
     found = words[word] & (_ALL << np.uint64(at & 63))
+    # Skip words without a set bit.
     while found == _ZERO:
         word += 1
         if word == len(words):
@@ -85,12 +86,14 @@ def _all_left(rests: Array, seq_len: int) -> _Left:
     lengths = np.zeros((seq_len >> 6) + 1, np.uint64)
     words = np.zeros((len(lengths) >> 6) + 1, np.uint64)
     tokens = np.zeros(2, np.int64)
+    # Backward, so that the first document of a length comes first in its list.
     for document in range(len(rests) - 1, -1, -1):
         length = rests[document]
         if length:
             after[document] = first[length]
             first[length] = document
             _count(tokens, length, seq_len, 1)
+    # Set the bits of the lengths that occur.
     for length in range(1, seq_len):
         if first[length] < len(rests):
             at = seq_len - length
@@ -149,10 +152,12 @@ def _fit(rests: Array, seq_len: int, slots: Array) -> int:
     left = _all_left(rests, seq_len)
     bins = 0
     at = _next(left, rests, 0)
+    # Each turn fills a bin: it begins with the longest document while short ones are scarce, else with the next one.
     while at < len(rests):
         space = seq_len
         scarce = left.tokens[0] < ENOUGH * left.tokens[1]
         length = _longest(left, seq_len - 1, seq_len) if scarce else rests[at]
+        # Add the next document if it fits, else the longest one that does.
         while length:
             slots[_take(left, length, seq_len)] = bins
             space -= length
@@ -174,7 +179,9 @@ def _best_fit(lengths: Array, seq_len: int) -> tuple[Array, Array, Array, Array]
     number = np.full(bins, -1, np.int64)
     first = np.zeros(full + bins + 1, np.int64)
     samples = 0
+    # Number the samples, and count the pieces of each.
     for document in range(len(lengths)):
+        # Whole pieces of a long document are samples alone.
         for _ in range(lengths[document] // seq_len):
             first[samples + 1] = 1
             samples += 1
@@ -193,9 +200,11 @@ def _best_fit(lengths: Array, seq_len: int) -> tuple[Array, Array, Array, Array]
     doc_offset = np.empty(pieces, np.int64)
     piece_length = np.empty(pieces, np.int64)
     samples = 0
+    # Write the pieces, sample by sample; the samples are numbered as above.
     for document in range(len(lengths)):
         length = lengths[document]
         offset = 0
+        # First the whole pieces, then the rest.
         for _ in range(length // seq_len):
             place = first[samples]
             of_sample[place], of_document[place] = samples, document
@@ -216,6 +225,7 @@ def _best_fit(lengths: Array, seq_len: int) -> tuple[Array, Array, Array, Array]
 def _concat(lengths: Array, seq_len: int) -> tuple[Array, Array, Array, Array]:
     pieces = 0
     at = 0
+    # Count the samples that each document touches.
     for length in lengths:
         if length:
             pieces += (at + length - 1) // seq_len - at // seq_len + 1
@@ -226,8 +236,10 @@ def _concat(lengths: Array, seq_len: int) -> tuple[Array, Array, Array, Array]:
     piece_length = np.empty(pieces, np.int64)
     at = 0
     place = 0
+    # Cut the documents, one after another, at the ends of samples.
     for document in range(len(lengths)):
         offset = 0
+        # A piece ends with its document or with the sample.
         while offset < lengths[document]:
             taken = min(lengths[document] - offset, seq_len - at % seq_len)
             of_sample[place], of_document[place] = at // seq_len, document
@@ -253,6 +265,7 @@ def concat(lengths: Array, seq_len: int) -> Pieces:
 @njit(nogil=True, cache=True)
 def copy_pieces(data: Array, source: Array, target: Array, length: Array, out: Array) -> None:
     """Copies `length` bytes from each `source` in `data` to its `target` in `out`."""
+    # Pieces do not overlap, so their order does not matter.
     for piece in range(len(source)):
         begin, to = source[piece], target[piece]
         for at in range(length[piece]):

@@ -43,6 +43,7 @@ def pack(folder: Path) -> int:
     files = (path for path in folder.rglob("*.nb[ic]") if ".inner." not in path.name)
     found = sorted(path for path in files if not path.parent.name.startswith(left_out))
     with zipfile.ZipFile(FILE, "w") as archive:
+        # Names are sorted and have no times, so equal files make equal archives.
         for path in found:
             name = zipfile.ZipInfo(f"{path.parent.name}/{path.name}")
             archive.writestr(name, path.read_bytes(), zipfile.ZIP_DEFLATED)

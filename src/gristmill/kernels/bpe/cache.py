@@ -81,6 +81,7 @@ def key_of(text: Bytes, at: int, length: int, safe: int) -> tuple[np.uint64, np.
         else:
             two |= eight_bytes_at(text, at + 8) & ((_ONE << (np.uint64(length - 8) * _EIGHT)) - _ONE)
         return one, two
+    # Near the end of the data only single bytes may be read: the same two words, byte by byte.
     for place in range(length):
         bits = np.uint64(text[at + place]) << (np.uint64(place & 7) * _EIGHT)
         if place < 8:
@@ -194,6 +195,7 @@ def span_hash(text: Bytes, begin: int, end: int) -> np.uint64:
         for at in range(begin, end):
             mixed = (mixed ^ np.uint64(text[at])) * _ODD_ONE
     else:
+        # All whole groups of eight but the last, which is read so that it ends with the span.
         for at in range(begin, end - 8, 8):
             mixed = (mixed ^ eight_bytes_at(text, at)) * _ODD_ONE
             mixed ^= mixed >> _HALF
@@ -205,11 +207,13 @@ def span_hash(text: Bytes, begin: int, end: int) -> np.uint64:
 @njit(nogil=True, cache=True)
 def same(one: Bytes, begin: int, two: Bytes, start: int, length: int) -> bool:
     """Whether `length` bytes from byte `begin` of one view and from byte `start` of another on are equal."""
+    # Fewer than eight bytes are compared one by one.
     for at in range(length if length < 8 else 0):
         if byte_at(one, begin + at) != byte_at(two, start + at):
             return False
     if length < 8:
         return True
+    # Eight bytes at a time; the last eight overlap the ones before.
     for at in range(0, length - 8, 8):
         if eight_bytes_at(one, begin + at) != eight_bytes_at(two, start + at):
             return False
@@ -230,6 +234,7 @@ def recall_long(
     count: int,
 ) -> int:
     """Writes the ids of a long pre-token with the hash `mark`, whose set begins at `spot`; returns the new count."""
+    # A set has two entries. One counts if the ring has not overwritten its place since.
     for way in range(0, 2 * _LONG_ENTRY, _LONG_ENTRY):
         place = spot[way + 1]
         if spot[way] == mark and place + words >= head:

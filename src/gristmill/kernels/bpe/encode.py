@@ -94,8 +94,10 @@ def make_space() -> Space:
 def build_trie(strings: dict[bytes, int]) -> Trie:
     """Returns a trie of strings with the id of each, or TEXT."""
     byte, child, sibling, token = [0], [0], [0], [-1]
+    # Walk each string from the root and add the nodes that are missing.
     for string, number in strings.items():
         node = 0
+        # The children of a node are a linked list: first `child`, then `sibling`.
         for value in string:
             below = child[node]
             while below and byte[below] != value:
@@ -116,6 +118,7 @@ def build_trie(strings: dict[bytes, int]) -> Trie:
 @njit(nogil=True, cache=True)
 def _fill_whole(slots: Array, data: Array, offsets: Array, wanted: Array) -> None:
     text, mask = view(data), np.uint64(len(slots) - 1)
+    # Open addressing: a token goes into the first free slot after its own.
     for token in wanted:
         slot = (span_hash(text, offsets[token], offsets[token + 1]) >> _HALF) & mask
         while slots[slot] >= 0:
@@ -136,6 +139,7 @@ def _whole_token(text: Bytes, begin: int, end: int, whole: Array, data: Bytes, o
     """Returns the token that has exactly these bytes, or -1."""
     mask = np.uint64(len(whole) - 1)
     slot = (span_hash(text, begin, end) >> _HALF) & mask
+    # Follow the chain of slots to the first free one.
     while whole[slot] >= 0:
         start = offsets[whole[slot]]
         length = offsets[whole[slot] + 1] - start
@@ -148,8 +152,10 @@ def _whole_token(text: Bytes, begin: int, end: int, whole: Array, data: Bytes, o
 @njit(nogil=True, cache=True)
 def _next_string(text: Bytes, at: int, stop: int, trie: Trie) -> tuple[int, int, int]:
     """Returns begin, end and id of the leftmost string of the trie, the longest one there; or stop, stop, -1."""
+    # Try each position; a string of plain text (TEXT) is skipped whole, so nothing inside of it is found.
     while at < stop:
         place, node, end, found = at, signed(0), at, signed(-1)
+        # Descend as far as the text matches, and keep the last node that ends a string.
         while place < stop:
             node = signed(trie.child[node])
             while node != 0 and trie.byte[node] != text[place]:
@@ -219,15 +225,19 @@ def encode_rows(
     short_mask, long_mask = np.uint64(len(cache.short) // 8 - 1), np.uint64(len(cache.long) // 4 - 1)
     cuts, keys, out = borrow(space.cuts), view(space.keys), view(ids)
     count = 0
+    # Each row is cut at its special strings; the text between two of them is encoded in blocks.
     for row in range(len(starts) - 1):
         begin, last = starts[row], starts[row + 1]
+        # Each turn takes the text up to the next special string, then the string itself.
         while begin < last:
             stop, resume, special = last, last, -1
             if len(strings.byte) > 1:
                 stop, resume, special = _next_string(text, begin, last, strings)
+            # Each turn takes one block of pre-tokens.
             while begin < stop:
                 found = next_ends(text, begin, stop, pattern, classes, cuts)
                 at = begin
+                # First pass: the keys of short pre-tokens; the memory of their cache sets is requested.
                 for number in range(found):
                     if cuts[number] - at <= SHORT:
                         one, two = key_of(text, at, cuts[number] - at, safe)
@@ -235,6 +245,7 @@ def encode_rows(
                         prefetch(short, where << _THREE)
                         keys[3 * number], keys[3 * number + 1], keys[3 * number + 2] = one, two, where
                     at = cuts[number]
+                # Second pass: look up each pre-token; if the cache does not have it, merge it and keep the result.
                 for number in range(found):
                     end, first = cuts[number], count
                     length = end - begin
@@ -270,6 +281,7 @@ def encode_rows(
 def decoded_bytes(ids: Array, offsets: Array) -> int:
     """Returns the total number of bytes of the tokens; for the first unknown id, -1 minus its place."""
     total = 0
+    # Add up the lengths until an id is not in the vocabulary.
     for place in range(len(ids)):
         if ids[place] < 0 or ids[place] >= len(offsets) - 1:
             return -1 - place
@@ -281,7 +293,9 @@ def decoded_bytes(ids: Array, offsets: Array) -> int:
 def decode_ids(ids: Array, data: Array, offsets: Array, out: Array) -> None:
     """Writes the bytes of the tokens, concatenated."""
     at = 0
+    # Copy token by token.
     for token in ids:
+        # Tokens are a few bytes long, so single bytes are fast enough.
         for place in range(offsets[token], offsets[token + 1]):
             out[at] = data[place]
             at += 1

@@ -78,6 +78,7 @@ def pair_value(tables: Merges, left: int, right: int) -> int:
         return NEVER
     mask = (_ONE << (_SIXTY_THREE - tables.slot_shift + _ONE)) - _ONE
     slot = mixed >> tables.slot_shift
+    # Open addressing: look at slot after slot until the pair or a free slot turns up.
     while True:
         found = tables.pairs[slot << _ONE]
         if found == key:
@@ -90,6 +91,7 @@ def pair_value(tables: Merges, left: int, right: int) -> int:
 @njit(nogil=True, cache=True)
 def _fill(merges: Merges, left: Array, right: Array, rank: Array, made: Array) -> None:
     pairs, mask = merges.pairs, np.uint64((len(merges.pairs) >> 1) - 1)
+    # Put each merge into the hash table, and set its bit in the filter that is read before the table.
     for merge in range(len(left)):
         key = np.uint64(left[merge]) << _HALF | np.uint64(right[merge])
         mixed = key * _ODD
@@ -100,6 +102,7 @@ def _fill(merges: Merges, left: Array, right: Array, rank: Array, made: Array) -
         pairs[slot << _ONE | _ONE] = np.uint64(rank[merge]) << _HALF | np.uint64(made[merge])
         merges.seen[bit >> _SIX] |= _ONE << (bit & _SIXTY_THREE)
     tables, byte_ids = view(merges), merges.byte_ids
+    # Most merges begin with two single bytes; their values are looked up once for all pairs of bytes.
     for one in range(256):
         for two in range(256):
             merges.byte_pairs[one << 8 | two] = pair_value(tables, signed(byte_ids[one]), signed(byte_ids[two]))
@@ -128,6 +131,7 @@ def merge_few(text: Bytes, begin: int, end: int, tables: Merges, bench: Array, i
     size = np.uint64(end - begin)
     last = text[begin]
     bench[_SYMBOLS] = tables.byte_ids[last]
+    # Link all bytes into a list, and enter the rank of each pair of neighbours; the lowest byte of a rank is its place.
     for at in range(_ONE, size):
         before = at - _ONE
         byte = text[begin + signed(at)]
@@ -139,6 +143,7 @@ def merge_few(text: Bytes, begin: int, end: int, tables: Merges, bench: Array, i
         bench[_BEFORE + at] = before
         last = byte
     bench[_AFTER + size - _ONE] = size
+    # Each turn merges the pair with the lowest rank, the leftmost of equals, and looks up its two new neighbours.
     while True:
         best = _LAST
         for at in range(_RANKS, _RANKS + size - _ONE):
@@ -165,6 +170,7 @@ def merge_few(text: Bytes, begin: int, end: int, tables: Merges, bench: Array, i
             bench[_MADE + before] = value & _LOW
             bench[_RANKS + before] = (value >> 32) << 8 | signed(before) if value != NEVER else _LAST
     place = np.uint64(0)
+    # Follow the links: each symbol that is left is an id.
     while place < size:
         ids[count] = bench[_SYMBOLS + place]
         count += 1
@@ -175,6 +181,7 @@ def merge_few(text: Bytes, begin: int, end: int, tables: Merges, bench: Array, i
 @njit(nogil=True, cache=True)
 def _sink(heap: Array, size: int, hole: int, entry: int) -> None:
     """Puts an entry into the hole at `hole`, or further down if smaller entries are below it."""
+    # Move smaller children up until the entry fits.
     while True:
         child = 2 * hole + 1
         if child >= size:
@@ -190,6 +197,7 @@ def _sink(heap: Array, size: int, hole: int, entry: int) -> None:
 
 @njit(nogil=True, cache=True)
 def _rise(heap: Array, hole: int, entry: int) -> None:
+    # Move larger parents down until the entry fits.
     while hole > 0 and heap[(hole - 1) >> 1] > entry:
         heap[hole] = heap[(hole - 1) >> 1]
         hole = (hole - 1) >> 1
@@ -209,6 +217,7 @@ def merge_many(text: Bytes, begin: int, end: int, tables: Merges, ids: Ints, cou
     before = np.empty(size, np.int32)
     heap = np.empty(3 * size, np.int64)
     waiting = 0
+    # Link all bytes into a list, and collect the pairs that have a merge.
     for at in range(size):
         byte = text[begin + at]
         symbols[at] = tables.byte_ids[byte]
@@ -222,6 +231,7 @@ def merge_many(text: Bytes, begin: int, end: int, tables: Merges, ids: Ints, cou
             waiting += 1
     for hole in range((waiting >> 1) - 1, -1, -1):
         _sink(heap, waiting, hole, heap[hole])
+    # Each turn merges the pair with the lowest rank. An entry whose rank has changed since is skipped.
     while waiting > 0:
         entry = heap[0]
         waiting -= 1
@@ -236,6 +246,7 @@ def merge_many(text: Bytes, begin: int, end: int, tables: Merges, ids: Ints, cou
         after[place] = after[gone]
         if after[place] < size:
             before[after[place]] = place
+        # The merged symbol makes a new pair with each neighbour.
         for at in (signed(before[place]), place):
             if at < 0 or after[at] >= size:
                 continue
@@ -246,6 +257,7 @@ def merge_many(text: Bytes, begin: int, end: int, tables: Merges, ids: Ints, cou
         if after[place] >= size:
             values[place] = NEVER
     at = 0
+    # Follow the links: each symbol that is left is an id.
     while at < size:
         ids[count] = symbols[at]
         count += 1

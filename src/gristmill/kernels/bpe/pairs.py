@@ -67,9 +67,11 @@ def with_room(pairs: Pairs, more: int) -> Pairs:
     if records + more <= len(pairs.records):
         return pairs
     grown = no_pairs(records + max(more, records))
+    # Copy the records, then the queue; only the hash table is built anew.
     for at in range(records):
         for field in range(pairs.records.shape[1]):
             grown.records[at, field] = pairs.records[at, field]
+    # Entries of the queue keep their places, so the heap stays valid.
     for at in range(entries):
         for field in range(pairs.queue.shape[1]):
             grown.queue[at, field] = pairs.queue[at, field]
@@ -105,6 +107,7 @@ def put(pairs: Pairs, key: int, count: int, first: int, places: int) -> None:
     )
     used[0] += 1
     used[1] += 1
+    # Move the entries that come later down until the new one fits.
     while at > 0 and _before(records, queue, count, record, (at - 1) >> 1):
         _move(queue, (at - 1) >> 1, at)
         at = (at - 1) >> 1
@@ -124,6 +127,7 @@ def _sink(pairs: Pairs, count: int, record: int) -> None:
     """Replaces the first entry of the queue."""
     records, queue, entries = pairs.records, pairs.queue, pairs.used[1]
     at = 0
+    # Move the child that comes first up until the entry fits.
     while True:
         child = 2 * at + 1
         if child >= entries:
@@ -141,6 +145,7 @@ def _sink(pairs: Pairs, count: int, record: int) -> None:
 def pop(pairs: Pairs, floor: int) -> int:
     """Takes the next pair to merge out of the queue; returns its record number, or -1 if none reaches `floor`."""
     records, queue, used = pairs.records, pairs.queue, pairs.used
+    # A count in the queue may be too high by now. Such a pair goes back with its count, and the next one is tried.
     while used[1] > 0:
         record = queue[0, 1]
         count, current = queue[0, 0], records[record, COUNT]

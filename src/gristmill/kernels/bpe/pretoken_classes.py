@@ -65,6 +65,7 @@ def moved_points() -> list[int]:
 def class_table() -> npt.NDArray[np.uint8]:
     """Returns the read-only table for all 0x110000 code points; takes about a tenth of a second, once per process."""
     flat = by_category(_CATEGORY_BITS).astype(np.uint8)
+    # The ranges of a category that the table overrides get the class of that category.
     for category, text in _HELD.items():
         for first, last in ranges(text):
             flat[first : last + 1] = _CATEGORY_BITS.get(category, 0)

@@ -28,8 +28,10 @@ def count_pretokens(table: WordCounts, data: Array, offsets: Array, pattern: int
     keys = np.empty((BLOCK, 2), np.uint64)
     size = 0
     bounds[0] = offsets[0]
+    # Pre-tokens are collected across texts, and counted whenever the block is full.
     for row in range(len(offsets) - 1):
         at, stop = int(np.int64(offsets[row])), int(np.int64(offsets[row + 1]))
+        # Each turn adds as many pre-tokens as one call gives.
         while at < stop:
             size += next_ends(text, at, stop, pattern, kinds, bounds[size + 1 :])
             at = int(np.int64(bounds[size]))

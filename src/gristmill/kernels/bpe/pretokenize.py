@@ -90,6 +90,7 @@ def _run_end(data: Bytes, at: int, stop: int, table: Bytes, mask: int, wanted: i
     """Returns the end of the run of characters from `at` on that have a bit of `mask` (`wanted` 1) or none (`wanted`
     0).
     """
+    # Go on character by character, while the bits match.
     while at < stop:
         packed = _class_at(data, at, stop, table)
         if ((packed >> 3 & mask) != 0) != (wanted != 0):
@@ -109,6 +110,7 @@ def _cased_word_end(data: Bytes, at: int, stop: int, table: Bytes) -> int:
     here = begin
     both = at
     kind = 0
+    # Read what may be upper case. `both` is the end of the last such character that may also be lower case.
     while here < stop:
         packed = _class_at(data, here, stop, table)
         kind = packed >> 3
@@ -137,6 +139,7 @@ def _number_end(data: Bytes, at: int, stop: int, most: int, table: Bytes) -> int
     """Returns the end of the number that begins at `at`, after at most `most` characters; 0: no limit."""
     if most == 0:
         return _run_end(data, at, stop, table, NUMBER, 1)
+    # Go on character by character, while there are digits and room.
     for _ in range(most):
         if at >= stop:
             break
@@ -153,6 +156,7 @@ def _space_end(data: Bytes, at: int, stop: int, pattern: int, table: Bytes) -> i
     here = at
     last = at
     newline = at
+    # Read the whole run; remember its last character and the end of its last newline.
     while here < stop:
         packed = _class_at(data, here, stop, table)
         kind = packed >> 3
@@ -209,6 +213,7 @@ def next_end(data: Bytes, at: int, stop: int, pattern: int, table: Bytes) -> int
     end = _run_end(data, after, stop, table, LETTER | NUMBER | SPACE, 0)
     if pattern & SPACED:
         return end
+    # Line ends after symbols belong to them; in the pattern CASED slashes do, too.
     while end < stop:
         byte = data[end]
         if byte != LF and byte != CR and (byte != _SLASH or not pattern & CASED):
@@ -226,12 +231,14 @@ def next_ends(data: Bytes, at: int, stop: int, pattern: int, table: Bytes, ends:
     """
     most = len(ends) - 64
     count = 0
+    # Each turn takes up to 64 bytes of ASCII at once, or one pre-token where that is not certain.
     while at < stop and count <= most:
         if at + 64 <= stop and data[at + 1] < 0x80:
             starts = starts_ahead(data, at, pattern)
             starts &= starts - _ONE
             if starts:
                 first = at
+                # Each set bit is the beginning of the next pre-token.
                 while starts:
                     at = first + trailing_zeros(starts)
                     ends[count] = at
@@ -261,9 +268,11 @@ def split(
     address = view(data)
     classes = view(table)
     size = 0
+    # Each text is cut alone.
     for text in range(texts):
         at = int(offsets[text])
         stop = int(offsets[text + 1])
+        # The list doubles before there could be too little room.
         while at < stop:
             if len(ends) - size < 512:
                 ends = np.concatenate((ends, np.empty(len(ends), np.int64)))

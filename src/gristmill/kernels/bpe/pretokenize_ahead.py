@@ -77,6 +77,7 @@ def _with_contractions(
     size = trailing_zeros(~known)
     cased = pattern & CASED != 0
     done = 0
+    # Each turn takes one apostrophe, from left to right.
     while candidates:
         place = trailing_zeros(candidates)
         candidates &= candidates - _ONE
@@ -149,6 +150,8 @@ def starts_ahead(data: Bytes, at: int, pattern: int) -> np.uint64:
         else:
             inner = numbers & numbers << _ONE & numbers << _TWO & numbers << _THREE
             more = number << _THREE & inner
+            # Numbers have at most three digits: from each beginning, go on in steps of three while three more digits
+            # follow.
             while more:
                 number |= more
                 more = more << _THREE & inner

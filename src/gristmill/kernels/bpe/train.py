@@ -49,9 +49,12 @@ def _lay_out(data: Array, offsets: Array, counts: Array, ids: Array, size: int) 
     cells = np.empty(size, np.int64)
     cells[0] = _ID
     at = 1
+    # A word of one byte has no pair, so it is left out. A cell has the count of its word and an id; _ID separates
+    # words.
     for word in range(len(counts)):
         begin, end = offsets[word], offsets[word + 1]
         if end - begin > 1 and counts[word] > 0:
+            # One cell for each byte.
             for place in range(begin, end):
                 cells[at] = counts[word] << _ID_BITS | ids[data[place]]
                 at += 1
@@ -66,6 +69,7 @@ def _first_pairs(cells: Array, floor: int) -> tuple[Pairs, Array, int, int]:
     longest list.
     """
     sums, numbers = np.zeros(1 << 16, np.int64), np.zeros(1 << 16, np.int64)
+    # Count all pairs of neighbours, weighted by word (`sums`) and by position (`numbers`).
     for at in range(1, len(cells) - 1):
         left, right = cells[at] & _ID, cells[at + 1] & _ID
         if left != _ID and right != _ID:
@@ -74,6 +78,7 @@ def _first_pairs(cells: Array, floor: int) -> tuple[Pairs, Array, int, int]:
     pairs = no_pairs(1 << 16)
     taken, longest = 0, 0
     starts = np.full(1 << 16, -1, np.int64)
+    # Each pair that reaches the floor gets a place for the list of its positions.
     for pair in range(1 << 16):
         if numbers[pair] and sums[pair] >= floor:
             put(pairs, (pair >> 8) << 32 | (pair & 255), sums[pair], taken, numbers[pair])
@@ -83,6 +88,7 @@ def _first_pairs(cells: Array, floor: int) -> tuple[Pairs, Array, int, int]:
     # A merge removes a cell and creates at most two pairs. Memory that is never written is never allocated by the
     # system.
     places = np.empty(taken + 2 * len(cells), np.int32)
+    # Fill the lists in ascending order.
     for at in range(1, len(cells) - 1):
         left, right = cells[at] & _ID, cells[at + 1] & _ID
         if left != _ID and right != _ID and starts[left << 8 | right] >= 0:
@@ -117,6 +123,7 @@ def _rewrite(
     left_sums, right_sums, left_numbers, right_numbers = sums[0], sums[1], numbers[0], numbers[1]
     left_seen, right_seen = seen[0], seen[1]
     found, lefts, rights, waiting = 0, 0, 0, 0
+    # One turn more than positions: each turn merges at its position, and tallies the one before.
     for number in range(len(places) + 1):
         at = 0
         if number < len(places):
@@ -151,6 +158,7 @@ def _settle(
     Afterwards `numbers` has the begin of the list of each new pair, or -1 if the pair is too rare to need a list.
     """
     left, right, made = pair
+    # Each neighbour had a pair with one of the merged symbols, and has one with the new symbol instead.
     for neighbour in seen:
         count, number = sums[neighbour], numbers[neighbour]
         if not on_left:
@@ -173,6 +181,7 @@ def _list_places(
     places: Array, lengths: Array, made: int, hits: Array, sums: Array, numbers: Array, seen: Array, rights: Array
 ) -> None:
     """Writes the positions of the new pairs, in ascending order, and clears the tallies."""
+    # Each occurrence belongs to the list of its left pair and to that of its right pair, if these have lists.
     for hit in range(len(hits)):
         at, before, after = hits[hit, 0], hits[hit, 1], hits[hit, 2]
         if before != _NONE and numbers[0, before] >= 0:
@@ -197,6 +206,7 @@ def _merge(cells: Array, merges: int, floor: int) -> Array:
     sums, numbers = np.zeros((2, 256 + merges), np.int64), np.zeros((2, 256 + merges), np.int64)
     seen = np.empty((2, 256 + merges), np.int32)
     pair = np.empty(3, np.int64)
+    # Each turn makes one merge: the most frequent pair that is left.
     for merge in range(merges):
         record = pop(pairs, floor)
         if record < 0:

@@ -44,9 +44,11 @@ def _signs(text: Bytes, at: int, begin: int, end: int) -> int:
     if at == begin:
         signs = _sign(10, text[at])
         at += 1
+    # Whole blocks at once, then the rest byte by byte.
     while at + BLOCK <= stop:
         signs += code_signs(text, at)
         at += BLOCK
+    # The bytes after the last whole block.
     while at < stop:
         signs += _sign(text[at - 1], text[at])
         at += 1
@@ -68,6 +70,7 @@ def match_code(data: Array, offsets: Array, ranges: Array, kept: Array, units: U
     hits = np.empty((64, FIELDS), np.int64)
     found = 0
     bounded = np.zeros(len(offsets) - 1, np.bool_)
+    # Each range is read in groups of blocks; only those dense with signs of code become tokens.
     for number in range(len(ranges)):
         row, begin, end = ranges[number, 0], ranges[number, 1], ranges[number, 2]
         if end - begin + 1 > room:
@@ -80,6 +83,7 @@ def match_code(data: Array, offsets: Array, ranges: Array, kept: Array, units: U
         read = begin  # end of the part that was read
         before = 0
         at = begin
+        # Each turn reads one group, and more if it is dense.
         while at < end:
             signs = _signs(text, at, begin, end)
             stop = min(at + _GROUP * BLOCK, end)
@@ -87,6 +91,7 @@ def match_code(data: Array, offsets: Array, ranges: Array, kept: Array, units: U
                 # The groups before and after are read as well: a listing begins and ends somewhere in them.
                 first = max(read, at - _GROUP * BLOCK)
                 last = stop
+                # A listing goes on while its groups are dense; the first one that is not is read as well.
                 while last < end:
                     signs = _signs(text, last, begin, end)
                     last = min(last + _GROUP * BLOCK, end)
@@ -106,6 +111,7 @@ def match_code(data: Array, offsets: Array, ranges: Array, kept: Array, units: U
         was = found
         # Each range is matched alone: what was seen of a unit in another range of the same text does not matter.
         hits, found, is_bounded = match(sums, count, number, leads[:led], units, scratch, hits, found)
+        # Turn positions in words into positions in bytes of the text.
         for k in range(was, found):
             stop = starts[hits[k, TEXT_TO]] if hits[k, TEXT_TO] < count else end
             hits[k, ROW] = row

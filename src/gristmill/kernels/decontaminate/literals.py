@@ -28,6 +28,7 @@ def _kinds() -> Array:
     kinds[:33] = kinds[ord("(")] = kinds[ord(")")] = BLANK
     kinds[10] = LINE
     kinds[128:] = WORD
+    # Letters and the underscore begin words; the exact kinds of other signs follow.
     for one in range(128):
         if chr(one).isalpha() or one == ord("_"):
             kinds[one] = WORD
@@ -54,6 +55,7 @@ def _zeros(chunk: np.uint64) -> np.uint64:
 def _find(text: Bytes, at: int, end: int, byte: int) -> int:
     """Returns the first position of a byte from `at` on, or `end`."""
     same = np.uint64(byte) * _ONES
+    # Eight bytes at a time: a byte that is equal becomes zero.
     while at + 8 <= end:
         zeros = _zeros(eight_bytes_at(text, at) ^ same)
         if zeros:
@@ -106,6 +108,7 @@ def _after_three(text: Bytes, at: int, begin: int, end: int) -> int:
     if _begins_string(text, at, begin, end):
         quote = text[at]
         place = _find(text, at + 3, end, quote)
+        # The string ends with the next three quotes; single ones inside of it are skipped.
         while place < end:
             if _are_three(text, place, end):
                 return place + 3
@@ -119,6 +122,7 @@ def _after_string(text: Bytes, at: int, end: int) -> int:
     quote = text[at]
     same = np.uint64(quote) * _ONES
     at += 1
+    # Jump to the next quote, line end or backslash, eight bytes at a time while there are eight.
     while at < end:
         if at + 8 <= end:
             chunk = eight_bytes_at(text, at)

@@ -61,6 +61,7 @@ def mark_views(marks: Array) -> MarkViews:
 def is_in(table: Uint64s, mask: int, word: np.uint64) -> bool:
     """Whether a hash is in a table that `fill_kept` filled."""
     place = int(np.int64(word >> np.uint64(40))) & mask
+    # Open addressing: the hash or a free slot ends the search.
     while True:
         held = table[place]
         if held == word or not held:
@@ -114,6 +115,7 @@ def leads_to_code(
     """
     starts = inside = np.uint64(0)
     block, counted = at - BLOCK, first  # where the block begins; words before the rest of its `starts`
+    # Each candidate is looked up; the first one that is a mark outside of prose decides.
     for k in range(low, high):
         place = int(np.int64(maybe[k]))
         word = word_at(sums, place)
@@ -121,7 +123,9 @@ def leads_to_code(
             continue
         if is_in(marks.always, marks.mask, word):
             return True
+        # Count words forward to the candidate, block by block.
         while counted < place or not starts:
+            # Each set bit is the beginning of a word.
             while starts and counted < place:
                 starts &= starts - np.uint64(1)
                 counted += 1

@@ -73,8 +73,10 @@ def _is_near(text: TextWords, unit: UnitWords, at: int, diagonal: int) -> bool:
     """Whether three of five words around word `at` of the unit are in the text, in place or one word further on."""
     low, high = max(0, at - AROUND), min(unit.size, at + AROUND)
     misses = 2 * (high - low) // 5
+    # Give up as soon as more than two of five words have no equal.
     for k in range(low, high):
         wanted = unit.words[k]
+        # The word itself, or one word earlier or later in the text.
         for place in range(max(0, k + diagonal - 1), min(text.size, k + diagonal + 2)):
             if word_at(text.sums, place) == wanted:
                 break
@@ -96,6 +98,7 @@ def _align(text: TextWords, unit: UnitWords, diagonal: int, allowed: int, rows: 
     width = 2 * reach + 1
     far = unit.size + 1
     cost, start, new_cost, new_start = rows[0], rows[1], rows[2], rows[3]
+    # Before the first word of the unit, an alignment may begin at each place of the text at no cost.
     for c in range(width):
         start[c] = diagonal - reach + c
         cost[c] = 0 if 0 <= start[c] <= text.size else far
@@ -103,6 +106,7 @@ def _align(text: TextWords, unit: UnitWords, diagonal: int, allowed: int, rows: 
     for k in range(unit.size):
         wanted = unit.words[k]
         least = far
+        # A cell is the cheapest of: keep or replace a word, skip one of the text, skip one of the unit.
         for c in range(width):
             place = diagonal + k - reach + c  # the word of the text that is compared with word k
             best = far
@@ -121,6 +125,7 @@ def _align(text: TextWords, unit: UnitWords, diagonal: int, allowed: int, rows: 
         cost, new_cost = new_cost, cost
         start, new_start = new_start, start
     best, place = far, 0
+    # The first of the cheapest ends.
     for c in range(width):
         if cost[c] < best:
             best, place = cost[c], c
@@ -169,6 +174,7 @@ def match(
     # Each turn of the inner loop takes one posting of a seed: a word `at_word` of a unit that is at word `at` here.
     for lead in range(len(leads)):
         at, posting = leads[lead, 0], leads[lead, 1]
+        # The postings of a seed are consecutive; the last one has a flag.
         while posting >= 0:
             head = postings[posting, 0]
             posting = -1 if head & LAST else posting + 1

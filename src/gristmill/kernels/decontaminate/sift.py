@@ -180,6 +180,7 @@ def sift(sums: Array, begin: int, end: int, units: Units, maybe: Array) -> int:
     lookup = _lookup_of(units, units.seed_words)
     all_sums, out = view(sums), view(maybe)
     found = 0
+    # One look into the first half of the filter for each window.
     for at in range(begin, end):
         if _passes(lookup.first_filter, lookup.filter_shift, _seed_at(all_sums, at, lookup)):
             out[found] = at
@@ -223,6 +224,7 @@ def _leads_on(
     for k in range(words_behind):
         misses -= not _is_close(sums, at + seed_words + k, count, behind)
         behind >>= np.uint64(5)
+    # The same for the words before the seed.
     for k in range(words_before):
         if misses < 0:
             break
@@ -240,6 +242,7 @@ def _follow(sums: Uint64s, count: int, lookup: SeedLookup, maybe: Uint64s, known
     shift, mask = np.uint64(64 - lookup.slot_bits), (1 << lookup.slot_bits) - 1
     # The second half of the filter. A candidate is always written and counted only if it passes: no branch.
     passed = 0
+    # One look for each candidate.
     for k in range(known):
         at = int(np.int64(maybe[k]))
         maybe[passed] = at
@@ -248,11 +251,13 @@ def _follow(sums: Uint64s, count: int, lookup: SeedLookup, maybe: Uint64s, known
     for k in range(passed):
         seed = _seed_at(sums, int(np.int64(maybe[k])), lookup)
         prefetch(lookup.slots, _UINT64_BYTES * np.int64(seed * GOLDEN >> shift))
+    # Look up the seeds that are left.
     for k in range(passed):
         at = int(np.int64(maybe[k]))
         seed = _seed_at(sums, at, lookup)
         place = int(np.int64(seed * GOLDEN >> shift))
         slot = lookup.slots[place]
+        # Open addressing: the upper half of a slot has to be that of the seed.
         while slot and (slot ^ seed) & UPPER:
             place = (place + 1) & mask
             slot = lookup.slots[place]
@@ -262,6 +267,7 @@ def _follow(sums: Uint64s, count: int, lookup: SeedLookup, maybe: Uint64s, known
         first = posting = int(np.int64(slot & LOWER)) - 1
         next_word = word_at(sums, min(at + lookup.seed_words, count - 1))
         last_word = word_at(sums, max(at - 1, 0))
+        # Postings carry bits of the words around the seed, so most are rejected without reading their unit.
         while posting >= 0:
             head = lookup.postings[POSTING_NUMBERS * posting]
             before = lookup.postings[POSTING_NUMBERS * posting + 1]
@@ -330,6 +336,7 @@ def read_text(data: Array, begin: int, end: int, search: TextSearch, buffers: Te
     length = seeds.seed_words
     count = known = shorts = led = led_short = stretches = ranges = 0
     at = begin
+    # Each turn reads a stretch of words and follows up its candidates while its sums are in the cache.
     while at < end:
         stop = _cut(span.text, at, end)
         buffers.stretches[stretches, 0], buffers.stretches[stretches, 1] = at - begin, count
@@ -339,6 +346,7 @@ def read_text(data: Array, begin: int, end: int, search: TextSearch, buffers: Te
         # Seeds of one word: each word costs one look into the gate, a bitmap.
         waiting = shorts
         before = sums[first]
+        # A place is written in each case.
         for place in range(first, count):
             after = sums[place + 1]
             if _bit(search.gate, search.gate_shift, after - before * ROLL + LENGTH):

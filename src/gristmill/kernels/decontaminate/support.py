@@ -33,10 +33,13 @@ def _has_support(sums: Array, count: int, behind: int, unit: int, support: Suppo
     asked = support.least[unit]
     begin, end = support.starts[unit], support.starts[unit + 1]
     last = min(behind + support.reach[unit], count)
+    # Count the words of the unit's support that the text has after the hit, until they are enough or cannot be any
+    # more.
     for k in range(begin, end):
         if end - k < asked:
             return False
         wanted = support.words[k]
+        # Search for the word within the reach.
         for at in range(behind, last):
             if sums[at + 1] - sums[at] * ROLL == wanted:
                 asked -= 1
@@ -55,11 +58,13 @@ def drop_unsupported(
 
     `supported` is the last row in which each unit had support; `row` increases from call to call.
     """
+    # First find the units with support, since one hit is enough for all.
     for k in range(begin, end):
         unit = hits[k, UNIT]
         if supported[unit] != row and _has_support(sums, count, hits[k, TEXT_TO], unit, support):
             supported[unit] = row
     kept = begin
+    # Then move the hits that stay to the front.
     for k in range(begin, end):
         unit = hits[k, UNIT]
         if support.least[unit] == 0 or supported[unit] == row:
@@ -81,11 +86,13 @@ def cover_half(hits: Array, order: Array, starts: Array, ngram: Array, counts: A
     there = np.zeros(most, np.bool_)
     kept = np.zeros(len(hits), np.bool_)
     low = 0
+    # Each turn takes all hits of one unit in one text.
     while low < len(order):
         row, unit = hits[order[low], ROW], hits[order[low], UNIT]
         windows = max(starts[unit + 1] - starts[unit] - ngram[unit] + 1, 1)
         there[:windows] = False
         high = low
+        # Mark the n-grams that the hits cover.
         while high < len(order) and hits[order[high], ROW] == row and hits[order[high], UNIT] == unit:
             first = hits[order[high], UNIT_FROM]
             last = max(hits[order[high], UNIT_TO] - ngram[unit] + 1, first + 1)
@@ -93,6 +100,7 @@ def cover_half(hits: Array, order: Array, starts: Array, ngram: Array, counts: A
                 there[k] = True
             high += 1
         total = held = 0
+        # Compare those that count.
         for k in range(windows):
             if counts[firsts[unit] + k]:
                 total += 1

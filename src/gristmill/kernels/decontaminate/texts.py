@@ -50,6 +50,7 @@ def match_texts(
     ranges, places = np.empty((64, 3), np.int64), np.empty((64, 3), np.int64)
     found = found_short = known = placed = 0
     bounded = np.zeros(len(offsets) - 1, np.bool_)
+    # Read each text once, and match what the seeds of both lengths lead to.
     for row in range(len(offsets) - 1):
         begin, end = int(offsets[row]), int(offsets[row + 1])
         counts = read_text(data, begin, end, search, buffers)
@@ -87,6 +88,7 @@ def words_of(data: Array, offsets: Array, tables: WordTables) -> tuple[Array, Ar
     for row in range(len(offsets) - 1):
         starts[row + 1] = starts[row] + sums_of(data, offsets[row], offsets[row + 1], tables, sums, 0, edge)
     words = np.empty(starts[-1], np.uint64)
+    # Read again to write the hashes: the difference of consecutive sums.
     for row in range(len(offsets) - 1):
         count = sums_of(data, offsets[row], offsets[row + 1], tables, sums, 0, edge)
         for k in range(count):
@@ -118,6 +120,7 @@ def word_spans(data: Array, begin: int, end: int, tables: WordTables) -> Array:
     started = -1
     alone = False
     at = begin
+    # Character by character: a word ends at a blank, and characters of kind 3 are words by themselves.
     while at < end:
         byte = text[at]
         length = 1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4

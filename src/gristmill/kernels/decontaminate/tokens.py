@@ -68,6 +68,7 @@ def _chunk(text: Bytes, at: int, end: int, size: int) -> np.uint64:
 def _word(text: Bytes, at: int, end: int, size: int) -> tuple[np.uint64, int]:
     """Returns the hash of the word that begins at `at`, and its end."""
     state = _SEED
+    # Eight bytes at a time until one of them ends the word.
     while at < end:
         chunk = _chunk(text, at, end, size)
         length = _leading_word(chunk)
@@ -92,6 +93,7 @@ def word_hash(data: Array) -> np.uint64:
 def fill_kept(hashes: Array, kept: Array) -> None:
     """Puts the hashes of words into a hash table with free slots; 0 is free."""
     mask = len(kept) - 1
+    # Open addressing: into the first free slot.
     for state in hashes:
         place = np.int64(state >> np.uint64(40)) & mask
         while kept[place]:
@@ -103,6 +105,7 @@ def fill_kept(hashes: Array, kept: Array) -> None:
 def _edge_bits(text: Bytes, at: int, end: int) -> tuple[np.uint64, np.uint64]:
     """For up to 64 bytes from `at` on: masks of the bytes that are not blank, and of the line ends."""
     signs = lines = np.uint64(0)
+    # Near the end of the data bytes are read one by one.
     for k in range(min(end - at, BLOCK)):
         kind, bit = KINDS[text[at + k]], _ONE << np.uint64(k)
         if kind == LINE:
@@ -128,6 +131,7 @@ def _behind_dots(dots: np.uint64, blanks: np.uint64) -> np.uint64:
 def _hash(text: Bytes, at: int, length: int) -> np.uint64:
     """Returns the hash of a word that is not in the last eight bytes of all data."""
     state = _SEED
+    # Eight bytes at a time; 1 to 8 are left for the end.
     while length > 8:
         state = (state ^ eight_bytes_at(text, at)) * _PRIME
         state ^= state >> np.uint64(32)
@@ -171,6 +175,7 @@ def sums_of_tokens(data: Array, begin: int, end: int, kept: Array, sums: Array, 
     first = count
     before = 10  # the first byte of the last token, or the end of a line after it
     at = begin
+    # A block of 64 bytes becomes masks, with a bit for each byte. Tokens that need more than masks are `odd`.
     while at < end:
         base, stop = at, min(at + BLOCK, end)
         if base + BLOCK + 8 > size:
@@ -199,6 +204,7 @@ def sums_of_tokens(data: Array, begin: int, end: int, kept: Array, sums: Array, 
             left &= (next_odd - _ONE) & ~next_odd
             run = tokens & left
             marks = run | lines & left
+            # Names, words and signs up to the odd token: hash each and add it to the sums.
             while run:
                 here = np.uint64(trailing_zeros(run))
                 run &= run - _ONE

@@ -97,6 +97,7 @@ def choose_seeds(starts: Array, counts: Array, width: int, steps: Array) -> tupl
         most += max(starts[unit + 1] - starts[unit] - width + 1, 0)
     of_unit, at_word = np.empty(most, np.int64), np.empty(most, np.int64)
     found = 0
+    # Walk along each unit in steps.
     for unit in range(len(starts) - 1):
         begin, last = starts[unit], starts[unit + 1] - starts[unit] - width
         low = 0
@@ -104,6 +105,7 @@ def choose_seeds(starts: Array, counts: Array, width: int, steps: Array) -> tupl
         while low <= last and (low == 0 or low + steps[unit] - 1 <= last):
             best, best_count = low, np.int64(1) << 62
             half = 0 if steps[unit] > last else steps[unit] // 2
+            # The count of a window is that of its rarest word.
             for at in range(min(low + half, last), min(low + steps[unit] - 1, last) + 1):
                 count = counts[begin + at]
                 for k in range(1, width):
@@ -123,6 +125,7 @@ def fill_table(sorted_seeds: Array, filter_: Array, slots: Array) -> None:
     shift = np.uint64(64 - table_bits(len(slots)))
     half = len(filter_) // 2
     narrow = np.uint64(64 - table_bits(half))
+    # Equal seeds are consecutive; the first one leads to all postings.
     for at in range(len(sorted_seeds)):
         seed = sorted_seeds[at]
         if at and seed == sorted_seeds[at - 1]:
@@ -151,6 +154,7 @@ def pack_postings(
     `at_word` of the last posting of a seed is -1 - the word.
     """
     packed = np.zeros((len(of_unit), POSTING_NUMBERS), np.uint64)
+    # Each posting is packed alone.
     for posting in range(len(of_unit)):
         unit, at = of_unit[posting], at_word[posting]
         head = np.uint64(unit) | (LAST if at < 0 else np.uint64(0))
@@ -178,6 +182,7 @@ def pack_postings(
 def fill_gate(seeds: Array, gate: Array) -> None:
     """Sets the bits of seeds in the gate; the upper half of a seed is enough to find its bit."""
     shift = np.uint64(58 - table_bits(len(gate)))
+    # One bit for each seed.
     for seed in seeds:
         place = seed >> shift
         gate[place >> np.uint64(6)] |= _ONE << (place & _SIX_BITS)

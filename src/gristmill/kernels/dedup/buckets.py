@@ -37,6 +37,7 @@ def members_of(keys: Array, documents: Array, most: int) -> tuple[Array, Array]:
     """
     offsets = np.zeros(len(keys) + 1, np.int64)
     start = 0
+    # First the sizes, a bucket at a time; one that is too large gets none.
     while start < len(keys):
         stop = _stop_of(keys, start)
         for place in range(start, stop):
@@ -44,10 +45,12 @@ def members_of(keys: Array, documents: Array, most: int) -> tuple[Array, Array]:
         start = stop
     values = np.empty(offsets[-1], np.uint64)
     start = 0
+    # Then the members: each record of a bucket gets all of them.
     while start < len(keys):
         stop = _stop_of(keys, start)
         if stop - start <= most:
             members = np.sort(documents[start:stop])
+            # Copy the sorted members for each record.
             for place in range(start, stop):
                 for number in range(stop - start):
                     values[offsets[place] + number] = members[number]
@@ -63,9 +66,12 @@ def needless(groups: Array, offsets: Array, values: Array) -> Array:
     drop it.
     """
     found = np.zeros(len(offsets) - 1, np.bool_)
+    # Each document's buckets are compared with each other.
     for group in range(len(groups) - 1):
+        # The number of bands bounds both loops.
         for one in range(groups[group], groups[group + 1]):
             size = offsets[one + 1] - offsets[one]
+            # Only a larger bucket can contain this one.
             for other in range(groups[group], groups[group + 1]):
                 if size and offsets[other + 1] - offsets[other] > size and not found[one]:
                     found[one] = _within(values, offsets[one], offsets[one + 1], offsets[other], offsets[other + 1])
@@ -75,6 +81,7 @@ def needless(groups: Array, offsets: Array, values: Array) -> Array:
 @njit(nogil=True, cache=True)
 def _within(values: Array, start: int, stop: int, begin: int, end: int) -> bool:
     """Whether sorted values[start:stop] are all in sorted values[begin:end]."""
+    # Merge both lists; a value that is missing decides.
     while start < stop:
         while begin < end and values[begin] < values[start]:
             begin += 1
@@ -114,6 +121,7 @@ def groups_of(
     """
     total, start = 0, 0
     sizes = np.zeros(SIZES, np.int64)
+    # First count: the sizes of the buckets and of the result.
     while start < len(keys):
         stop = _stop_of(keys, start)
         members = stop - start + elsewhere
@@ -129,6 +137,7 @@ def groups_of(
     index, group = np.empty(total, np.int64), np.empty(total, np.uint64)
     bucket, leads = np.zeros(total, np.uint64), np.zeros(total, np.bool_)
     start, at = 0, 0
+    # Then write the records, a bucket at a time.
     while start < len(keys):
         stop = _stop_of(keys, start)
         members = stop - start + elsewhere
@@ -136,6 +145,8 @@ def groups_of(
             together = np.uint64(members) * GOLDEN
             for place in range(start, stop):
                 together += mix(documents[place] ^ GOLDEN)
+            # A small bucket is one group, whose key depends on its members, so that equal buckets of other bands are
+            # equal.
             for place in range(start, stop):
                 index[at], group[at] = place, mix(together)
                 at += 1
@@ -145,12 +156,14 @@ def groups_of(
             last, ties = smallest[-1], 0
             for place in range(len(smallest)):
                 ties += smallest[place] == last
+            # A large bucket is cut into chunks by the bits of its documents; the smallest documents go into all chunks.
             for place in range(start, stop):
                 document = documents[place]
                 # Two shifts, since a shift by 64 is undefined.
                 chunk = np.int64((document >> np.uint64(1)) >> np.uint64(63 - bits))
                 is_lead = document < last or (document == last and ties > 0)
                 ties -= document == last
+                # A representative goes into every chunk, any other document into its own.
                 for one in range(1 << bits) if is_lead else range(chunk, chunk + 1):
                     index[at], group[at] = place, mix(keys[start] + np.uint64(one + 1) * GOLDEN)
                     bucket[at], leads[at] = keys[start], is_lead

@@ -87,12 +87,14 @@ def hash_span(data: Bytes, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
     """Returns both halves of the hash of some bytes; `data` is a view."""
     a, b, c, d, p, q, r, s = _START
     at = begin
+    # Four lanes of eight bytes each, and two hashes of each lane.
     while at + 32 <= end:
         one, two = eight_bytes_at(data, at), eight_bytes_at(data, at + 8)
         three, four = eight_bytes_at(data, at + 16), eight_bytes_at(data, at + 24)
         a, b, c, d = _first(a, one), _first(b, two), _first(c, three), _first(d, four)
         p, q, r, s = _second(p, one), _second(q, two), _second(r, three), _second(s, four)
         at += 32
+    # The rest goes into the first lanes; the lanes rotate.
     while at < end:
         word = np.uint64(0)
         if at + 8 <= end:
@@ -150,6 +152,7 @@ def _rewrite(data: Bytes, at: int, end: int, out: Bytes, form: int, unicode: Uni
     """
     size = 0
     blank: Any = 1  # whether the last character written is a space; a text begins as if it were
+    # Eight bytes at a time up to the first byte that needs care.
     while at < end:
         if at + 8 <= end:
             eight = eight_bytes_at(data, at)
@@ -179,6 +182,7 @@ def _rewrite(data: Bytes, at: int, end: int, out: Bytes, form: int, unicode: Uni
             if form == WORDS:
                 size = put_utf8(out, size, point + lower_change(unicode, point))
             else:
+                # Copy the bytes of the character.
                 for place in range(at, after):
                     out[size] = data[place]
                     size += 1
@@ -200,6 +204,7 @@ def _hash_forms(data: Array, offsets: Array, form: int, tables: UnicodeTables, o
     hashes = np.empty((len(offsets) - 1, 2), np.uint64)
     text, written = view(data), view(out)
     places = view(tables)
+    # Rewrite each text into the same buffer and hash it there.
     for row in range(len(hashes)):
         begin, end = offsets[row], offsets[row + 1]
         # With a constant form, LLVM compiles a separate loop for each.

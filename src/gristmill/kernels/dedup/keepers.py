@@ -14,6 +14,7 @@ Array = np.ndarray[Any, Any]
 def precedes(ranks: Bytes, width: int, one: int, two: int) -> bool:
     """Whether rank `one` sorts before rank `two`, byte by byte; `ranks` is a view of ranks of `width` bytes."""
     one, two = one * width, two * width
+    # The first byte that differs decides.
     for place in range(width):
         difference = ranks[one + place] - ranks[two + place]
         if difference:
@@ -33,19 +34,23 @@ def keepers(high: Array, low: Array, ranks: Array) -> tuple[Array, Array]:
     best = np.full(count, -1, np.int64)
     sizes = np.empty(count, np.int32)
     begin = 0
+    # Each turn takes a run of equal high halves; nearly always it is one group.
     while begin < count:
         end = begin + 1
         while end < count and high[end] == high[begin]:
             end += 1
+        # Each record without a group begins one.
         for first in range(begin, end):
             if best[first] >= 0:
                 continue
             chosen, size = first, 0
+            # Find the best record of the group.
             for record in range(first, end):
                 if low[record] == low[first]:
                     size += 1
                     if precedes(address, width, record, chosen):
                         chosen = record
+            # Write it to all records of the group.
             for record in range(first, end):
                 if low[record] == low[first]:
                     best[record] = chosen

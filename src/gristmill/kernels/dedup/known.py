@@ -26,7 +26,9 @@ def pack_sets(offsets: Array, values: Array) -> tuple[Array, Array]:
     packed = np.empty(len(values) * SHINGLE_BYTES, np.uint8)
     starts = np.zeros(len(offsets), np.int64)
     count = 0
+    # Sets are stored without gaps.
     for number in range(len(offsets) - 1):
+        # The low bits are cut off, so sorted neighbours may become equal; one of them is kept.
         for at in range(offsets[number], offsets[number + 1]):
             value = values[at] >> _SHIFT
             if at > offsets[number] and value == values[at - 1] >> _SHIFT:
@@ -41,6 +43,7 @@ def pack_sets(offsets: Array, values: Array) -> tuple[Array, Array]:
 @njit(nogil=True, cache=True)
 def _first_at_least(values: Array, wanted: np.uint64) -> int:
     low, high = 0, len(values)
+    # Binary search.
     while low < high:
         middle = (low + high) // 2
         if values[middle] < wanted:
@@ -54,6 +57,7 @@ def _first_at_least(values: Array, wanted: np.uint64) -> int:
 def _shared(one: Bytes, start: int, stop: int, other: Bytes, begin: int, end: int, least: int) -> int:
     """Counts the shingles that two stored sets share; -1 as soon as they cannot reach `least`."""
     common = 0
+    # Merge both sets; stop as soon as too few values are left.
     while start < stop and begin < end:
         if common + min(stop - start, end - begin) < least:
             return -1
@@ -88,11 +92,14 @@ def find_known(
     best, similar = np.full(number, -1), np.zeros(number, np.float32)
     one, other = view(packed), view(known_packed)
     tried = np.empty(most_comparisons, np.int64)
+    # Documents are independent of each other.
     for document in range(number):
         comparisons, full = 0, False
         best_common, best_union = 0, 1
+        # Each band is looked up among the sorted bands of the index.
         for band in range(bands.shape[1]):
             at = _first_at_least(known_bands, bands[document, band])
+            # Compare with each document of the index that has this band and was not tried yet, within the bound.
             while at < len(known_bands) and known_bands[at] == bands[document, band] and not full:
                 owner = known_owners[at]
                 at += 1

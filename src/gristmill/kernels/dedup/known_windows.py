@@ -53,6 +53,7 @@ def new_stack(width: int) -> Array:
 def same_ahead(data: Bytes, one: int, two: int, most: int) -> int:
     """Counts the equal bytes from `one` and from `two` on."""
     count = 0
+    # First 32 bytes at a time, without a branch for each word.
     while count + 32 <= most:
         differing = np.uint64(0)
         for step in range(0, 32, 8):
@@ -60,6 +61,7 @@ def same_ahead(data: Bytes, one: int, two: int, most: int) -> int:
         if differing != np.uint64(0):
             break
         count += 32
+    # Then eight at a time; the first bit that differs gives the byte.
     while count + 8 <= most:
         differing = eight_bytes_at(data, one + count) ^ eight_bytes_at(data, two + count)
         if differing != np.uint64(0):
@@ -110,6 +112,7 @@ def _next_slot(slot: np.int64, slots: int) -> np.int64:
 def grown(table: Array) -> Array:
     """Returns the same entries in a table of twice the size."""
     larger = np.zeros((2 * len(table), 4), np.uint32)
+    # Move each entry to its slot in the larger table.
     for old in range(len(table)):
         if table[old, ROW]:
             slot = _first_slot(np.uint64(table[old, TAG]), len(larger))
@@ -160,6 +163,8 @@ def look_up(
     depth = 1
     stack[0, _LOW], stack[0, _HIGH] = low, high
     stack[0, _LEFT] = stack[0, _RIGHT] = stack[0, _HASH_LEFT] = stack[0, _HASH_RIGHT] = 0
+    # The stack has ranges of windows that share a core around the anchor. Each turn looks a core up: the windows that
+    # match become spans, and those beyond the match on either side go back with a longer core.
     while depth:
         depth -= 1
         first, last, left, right = stack[depth, 0], stack[depth, 1], stack[depth, 2], stack[depth, 3]
@@ -176,6 +181,7 @@ def look_up(
         core = left + length + right
         slot = _first_slot(tag, slots)
         other = there = np.int64(-1)
+        # Find an entry with the same bytes, or a free slot.
         while table[slot, ROW]:
             if np.uint64(table[slot, TAG]) == tag and np.int64(table[slot, SHAPE]) == shape:
                 other = np.int64(table[slot, ROW]) - 1

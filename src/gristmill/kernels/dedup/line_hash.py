@@ -47,6 +47,7 @@ def _hash(data: Bytes, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
     two = np.uint64(size) * _MUL_ONE
     if size >= 8:
         at = begin
+        # Eight bytes at a time; the last eight follow below.
         while at < end - 8:
             eight = eight_bytes_at(data, at)
             one = (one ^ eight) * _MUL_ONE
@@ -85,6 +86,7 @@ def _has_wide_blank(data: Bytes, at: int, stop: int, eight: np.uint64, here: np.
     Most non-ASCII text has few of these lead bytes, but Japanese (E3) and curly quotes (E2) have many: each is checked.
     """
     leads = (_is(eight, 0xC2) | _is(eight & _UP_TO_THREE, 0xE0) | _is(eight, 0xEF)) & here
+    # Check each lead byte.
     while leads:
         if blank_width(data, at + (trailing_zeros(leads) >> 3), stop):
             return True
@@ -101,6 +103,7 @@ def _scan_line(data: Bytes, at: int, stop: int, limit: int) -> tuple[int, int, b
     """
     odd, letters, space, returned = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
     chars: Any = 0
+    # Eight bytes at a time: find the newline, and collect the reasons why the bytes cannot be hashed as they are.
     while at < stop:
         if at + 8 > limit:
             while at < stop and data[at] != LF:
@@ -141,6 +144,7 @@ def _words(data: Bytes, at: int, end: int, scratch: Bytes) -> tuple[int, int, bo
     size, chars = 0, 0
     pending = False
     says: Any = False
+    # Copy runs of visible bytes, and write one space for white space between words.
     while at < end:
         byte = data[at]
         if byte <= SP or byte >= 0xC2:
@@ -196,6 +200,7 @@ def next_unit(data: Bytes, at: int, stop: int, limit: int, paragraphs: bool) -> 
 
     First equals end if there is no unit. Blank lines before the unit are skipped.
     """
+    # Each turn reads a line: blank ones are skipped, the first other one begins the unit.
     while at < stop:
         first, end, chars, says = _next_line(data, at, stop, limit)
         after = min(end + 1, stop)
@@ -203,6 +208,7 @@ def next_unit(data: Bytes, at: int, stop: int, limit: int, paragraphs: bool) -> 
             if not paragraphs:
                 return at, first, end, after, chars, says
             begin = at
+            # A paragraph goes on until a blank line.
             while after < stop:
                 shown, line, _, _ = _next_line(data, after, stop, limit)
                 if shown == line:
@@ -221,6 +227,7 @@ def hash_unit(
     size = end - begin
     form = tail(data, begin)
     if chars >= 0:
+        # Leave out blanks at the end of the line.
         while data[begin + size - 1] <= SP:
             size -= 1
             chars -= 1

@@ -29,6 +29,7 @@ def _merge_equal(keys: Array, marks: Array, counts: Array, first: int, last: int
     for empty in range(slots):
         table[empty] = -1
     kept = first
+    # Move the first unit of each kind to the front, and count the others.
     for place in range(first, last):
         slot = np.int64(keys[place] & np.uint64(slots - 1))
         while table[slot] >= 0 and (keys[table[slot]] != keys[place] or marks[table[slot]] != marks[place]):
@@ -61,8 +62,10 @@ def _count_units(
     scratch = view(words)
     table = np.empty(4 * most + 8, np.int64)
     last = 0
+    # Count the units of each row, and merge those that are equal.
     for row in range(rows):
         at, stop, first = int(offsets[row]), int(offsets[row + 1]), last
+        # Each turn takes the next unit of the row.
         while True:
             _, shown, end, at, chars, says = next_unit(data, at, stop, limit, paragraphs)
             if shown == end:
@@ -92,6 +95,7 @@ def _find_units(
     rows = len(offsets) - 1
     data, limit = view(text), len(text)
     most = 0
+    # Count the lines of the rows that are read, as a bound for the results.
     for row in range(rows):
         if firsts[row] < firsts[row + 1]:
             most += 1 + _newlines(text[offsets[row] : offsets[row + 1]])
@@ -99,12 +103,14 @@ def _find_units(
     seen = np.zeros(len(wanted), np.bool_)
     scratch = view(words)
     count = 0
+    # Only rows with wanted units are read.
     for row in range(rows):
         if firsts[row] == firsts[row + 1]:
             continue
         low, high = firsts[row], firsts[row + 1]
         begin, stop = int(offsets[row]), int(offsets[row + 1])
         at = begin
+        # Each turn takes the next unit of the row, as above.
         while True:
             start, shown, end, at, chars, says = next_unit(data, at, stop, limit, paragraphs)
             if shown == end:
@@ -113,6 +119,7 @@ def _find_units(
             if not chars or chars < min_chars:
                 continue
             place, above = low, high
+            # Binary search among the wanted hashes of the row.
             while place < above:
                 middle = (place + above) >> 1
                 if wanted[middle] < one:

@@ -17,6 +17,7 @@ Array = np.ndarray[Any, Any]
 
 @njit(nogil=True, cache=True)
 def root_of(parents: Array, at: int) -> int:
+    # Each step halves the path, so later searches are short.
     while parents[at] != at:
         parents[at] = parents[parents[at]]
         at = parents[at]
@@ -43,10 +44,13 @@ def link_sets(
     parents = np.arange(number)
     ones, others, shares = np.empty(number, np.int64), np.empty(number, np.int64), np.empty(number, np.float32)
     links, compared, used_up = 0, 0, 0
+    # Groups are independent of each other.
     for group in range(len(groups) - 1):
+        # Compare each set with those before it, and not with those it is linked to already.
         for one in range(groups[group] + 1, groups[group + 1]):
             budget = most_comparisons
             mine = values[offsets[one] : offsets[one + 1]]
+            # A pair costs budget only if its sizes allow the threshold.
             for other in range(groups[group], one):
                 if root_of(parents, one) == root_of(parents, other):
                     continue
@@ -78,6 +82,7 @@ def forest(ones: Array, others: Array, lengths: Array, number: int) -> tuple[Arr
     kept = np.empty(min(len(ones), number), np.int64)
     edges = 0
     starts = np.zeros(number + 1, np.int64)
+    # Keep the edges that connect two trees, and count the edges of each node.
     for edge in range(len(ones)):
         if root_of(parents, ones[edge]) != root_of(parents, others[edge]):
             join(parents, ones[edge], others[edge])
@@ -89,22 +94,27 @@ def forest(ones: Array, others: Array, lengths: Array, number: int) -> tuple[Arr
         starts[node + 1] += starts[node]
     places = starts[:number].copy()
     ends = np.empty(2 * edges, np.int64)
+    # List the edges of each node.
     for edge in kept[:edges]:
+        # An edge is in the lists of both ends.
         for node in (ones[edge], others[edge]):
             ends[places[node]] = edge
             places[node] += 1
     steps, first = np.full(number, -1), np.full(number, -1)
     queue = np.empty(number, np.int64)
     ahead, behind = 0, 0
+    # Begin at the roots, the smallest nodes of their trees.
     for node in range(number):
         parents[node] = root_of(parents, node)
         if parents[node] == node:
             steps[node] = 0
             queue[behind] = node
             behind += 1
+    # Breadth first from the roots to the leaves.
     while ahead < behind:
         node = queue[ahead]
         ahead += 1
+        # Visit the neighbours that have no distance yet.
         for edge in ends[starts[node] : starts[node + 1]]:
             other = others[edge] if ones[edge] == node else ones[edge]
             if steps[other] < 0:

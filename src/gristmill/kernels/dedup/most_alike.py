@@ -40,6 +40,7 @@ class Postings(NamedTuple):
 @njit(nogil=True, cache=True)
 def _first(sorted_values: Array, low: int, high: int, wanted: Any) -> int:
     """Returns the first place from `low` on with at least `wanted`."""
+    # Binary search.
     while low < high:
         middle = (low + high) // 2
         if sorted_values[middle] < wanted:
@@ -67,12 +68,14 @@ def most_alike(
     common = np.empty((longest, 2), np.int64)  # posting lists of common shingles
     mask = np.uint64(len(listed.table) - 1)
     least_inside = listed.sizes[: listed.inside].min() if listed.inside else 0
+    # For each set: count the shingles that it shares with listed sets, then compare the candidates.
     for row in range(rows):
         size = ends[row + 1] - ends[row]
         # Only sets of these sizes can reach over / under.
         low = _first(listed.sizes, listed.inside, number, -(-size * over // under))
         high = _first(listed.sizes, listed.inside, number, size * under // over + 1) if over else number
         found, commons, common_inside, common_whole = 0, 0, 0, 0
+        # Walk the posting list of each shingle. Long lists are only begun, and noted in `common`.
         for at in range(ends[row], ends[row + 1]):
             value = values[at]
             if not listed.table[value & mask]:
@@ -92,7 +95,9 @@ def most_alike(
                 commons += 1
                 common_inside += inside_end - begin > most
                 common_whole += last - first > most
+            # Sets that may be contained in the text come first in a list, then those compared by similarity.
             for start, stop in ((begin, min(inside_end, begin + most)), (first, min(last, first + most))):
+                # Count the sets; the shares of common shingles are counted later, for candidates only.
                 for place in range(start, stop):
                     owner = listed.owners[place]
                     shared[owner] += not is_common
@@ -105,6 +110,7 @@ def most_alike(
         if commons and found > compared:
             some = some[np.argsort(-met[some], kind="mergesort")]
         left, best_whole = compared, 1
+        # Find the most similar candidate that reaches the threshold.
         for owner in some:
             both = shared[owner]
             its_size = listed.sizes[owner]
@@ -121,6 +127,7 @@ def most_alike(
                     cut[row] = True
                     break
                 left -= 1
+                # Complete the count: look for the candidate in the list of each common shingle.
                 for place in range(commons):
                     there = _first(listed.owners, common[place, 0], common[place, 1], owner)
                     both += there < common[place, 1] and listed.owners[there] == owner

@@ -52,6 +52,7 @@ def _hash_on(
     This is a separate loop: with the choice of anchors in it, it ran at a third of the speed.
     """
     base = np.uint64(_BASE)
+    # Roll the hash: one byte comes in, one goes out.
     for at in range(first, stop):
         came, went = text[at + length - 1], text[at - 1]
         rolled = rolled * base + (into[came] - out_of[went])
@@ -83,6 +84,7 @@ def _find(
     length = size - width + 1
     hashes = view(values)
     count, entries, started = state[_COUNT], state[_ENTRIES], state[_NUMBER]
+    # Texts in their order, so the best one keeps its bytes.
     for number in range(started, len(order)):
         row = order[number]
         begin, end = offsets[row], offsets[row + 1]
@@ -103,6 +105,8 @@ def _find(
             origin = at - width  # the position of values[0]
             known = low = begin
             before, hash_before = begin, np.uint64(0)
+        # Each turn is one anchor: the least hash among `width` positions, which stays until it leaves the window or a
+        # smaller one comes in.
         while True:
             stop = min(filled, least_at + width)
             while at < stop and hashes[at - origin] > least:
@@ -145,6 +149,7 @@ def _find(
                 least, least_at = hashes[at - origin], at
             else:
                 least = hashes[low - origin]
+                # The old anchor left: find the least hash of the window again, the last one of equals.
                 for place in range(low, at + 1):
                     value = hashes[place - origin]
                     if value <= least:
@@ -190,6 +195,7 @@ def repeated_spans(
     stack, spans = new_stack(width), np.empty((4 * width + 64, 3), np.int64)
     values = np.zeros(width + max(width, _AT_ONCE), np.uint64)
     state, marks = np.zeros(_LEAST_AT + 1, np.int64), np.zeros(3, np.uint64)
+    # Each turn goes on with twice the room for whatever was full.
     while not _find(
         data, offsets, order, size, width, within, _VALUES, leaving, table, stack, spans, values, state, marks
     ):

@@ -86,6 +86,8 @@ def copy_tables() -> WordTables:
 
 def _word_tables(tables: UnicodeTables) -> WordTables:
     short = np.zeros(_SHORT, np.uint32)
+    # An entry has all that the scan needs to know about a code point: its lower case in UTF-8, the length of that, and
+    # its kind.
     for point in range(_SHORT):
         bits = int(tables.classes[int(tables.pages[point >> 8]) << 8 | point & 255])
         lower = point + int(tables.lowers[int(tables.lower_pages[point >> 8]) << 8 | point & 255])
@@ -126,6 +128,7 @@ def _load(data: Bytes, at: int, size: int) -> np.uint64:
 def _ascii_word(data: Bytes, begin: int, end: int, size: int) -> np.uint64:
     """Returns the hash of an ASCII word, ignoring case."""
     state = _WORD_SEED
+    # Eight bytes at a time; 1 to 8 are left for the end.
     while end - begin > 8:
         state = _fed(state, eight_bytes_at(data, begin) | _CASE)
         begin += 8
@@ -186,12 +189,14 @@ def _scan_wide(
     inside = begin >= 0
     alone = False
     if inside:
+        # Hash the whole groups of eight bytes of the word so far.
         while at - begin >= 8:
             state = _fed(state, eight_bytes_at(data, begin) | _CASE)
             begin += 8
         bytes_held = at - begin
         if bytes_held:
             held = (_load(data, begin, size) | _CASE) & (_ALL >> np.uint64(64 - 8 * bytes_held))
+    # Each turn reads one character, in upper or lower case, and adds it to the word, ends a word or begins one.
     while at < stop:
         byte = data[at]
         second = third = 0  # further code points that the character is read as
@@ -254,6 +259,7 @@ def _scan_wide(
             alone = kind == _ALONE
             state, held, bytes_held = _WORD_SEED, _ZERO, 0
         state, held, bytes_held = _joined(state, held, bytes_held, written, length)
+        # The lower case of some characters has two or three code points.
         while second:
             raw, length = _utf8(second)
             state, held, bytes_held = _joined(state, held, bytes_held, np.uint64(raw), length)
@@ -276,6 +282,7 @@ def scan_words(
     """
     sum_ = out[count]
     begin = -1  # the begin of a word that is open at the start of a block
+    # Each turn reads up to 64 bytes, or the characters from the first that is not ASCII on.
     while at < stop:
         block, place = data, at
         if at + BLOCK > size:
@@ -296,6 +303,7 @@ def scan_words(
             out[count] = sum_
             edges &= edges - _ONE
             begin = -1
+        # Edges come in pairs: the begin of a word and its end. A word without an end stays open.
         while edges:
             begin = at + trailing_zeros(edges)
             edges &= edges - _ONE

@@ -21,13 +21,16 @@ def fingerprints(offsets: Array, values: Array) -> Array:
     """Returns the fingerprint of each set of shingles; a tie is 0."""
     found = np.zeros(len(offsets) - 1, np.uint64)
     votes = np.empty(BITS, np.int32)
+    # Sets are independent of each other.
     for number in range(len(found)):
         votes[:] = 0
+        # Each shingle votes on each bit.
         for at in range(offsets[number], offsets[number + 1]):
             value = values[at]
             for bit in range(BITS):
                 votes[bit] += np.int32((value >> np.uint64(bit)) & np.uint64(1))
         size = offsets[number + 1] - offsets[number]
+        # A bit is set if more than half of the shingles have it.
         for bit in range(BITS):
             if 2 * votes[bit] > size:
                 found[number] |= np.uint64(1) << np.uint64(bit)
@@ -58,11 +61,14 @@ def link_prints(groups: Array, prints: Array, most_bits: int, most_comparisons: 
     ones, others, apart = np.empty(number, np.int64), np.empty(number, np.int64), np.empty(number, np.int64)
     links, used_up = 0, 0
     half = (most_comparisons + 1) // 2
+    # Groups are independent of each other.
     for group in range(len(groups) - 1):
         begin = groups[group]
+        # Compare each document with those before it, within the budget.
         for one in range(begin + 1, groups[group + 1]):
             over = one - begin > most_comparisons
             used_up += over
+            # If there are too many, these are the first of the group and the nearest ones.
             for place in range(min(one - begin, most_comparisons)):
                 other = begin + place if not over or place < half else one - most_comparisons + place
                 bits = distance(prints[one], prints[other])

@@ -45,16 +45,19 @@ _PATIENCE = 3
 def _radix_sort(values: Array, count: int, scratch: Array) -> None:
     """Sorts values[:count], byte by byte from the lowest; equal values are as fast as others."""
     tally = np.zeros((8, 256), np.int64)
+    # Count the values of all eight digits in one pass.
     for at in range(count):
         value = values[at]
         for digit in range(8):
             tally[digit, np.int64(value >> np.uint64(8 * digit)) & 255] += 1
     source, target = borrow(values), borrow(scratch)
+    # Sort by each digit, from the lowest; each pass is stable.
     for digit in range(8):
         place = np.int64(0)
         for k in range(256):
             place, tally[digit, k] = place + tally[digit, k], place
         shift = np.uint64(8 * digit)
+        # Counts have become places: put each value into the next one.
         for at in range(count):
             value = source[at]
             lane = np.int64(value >> shift) & 255
@@ -72,14 +75,17 @@ def sort_distinct(values: Array, count: int, scratch: Array) -> int:
     if count > _FEW:
         _radix_sort(values, count, scratch)
     else:
+        # Insertion sort: the fastest for a few values.
         for at in range(1, count):
             value = values[at]
             place = at
+            # Move larger values up.
             while place > 0 and values[place - 1] > value:
                 values[place] = values[place - 1]
                 place -= 1
             values[place] = value
     distinct = min(count, 1)
+    # Equal values are neighbours now.
     for at in range(1, count):
         value = values[at]
         if value != values[distinct - 1]:
@@ -96,6 +102,7 @@ def _shingle_sets(data: Array, offsets: Array, ngram: int, tables: WordTables, l
     ends = np.zeros(len(offsets), np.int64)
     values = np.empty(1024, np.uint64)
     used = 0
+    # Append the set of each row; the list doubles when it is full.
     for row in range(len(offsets) - 1):
         count = shingles_of(data, offsets[row], offsets[row + 1], ngram, tables, buffer, edge)
         count = sort_distinct(buffer, count, scratch)
@@ -124,6 +131,7 @@ def shingle_sets(data: Array, offsets: Array, ngram: int, tables: WordTables) ->
 def jaccard(one: Array, two: Array) -> tuple[int, int]:
     """Counts the values that are in both sets, and in either; both are sorted, without duplicates."""
     left = right = both = 0
+    # Merge both sets.
     while left < len(one) and right < len(two):
         a, b = one[left], two[right]
         both += a == b  # no branch: it would be unpredictable
@@ -154,6 +162,7 @@ def reaches(one: Array, two: Array, numerator: int, denominator: int) -> bool:
     needed = ((len(one) + len(two)) * numerator + parts - 1) // parts
     spare_one, spare_two = len(one) - needed, len(two) - needed
     left = right = both = 0
+    # Merge both sets until they cannot reach the threshold, or have reached it.
     while both < needed and left - both <= spare_one and right - both <= spare_two:
         a, b = one[left], two[right]
         both += a == b
@@ -180,6 +189,7 @@ def _round(shingles: Array, count: int, key: np.uint64, bins: Array) -> None:
     """
     bins[:] = _EMPTY
     size = np.uint64(len(bins))
+    # The high bits of a draw choose the bin; the least draw stays.
     for at in range(count):
         draw = mix(shingles[at] ^ key)
         place = ((draw >> _HALF) * size) >> _HALF
@@ -190,6 +200,7 @@ def _round(shingles: Array, count: int, key: np.uint64, bins: Array) -> None:
 def _fill(bins: Array, drawn: Array) -> int:
     """Fills the empty bins from those of a later round, and counts those that are still empty."""
     left = 0
+    # Take what the later round drew where the bin is empty.
     for place in range(len(bins)):
         bins[place] = drawn[place] if bins[place] == _EMPTY else bins[place]
         left += bins[place] == _EMPTY
@@ -203,12 +214,14 @@ def _fast(shingles: Array, count: int, keys: Array, bins: Array, drawn: Array, s
     _round(shingles, count, keys[0], bins)
     left = _fill(bins, bins)
     number = 1
+    # Draw again with the next key until no bin is empty.
     while left and number < size:
         if number == _PATIENCE and count > 2 * size:
             count = sort_distinct(shingles, count, scratch)
         _round(shingles, count, keys[number], drawn)
         left = _fill(bins, drawn)
         number += 1
+    # Bins that are still empty take the least draw of all shingles with a key for this bin.
     for place in range(size if left else 0):
         if bins[place] == _EMPTY:
             key = keys[size + place]
@@ -221,13 +234,16 @@ def _minhash(shingles: Array, count: int, keys: Array, bins: Array) -> None:
     size = len(bins)
     bins[:] = _EMPTY
     at = 0
+    # Four shingles at a time: a bin is loaded and stored once for all of them.
     while at + 4 <= count:
         one, two, three, four = shingles[at], shingles[at + 1], shingles[at + 2], shingles[at + 3]
+        # Each bin has its own hash function, times * shingle + plus.
         for place in range(size):
             times, plus = keys[place] | _ONE, keys[size + place]
             least = min(min(one * times + plus, two * times + plus), min(three * times + plus, four * times + plus))
             bins[place] = min(bins[place], least)
         at += 4
+    # The shingles that are left.
     while at < count:
         one = shingles[at]
         for place in range(size):
@@ -246,8 +262,10 @@ def _sketch(shingles: Array, count: int, keys: Array, method: int, bins: Array, 
 @njit(nogil=True, cache=True)
 def _put_bands(bins: Array, rows: int, salt: np.uint64, bands: Array) -> None:
     """Hashes the bands. Each step is one-to-one in its input, so sketches that differ collide only by chance."""
+    # A band is the hash of some consecutive bins.
     for band in range(len(bands)):
         state = mix(salt + np.uint64(band + 1) * GOLDEN) ^ _BAND_SEED
+        # Mix the bins in, in order.
         for row in range(band * rows, band * rows + rows):
             state = (state ^ bins[row]) * _BAND_MUL
             state ^= state >> _HALF
@@ -273,6 +291,7 @@ def _band_hashes_of(
     drawn = np.empty(bands * rows, np.uint64)
     bins = np.empty(bands * rows, np.uint64)
     hashed = np.empty((len(offsets) - 1, bands), np.uint64)
+    # Rows are independent of each other.
     for row in range(len(hashed)):
         count = shingles_of(data, offsets[row], offsets[row + 1], ngram, tables, buffer, edge)
         _sketch(buffer, count, keys, method, bins, drawn, scratch)

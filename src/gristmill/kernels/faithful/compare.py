@@ -186,6 +186,7 @@ def compare(
     documents = len(offsets) - 1
     counts = np.zeros((documents, N_COLUMNS), np.int64)
     longest = longest_parent = 0
+    # The longest texts decide how much room the tokens need.
     for document in range(documents):
         if valid[document]:
             longest = max(longest, offsets[document + 1] - offsets[document])
@@ -202,6 +203,7 @@ def compare(
     total = 0
     parent = ComparedCounts(TokenCounts(0, 0, 0, 0, 0), 0)
     is_read = False
+    # Each document is compared with what its parent says; for the next child of a parent its table is copied.
     for document in range(documents):
         if not valid[document]:
             is_read = False
@@ -220,6 +222,7 @@ def compare(
             parent = _read(parent_text, begin, end, tables, lexicon, scratch.parent, scratch.buffer)
             table = emptied(table, WORD_ENTRIES * parent.tokens.tokens + own_entries)
             _add_parent(table, parent_text, lexicon, scratch, parent, row)
+            # Facts are added in portions, so the table grows by what is there.
             for first in range(0, parent.facts, FACTS_AT_ONCE):
                 last = min(first + FACTS_AT_ONCE, parent.facts)
                 table = with_room(table, (last - first) * FACT_ENTRIES + own_entries)
@@ -237,6 +240,7 @@ def compare(
             _check_loops(own, scratch, row)
         while len(spans) < total + scratch.new[0]:
             spans = np.concatenate((spans, np.empty_like(spans)))
+        # Turn the spans of the text into spans of the document.
         for found in range(scratch.new[0]):
             at = 1 + 3 * found
             spans[total] = document, scratch.new[at], scratch.new[at + 1], scratch.new[at + 2]

@@ -138,6 +138,7 @@ def _numeric_date(tokens: Tokens, at: int, count: int) -> DateReading:
     mark = tokens.keys[at + 1]
     if tokens.keys[at + 3] != mark or (mark != np.uint64(HYPHEN) and mark != np.uint64(SLASH)):
         return none
+    # No white space within the date.
     for place in range(at + 1, at + 5):
         if not is_glued(tokens, place):
             return none

@@ -118,6 +118,7 @@ def number_key(mantissa: np.uint64, power: int) -> np.uint64:
 def whole_key(value: Any) -> np.uint64:
     """Returns the key of a whole number."""
     power = 0
+    # Trailing zeros become the power of ten, so that equal values have equal keys.
     while value and value % 10 == 0:
         value //= 10
         power += 1
@@ -138,6 +139,8 @@ def _spelled(tokens: Tokens, at: int, count: int) -> tuple[int, int, bool, bool]
     """
     total = current = words = 0
     says_more = is_ordinal = False
+    # Each turn reads one word of the number, such as `two`, `hundred`, `thousand`, and stops where the words do not
+    # fit.
     while at < count and words < MOST_NUMBER_WORDS:
         here = at
         if words:
@@ -217,6 +220,7 @@ def _unit_after(tokens: Tokens, at: int, count: int, lexicon: Lexicon) -> tuple[
 def _scaled(tokens: Tokens, at: int, count: int, is_money: bool) -> tuple[int, int]:
     """Returns the power of ten of the words after a number (`3 million`, `1.5k`, `$5bn`), and where they end."""
     power = 0
+    # Powers add up: `hundred million`.
     while True:
         here = _after_hyphen(tokens, at, count)
         code = 0 if is_apart(tokens, at, here, count) else number_of(word_traits(tokens, here, count))
@@ -258,6 +262,7 @@ def _quantity(tokens: Tokens, at: int, count: int, lexicon: Lexicon) -> Quantity
 def read_facts(tokens: Tokens, counts: TokenCounts, lexicon: Lexicon, facts: Facts) -> int:
     """Writes the facts of the tokens, in order; returns their number."""
     count, found, last = counts.tokens, 0, 0
+    # Only tokens that can begin a fact are visited.
     for place in range(counts.factual):
         at = tokens.factual[place]
         if at < last:

@@ -42,6 +42,7 @@ def _is_initials(table: SaidViews, text: Bytes, begin: int, end: int) -> bool:
     if not 2 <= end - begin <= MOST_INITIALS:
         return False
     key = np.uint64(1)
+    # The key of initials is mixed letter by letter, as in the table.
     for at in range(begin, end):
         if not UPPER_A <= text[at] <= UPPER_Z:
             return False
@@ -67,6 +68,7 @@ def _is_title(tokens: Tokens, begin: int, end: int) -> bool:
     last = tokens.traits[end - 1]
     if last & IS_SYMBOL and last & ENDS_SENTENCE:
         return False
+    # All long words need a capital.
     for at in range(begin, end):
         traits = tokens.traits[at]
         if traits & IS_WORD and letters_of(traits) > LEAST_LETTERS:
@@ -94,6 +96,7 @@ def check_names(
     """Counts words with a capital that the parent lacks."""
     line = line_end = 0
     is_title = False
+    # Only words with a capital that the parent does not have are looked at more closely.
     for at in range(count):
         traits = tokens.traits[at]
         line = at if traits & LINE else line

@@ -60,8 +60,10 @@ FACT_ENTRIES = 2 * (2 * CONTEXT_WORDS + 2)
 def _context(table: SaidViews, tokens: Tokens, count: int, first: int, last: int, key: np.uint64, adds: bool) -> bool:
     """Adds the content words around a number; or returns whether the parent has half of them around it."""
     seen = known = 0
+    # First the words before the number, then those after it.
     for side in range(2):
         words, at, step = 0, (last if side else first - 1), (1 if side else -1)
+        # Go away from the number until there are enough words.
         for _ in range(CONTEXT_TOKENS):
             if not 0 <= at < count or words == CONTEXT_WORDS:
                 break
@@ -116,10 +118,12 @@ def _knows_date(table: SaidViews, date: Any) -> bool:
 @njit(nogil=True, cache=True)
 def add_facts(table: SaidViews, tokens: Tokens, count: int, facts: Facts, begin: int, end: int) -> None:
     """Adds all that the parent's facts from `begin` to `end` say: at most FACT_ENTRIES entries for each."""
+    # Each kind of fact has its own kinds of entries.
     for one in range(begin, end):
         key, kind, unit = facts.keys[one], facts.kinds[one], facts.units[one]
         first, last = facts.firsts[one], facts.lasts[one]
         if kind == NUMBER_FACT:
+            # A number with two readings, such as `1.000`, is added as both.
             for reading in (key, facts.others[one]):
                 if reading:
                     add(table, SAID_NUMBER, reading)
@@ -143,6 +147,7 @@ def add_facts(table: SaidViews, tokens: Tokens, count: int, facts: Facts, begin:
 @njit(nogil=True, cache=True)
 def add_units(table: SaidViews, tokens: Tokens, count: int, lexicon: Lexicon) -> None:
     """Adds the units in parentheses: `Distance (km)`."""
+    # Visit the opening brackets; a unit that follows one is added.
     for at in range(count - 1):
         if tokens.traits[at] & (OPENS | IS_SYMBOL) == OPENS | IS_SYMBOL:
             unit = unit_at(tokens, at + 1, lexicon)
@@ -179,9 +184,12 @@ def _new_number(table: SaidViews, tokens: Tokens, count: int, facts: Facts, one:
 @njit(nogil=True, cache=True)
 def check_facts(table: SaidViews, tokens: Tokens, count: int, facts: Facts, found: int, row: Ints, new: Ints) -> None:
     """Counts numbers, quantities, dates and addresses that the parent lacks."""
+    # Count the numbers of the text itself: one that is there more often than in the parent needs the words around it,
+    # too.
     for one in range(found):
         if facts.kinds[one] == NUMBER_FACT:
             add(table, OWN_NUMBER, facts.keys[one])
+    # Each kind of fact is compared with its own kinds of entries.
     for one in range(found):
         key, other, kind = facts.keys[one], facts.others[one], facts.kinds[one]
         check = -1

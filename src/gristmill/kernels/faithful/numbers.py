@@ -60,6 +60,7 @@ def _space_group(data: Bytes, at: int, stop: int) -> int:
 @njit(nogil=True, cache=True)
 def _groups_end(data: Bytes, at: int, stop: int, separator: int) -> int:
     """Returns the end of groups of exactly three digits from `at` on, each after the separator; 0: any space."""
+    # Each turn takes a separator and three digits.
     while at < stop:
         step = (1 if data[at] == separator else 0) if separator else _space_group(data, at, stop)
         if step == 0 or digits_end(data, at + step, stop) != at + step + GROUP_DIGITS:
@@ -118,6 +119,7 @@ def decimal_of(data: Bytes, begin: int, number: Digits) -> tuple[np.uint64, int]
     mantissa = np.uint64(0)
     zeros = 0
     places = 0
+    # Zeros wait until another digit follows, so trailing ones become the power of ten.
     for at in range(begin, number.end):
         digit = data[at]
         if not ZERO <= digit <= NINE:

@@ -84,6 +84,7 @@ def _knows_words(table: SaidViews, tokens: Tokens, begin: int, end: int) -> bool
     one = two = _NONE
     words = 0
     known, in_fact = True, False
+    # Each word is compared, from the third one on together with the two before it.
     for at in range(begin, end):
         traits = tokens.traits[at]
         if at > begin and _begins_again(tokens, at):
@@ -131,6 +132,7 @@ def check_quotations(table: SaidViews, tokens: Tokens, count: int, row: Ints, ne
     """Counts quotations that the parent lacks."""
     searched = np.zeros(_QUOTE_KINDS, np.int64)  # up to which token a closing mark was sought and not found
     at = 0
+    # Each turn looks for the mark that closes the quotation at `at`.
     while at + 1 < count:
         if not _is_mark(tokens, at, QUOTES) or not _opens(tokens, at):
             at += 1
@@ -138,6 +140,7 @@ def check_quotations(table: SaidViews, tokens: Tokens, count: int, row: Ints, ne
         closing, pair = _closing_quote(np.int64(tokens.keys[at]))
         end, last = max(at + 1, searched[pair]), min(count, at + MOST_QUOTED)
         is_closed = False
+        # A quotation ends with its paragraph at the latest.
         while end < last and not tokens.traits[end] & BLANK:
             if tokens.traits[end] & IS_SYMBOL and tokens.keys[end] == np.uint64(closing):
                 is_closed = True
@@ -157,6 +160,7 @@ def check_quotations(table: SaidViews, tokens: Tokens, count: int, row: Ints, ne
 def _run(tokens: Tokens, at: int, count: int) -> int:
     """Returns how often the symbol at `at` is repeated without white space, at most three times."""
     end = at + 1
+    # Symbols that are equal and not separated.
     while end < count and end < at + _FENCE and tokens.traits[end] & (SPACED | IS_SYMBOL) == IS_SYMBOL:
         if tokens.keys[end] != tokens.keys[at]:
             break
@@ -191,6 +195,8 @@ def _code_at(tokens: Tokens, at: int, count: int, searched: npt.NDArray[np.int64
     # Code inside a line ends with it, a formula with its paragraph.
     ends_at = 0 if is_block else BLANK if mark == DOLLAR else LINE
     end, last = max(inside, searched[kind]), min(count, at + (MOST_CODE if is_block else MOST_QUOTED))
+    # Look for the closing marks; `searched` bounds the work, since a second search for them begins where the first
+    # ended.
     while end < last and not tokens.traits[end] & ends_at:
         if tokens.traits[end] & IS_SYMBOL and tokens.keys[end] == np.uint64(mark):
             if mark != BACKSLASH:
@@ -217,6 +223,7 @@ def _code_key(tokens: Tokens, at: int) -> np.uint64:
 def _add_code(own: SaidViews, tokens: Tokens, count: int) -> None:
     """Adds the 3-grams of all tokens of the parent."""
     one = two = _NONE
+    # Each token ends one 3-gram.
     for at in range(count):
         key = _code_key(tokens, at)
         add(own, SAID_CODE, three(one, two, key))
@@ -228,6 +235,7 @@ def _knows_code(table: SaidViews, own: SaidViews, tokens: Tokens, begin: int, en
     """Whether the parent has four fifths of the 3-grams of tokens, and of the words that are in none."""
     one = two = _NONE
     size = known = grams = 0
+    # Count 3-grams, and single words before the first 3-gram of a piece.
     for at in range(begin, end):
         if at > begin and _begins_again(tokens, at):
             size = 0
@@ -258,6 +266,7 @@ def check_code(
     searched = np.zeros(_CODE_KINDS, np.int64)
     is_ready = False
     at = 0
+    # Each turn takes one piece of code or one formula.
     while at < count:
         if not _is_mark(tokens, at, MARKS_CODE):
             at += 1

@@ -98,6 +98,7 @@ def with_room(table: SaidTable, entries: int) -> SaidTable:
         return table
     slots = np.zeros(1 << bits, np.uint64)
     mask = len(slots) - 1
+    # Move each entry to its slot in the larger table.
     for one in range(old_size):
         held = table.slots[one]
         if held:
@@ -113,6 +114,7 @@ def with_room(table: SaidTable, entries: int) -> SaidTable:
 def _slot(table: SaidViews, key: np.uint64) -> Any:
     """Returns the slot of a key, or the free one for it."""
     slot = key >> table.shift
+    # Open addressing: the tag of an entry decides.
     while True:
         held = table.slots[slot]
         if held == _NONE or (held ^ key) & _TAG == _NONE:

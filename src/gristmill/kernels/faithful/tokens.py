@@ -161,6 +161,7 @@ def new_tokens(size: int) -> Tokens:
 @njit(nogil=True, cache=True)
 def _address_end(data: Bytes, at: int, stop: int, unicode: UnicodeTables) -> int:
     begin = at
+    # An address goes on to white space or a sign that ends it.
     while at < stop:
         bits, point, after = class_at(data, at, stop, unicode)
         if bits & SPACE or (point < 0x80 and _ADDRESS_ENDS[point]):
@@ -280,6 +281,7 @@ def scan(
     at = begin
     flags = SPACED | LINE | BLANK
     fresh = FIRST
+    # Each turn reads one token: first the common kinds (words in ASCII, symbols), then the others.
     while at < stop:
         byte = data[at]
         kind = _KINDS[byte]

@@ -105,6 +105,7 @@ def hash_word(data: Bytes, begin: int, end: int) -> np.uint64:
         rest = last >> (np.uint64(2 * BLOCK - size) * _BYTE) if size > BLOCK else _NONE
         return _short_key(size, eight_bytes_at(data, begin), rest)
     state = np.uint64(size) * _MUL
+    # All groups of eight bytes but the last, which may overlap the one before.
     for at in range(begin, end - BLOCK, BLOCK):
         state = (state ^ eight_bytes_at(data, at)) * _MUL
         state ^= state >> _HALF
@@ -130,6 +131,7 @@ def read_word(data: Bytes, begin: int, stop: int, unicode: UnicodeTables, out: B
     """
     at, end, size, characters, end_of_stem = begin, 0, 0, 0, 0
     has_digit = False
+    # Each turn reads one character and writes its lower case. An apostrophe belongs to the word if a letter follows.
     while at < stop:
         point, after = data[at], at + 1
         if point < 0x80:

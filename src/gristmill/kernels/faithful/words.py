@@ -80,9 +80,11 @@ def language_of(tokens: Tokens, voting: int, lexicon: Lexicon, planes: Uint64s) 
     """
     for bit in range(VOTE_BITS):
         planes[bit] = _NONE
+    # Add one vote for each language of the word.
     for place in range(voting):
         carry = languages_of(lexicon, tokens.keys[tokens.voting[place]])
         bit = 0
+        # Addition with carry, in all 64 counters at once.
         while carry:
             plane = planes[bit]
             planes[bit] = plane ^ carry
@@ -110,6 +112,7 @@ def add_words(table: SaidViews, text: Bytes, tokens: Tokens, count: int, grams: 
     """Adds words, 3-grams and the initials of names of the parent, and writes the keys of its words to `grams`."""
     one = two = initials = _NONE
     letters = words = content = 0
+    # Each word ends one 3-gram. Words with a capital that follow one another are a name, whose initials are added.
     for at in range(count):
         traits = tokens.traits[at]
         if not traits & (IS_WORD | IS_NUMBER):
@@ -144,6 +147,7 @@ def check_words(table: SaidViews, tokens: Tokens, count: int, grams: Uint64s, ro
     """
     one = two = _NONE
     words = copied = content = covered = repeated = most = 0
+    # Each word ends one 3-gram, and counts once as a content word.
     for at in range(count):
         traits = tokens.traits[at]
         if not traits & (IS_WORD | IS_NUMBER):
@@ -173,6 +177,7 @@ def _passages(own: SaidViews, grams: Uint64s, words: int, about: np.uint64) -> i
     # The hash of a passage is a polynomial, from which the word before the passage is taken away.
     again = 0
     key = _NONE
+    # Roll the hash of the last LOOP_WORDS words.
     for at in range(words):
         key = key * _BASE + grams[at]
         if at >= LOOP_WORDS:
@@ -197,6 +202,7 @@ def pairs(table: SaidViews, tokens: Tokens, paired: int, is_parent: bool, row: I
     """Adds the pairs of content words of the parent with their polarity, or counts those that are flipped."""
     before = _NONE
     before_opposite = before_at = negated = 0
+    # Each content word makes a pair with the one before it in the same sentence.
     for place in range(paired):
         at = tokens.paired[place]
         traits = tokens.traits[at]

@@ -100,6 +100,7 @@ def next_entry(data: Bytes, at: int, stop: int) -> tuple[int, int, int]:
     while begin < stop and data[begin] <= SP and data[begin] != LF and data[begin] != CR:
         begin += 1
     after, end, before = begin, -1, 32
+    # Go to the end of the line; a comment ends the entry before it.
     while after < stop:
         byte = data[after]
         if byte <= HASH:
@@ -120,6 +121,7 @@ def next_entry(data: Bytes, at: int, stop: int) -> tuple[int, int, int]:
 def count_lines(data: Array) -> int:
     """Returns an upper bound on the number of entries."""
     count = 1
+    # Each line end can end one entry.
     for byte in data:
         if byte == LF or byte == CR:
             count += 1
@@ -131,6 +133,7 @@ def hash_words(data: Array) -> tuple[Array, int]:
     """Returns place and mark of every entry of a list, in lower case, and the number of invalid entries: always 0."""
     hashes = np.empty((count_lines(data), 2), np.uint64)
     text, stop, at, count = view(data), len(data), 0, 0
+    # Each turn takes one line.
     while at < stop:
         begin, end, at = next_entry(text, at, stop)
         if begin < end:
@@ -166,12 +169,14 @@ def hash_all_digests(data: Array) -> tuple[Array, int]:
 def _hash_digests(data: Array, another: int) -> tuple[Array, int]:
     hashes = np.empty((count_lines(data), 2), np.uint64)
     text, stop, at, count, faults = view(data), len(data), 0, 0, 0
+    # Each turn takes one line; its bytes are hashed as they are read, and count if all are valid.
     while at < stop:
         begin, end, at = next_entry(text, at, stop)
         if begin == end:
             continue
         good = end - begin == 32 or end - begin == 64 or end - begin == another
         one, two = SEED
+        # Two digits are one byte; an entry of another length is not read.
         for place in range(begin, end if good else begin, 2):
             high, low = hex_digit(text[place]), hex_digit(text[place + 1])
             good = good and high >= 0 and low >= 0
@@ -193,9 +198,11 @@ def _slot(place: np.uint64, slots: int) -> np.int64:
 def _insert(marks: Array, labels: Array, hashes: Array, label: int) -> int:
     slots = len(marks)
     added = 0
+    # Each entry goes into its slot, or is there already.
     for row in range(len(hashes)):
         mark = hashes[row, 1]
         slot = _slot(hashes[row, 0], slots)
+        # Open addressing, around the end of the table.
         while marks[slot] != _EMPTY and marks[slot] != mark:
             slot += np.int64(1)
             if slot == slots:
@@ -212,6 +219,7 @@ def label_of(marks: Array, labels: Array, place: np.uint64, mark: np.uint64) -> 
     """Returns the number of the list of a string, or -1."""
     slots = len(marks)
     slot = _slot(place, slots)
+    # The same search: the mark or a free slot ends it.
     while marks[slot] != _EMPTY and marks[slot] != mark:
         slot += np.int64(1)
         if slot == slots:

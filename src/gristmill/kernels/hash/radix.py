@@ -23,20 +23,24 @@ def _sort_digits(keys: Array, order: Array, spare_keys: Array, spare_order: Arra
     """Sorts keys and their order; returns whether the result is in the spare arrays."""
     size = len(keys)
     counts = np.zeros((_DIGITS, 1 << _BITS), np.int64)
+    # Count all digits in one pass.
     for at in range(size):
         key = keys[at]
         for digit in range(_DIGITS):
             counts[digit, np.int64((key >> np.uint64(digit * _BITS)) & _MASK)] += 1
     swapped = False
+    # Sort by each digit, from the lowest; one that all keys share changes nothing and is skipped.
     for digit in range(_DIGITS):
         shift = np.uint64(digit * _BITS)
         if size == 0 or counts[digit, np.int64((keys[0] >> shift) & _MASK)] == size:
             continue
         total = 0
+        # Counts become the places where each value begins.
         for value in range(1 << _BITS):
             here = counts[digit, value]
             counts[digit, value] = total
             total += here
+        # Move keys and order; equal digits keep their order.
         for at in range(size):
             mine = np.int64((keys[at] >> shift) & _MASK)
             place = counts[digit, mine]
@@ -56,6 +60,7 @@ def sort_order(*columns: Array) -> Array:
     size = len(columns[0])
     order = np.arange(size, dtype=np.int64)
     spare_order, spare_keys = np.empty_like(order), np.empty(size, np.uint64)
+    # Sort by the last column first, since each sort keeps the order of equal keys.
     for number, column in enumerate(reversed(columns)):
         unsigned = np.ascontiguousarray(column).view(np.uint64)
         keys = unsigned[order] if number else unsigned.copy()

@@ -72,6 +72,7 @@ def _hash_long(text: Bytes, begin: int, end: int) -> tuple[np.uint64, np.uint64]
     """Returns two hashes of 16 bytes or more; the last load overlaps, so that no bytes are left over."""
     low, high = np.uint64(end - begin), np.uint64(0x243F6A8885A308D3)
     at = begin
+    # Eight bytes at a time; the last load ends with the string.
     while at < end:
         value = eight_bytes_at(text, min(at, end - 8))
         low = (low ^ value) * _ODD_ONE
@@ -92,6 +93,7 @@ def _key(text: Bytes, begin: int, end: int, size: int) -> tuple[np.uint64, np.ui
     if begin + 16 <= size:
         low = eight_bytes_at(text, begin) & _LOW_MASKS[length]
         return low, high | (eight_bytes_at(text, begin + 8) & _HIGH_MASKS[length])
+    # Near the end of the data bytes are read one by one.
     for place in range(length):
         value = np.uint64(text[begin + place]) << np.uint64(8 * (place & 7))
         if place < 8:
@@ -106,6 +108,7 @@ def _same(arena: Bytes, at: int, text: Bytes, begin: int, length: int) -> bool:
     """Whether a long string is the one at a position of the arena."""
     if int(np.int64(eight_bytes_at(arena, at))) != length:
         return False
+    # Eight bytes at a time; the last load ends with the string.
     for place in range(0, length, 8):
         step = min(place, length - 8)
         if eight_bytes_at(arena, at + 8 + step) != eight_bytes_at(text, begin + step):
@@ -125,6 +128,7 @@ def _with_room(table: WordCounts, words: int, long_bytes: int) -> WordCounts:
     if (used[0] + words) * 4 > len(slots) * 3:
         grown = no_words(max(2 * used[0], used[0] + words)).slots
         mask = len(grown) - 1
+        # Move each word to its slot in the larger table.
         for old in range(len(slots)):
             if slots[old, _HIGH] != _ZERO:
                 slot = _slot(slots[old, _LOW], slots[old, _HIGH], mask)
@@ -143,9 +147,11 @@ def _add(
     """Counts a block of spans, for which there is room."""
     mask = len(slots) - 1
     text, store = view(data), view(arena)
+    # Each span is found or added, and its count goes up.
     for row in range(len(begins)):
         low, high = keys[row, 0], keys[row, 1]
         slot = _slot(low, high, mask)
+        # Open addressing: short strings are in the slot, and long ones are compared with the arena.
         while slots[slot, _HIGH] != _ZERO:
             if slots[slot, _HIGH] == high and slots[slot, _LOW] == low:
                 at = int(np.int64(slots[slot, _AT]))
@@ -173,6 +179,7 @@ def add_block(table: WordCounts, data: Array, begins: Array, ends: Array, counts
     The keys of the whole block are computed first: such a short loop has many loads in flight at once.
     """
     text, size, long_bytes = view(data), len(data), 0
+    # Compute keys, and add up the room that long strings would need.
     for row in range(len(begins)):
         begin, end = int(np.int64(begins[row])), int(np.int64(ends[row]))
         keys[row, 0], keys[row, 1] = _key(text, begin, end, size)
@@ -187,6 +194,7 @@ def add_block(table: WordCounts, data: Array, begins: Array, ends: Array, counts
 def add_words(table: WordCounts, data: Array, offsets: Array, counts: Array) -> WordCounts:
     """Counts concatenated words, each with its count. It also merges tables: see `export`."""
     keys = np.empty((BLOCK, 2), np.uint64)
+    # Block by block, so the keys of a block stay in the cache.
     for first in range(0, len(counts), BLOCK):
         last = min(first + BLOCK, len(counts))
         begins, ends = offsets[first:last], offsets[first + 1 : last + 1]
@@ -209,10 +217,12 @@ def _gather(slots: Array, arena: Array, min_count: int) -> tuple[Array, Array, A
     store = view(arena)
     kept = np.flatnonzero((slots[:, _HIGH] != _ZERO) & (slots[:, _COUNT] >= np.uint64(max(min_count, 0))))
     offsets, counts = np.zeros(len(kept) + 1, np.int64), np.empty(len(kept), np.int64)
+    # First where each word begins.
     for word in range(len(kept)):
         counts[word] = slots[kept[word], _COUNT]
         offsets[word + 1] = offsets[word] + _length(slots, kept[word], store)
     data = np.empty(offsets[-1], np.uint8)
+    # Then the bytes: long words are in the arena, short ones in their slot.
     for word in range(len(kept)):
         low, high = slots[kept[word], _LOW], slots[kept[word], _HIGH]
         begin, length = offsets[word], offsets[word + 1] - offsets[word]
@@ -221,6 +231,7 @@ def _gather(slots: Array, arena: Array, min_count: int) -> tuple[Array, Array, A
             for place in range(length):
                 data[begin + place] = arena[at + place]
         else:
+            # A short word has its first eight bytes in one number, and the others in the next.
             for place in range(length):
                 value = low if place < 8 else high
                 data[begin + place] = (value >> np.uint64(8 * (place & 7))) & np.uint64(255)

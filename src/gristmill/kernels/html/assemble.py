@@ -67,6 +67,7 @@ def choose(scores: np.ndarray, blocks: np.ndarray, count: int, keep: np.ndarray)
     scores, blocks, keep = borrow(scores), borrow(blocks), borrow(keep)
     words = np.zeros(256, np.int64)
     total = 0
+    # Add up words by score, and the words that are probably content.
     for row in range(count):
         byte = min(255, max(0, (scores[row] >> 5) + 128))
         size = max(1, blocks[row, B_WORDS] + (blocks[row, B_UNITS] >> 1))
@@ -74,6 +75,7 @@ def choose(scores: np.ndarray, blocks: np.ndarray, count: int, keep: np.ndarray)
         total += size * CHANCES[byte]
     best, least = -1, 256
     kept = right = 0
+    # From the best score down: the least one that still improves the expected F1 is the limit.
     for byte in range(255, -1, -1):
         if words[byte]:
             kept += words[byte]
@@ -90,6 +92,7 @@ def choose(scores: np.ndarray, blocks: np.ndarray, count: int, keep: np.ndarray)
 def close_gaps(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.ndarray) -> None:
     """Keeps blocks between two kept blocks if all three have the same kind of box."""
     blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
+    # The three blocks have equal paths.
     for row in range(1, count - 1):
         if not keep[row] and keep[row - 1] and keep[row + 1]:
             path = elements[blocks[row, B_ELEMENT], E_PATH]
@@ -101,8 +104,10 @@ def close_gaps(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.nd
 def keep_formulas(blocks: np.ndarray, count: int, texts: np.ndarray, keep: np.ndarray) -> None:
     """Keeps blocks that begin with a formula on its own line, if they are next to a kept block."""
     blocks, keep, text = borrow(blocks), borrow(keep), view(texts)
+    # Forward for formulas after kept text, backward for those before it.
     for backward in (False, True):
         is_kept = np.uint8(0)
+        # A formula that is kept keeps the next one, too.
         for place in range(count):
             row = count - 1 - place if backward else place
             at, stop = blocks[row, B_START], blocks[row, B_STOP] - 1
@@ -119,6 +124,7 @@ def keep_headline(blocks: np.ndarray, count: int, since_title: np.ndarray, prose
     blocks, keep = borrow(blocks), borrow(keep)
     since_title, prose = borrow(since_title), borrow(prose)
     headline = -1
+    # The last heading before the prose counts.
     for row in range(count):
         if since_title[row] == AT_TITLE and LEVEL[blocks[row, B_KIND]]:
             headline = row
@@ -134,11 +140,14 @@ def drop_controls(blocks: np.ndarray, count: int, elements: np.ndarray, comments
     readers' comments, if the page has more other content: some pages hide everything until a script has run.
     """
     blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
+    # Buttons first: they are never content.
     for row in range(count):
         if keep[row] and blocks[row, B_KIND] == BOX_BUTTON and blocks[row, B_WORDS] <= MAX_BUTTON_WORDS:
             keep[row] = 0
+    # Each kind of hint is decided by what the others leave.
     for hint in (HINT_COOKIE, HINT_INVISIBLE, 0 if comments else HINT_COMMENT):
         hinted = others = 0
+        # Compare the words with the hint and without it.
         for row in range(count):
             if keep[row] and elements[blocks[row, B_ELEMENT], E_ALL_HINTS] & hint:
                 hinted += blocks[row, B_WORDS]
@@ -156,6 +165,7 @@ def drop_lone_links(blocks: np.ndarray, count: int, elements: np.ndarray, keep: 
     kept = np.zeros(count + 1, np.int64)
     for row in range(count):
         kept[row + 1] = kept[row] + keep[row]
+    # Count the kept blocks of the list by their sums.
     for row in range(count):
         if keep[row] and blocks[row, B_KIND] == BOX_LI and blocks[row, B_LINK_CHARS] >= blocks[row, B_CHARS]:
             around = elements[blocks[row, B_ELEMENT], E_PARENT]
@@ -190,6 +200,7 @@ def drop_copies(
     for slot in range(mask + 1):
         owners[slot, 0] = owners[slot, 1] = -1
     longest = 0
+    # Enter the first window of each long block, and compare it with an equal one.
     for row in range(count):
         begin, stop = blocks[row, B_START], blocks[row, B_STOP]
         if not keep[row] or stop - begin < COPY_BYTES:
@@ -214,11 +225,13 @@ def drop_copies(
         keep[row] = same < stop - begin
     if longest < HOLDER_BYTES:
         return
+    # Search long blocks for the windows of others.
     for row in range(count):
         begin, stop = blocks[row, B_START], blocks[row, B_STOP]
         if not keep[row] or stop - begin < HOLDER_BYTES:
             continue
         held = 0
+        # Windows are only looked up where a paragraph may begin.
         for at in range(begin + 1, stop - WINDOW):
             before = text[at - 1]
             if before <= 0x20 or before == 0x2E or before >= 0x80:  # a paragraph may directly follow the one before it
@@ -243,6 +256,7 @@ def _window(text: Any, at: int) -> Any:
 def _window_slot(keys: np.ndarray, owners: np.ndarray, key: Any, mask: int) -> Any:
     """Returns the slot of a window, or the empty slot where it belongs."""
     slot = key & mask
+    # The number of tries is bounded, so that a page cannot make all keys collide.
     for _ in range(MAX_TRIES):
         if owners[slot, 0] < 0 or keys[slot] == key:
             break
@@ -254,6 +268,7 @@ def _window_slot(keys: np.ndarray, owners: np.ndarray, key: Any, mask: int) -> A
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _put(text: Any, at: int, byte: int, times: int) -> int:
+    # Write the byte so many times.
     for _ in range(times):
         text[at] = byte
         at += 1
@@ -264,9 +279,11 @@ def _put(text: Any, at: int, byte: int, times: int) -> int:
 def _put_number(text: Any, at: int, number: int) -> int:
     size = 1
     power = 10
+    # Count the digits.
     while power <= number:
         power *= 10
         size += 1
+    # Write them from the last one.
     for place in range(size - 1, -1, -1):
         text[at + place] = 0x30 + number % 10
         number //= 10
@@ -302,6 +319,7 @@ def _new_line(out: Any, end: int, quoted: bool) -> int:
 def _fence_of(text: Any, begin: int, stop: int) -> int:
     """Returns the length of the fence around code: one more than its longest run of fence signs, at least three."""
     longest = run = 0
+    # Find the longest run of fence signs.
     for at in range(begin, stop):
         run = run + 1 if text[at] == BACKTICK else 0
         longest = max(longest, run)
@@ -314,6 +332,7 @@ def _put_lines(text: Any, begin: int, stop: int, out: Any, end: int, quoted: boo
     if not quoted and not heading:
         copy_bytes(out, end, text, begin, stop - begin)
         return end + stop - begin
+    # Each line of a quotation has its own mark.
     for at in range(begin, stop):
         byte = text[at]
         if byte == LF and not heading:
@@ -327,6 +346,7 @@ def _put_lines(text: Any, begin: int, stop: int, out: Any, end: int, quoted: boo
 @njit(nogil=True, cache=True)
 def _table_of(elements: np.ndarray, element: int) -> int:
     """Returns the table of a row: the element around it, or around its <tbody>."""
+    # A row is in a table, or in a part of one.
     for _ in range(2):
         if elements[element, E_KIND] != BOX_TABLE:
             element = elements[element, E_PARENT]
@@ -355,6 +375,7 @@ def write_text(
     blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
     end = fence = 0
     last = -1
+    # Each turn writes the separator from the block before it, the marks of its kind, its text and their ends.
     for row in range(count):
         if not keep[row]:
             continue
@@ -398,6 +419,7 @@ def write_text(
             end = _put(target, _put(target, end, 0x20, 1), 0x7C, 1)
             if new_table:
                 end = _put(target, _new_line(target, end, quoted), 0x7C, 1)
+                # One part of the line below the first row for each of its cells.
                 for at in range(begin - 1, stop):
                     if at < begin or (at > begin and text[at] == BAR and text[at - 1] == SP):
                         end = _put(target, _put(target, end, 0x2D, 3), 0x7C, 1)

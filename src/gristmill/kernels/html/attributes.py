@@ -59,6 +59,7 @@ _LONGEST_VALUE = 400
 @njit(nogil=True, cache=True, forceinline=True)
 def _look_up(table: np.ndarray, code: Any) -> Any:
     slot = np.int64((code ^ code >> np.uint64(29)) & np.uint64(HINT_MASK))
+    # Open addressing: the word or a free slot ends the search.
     while table[slot, 1]:
         if table[slot, 0] == code:
             return np.int64(table[slot, 1])
@@ -71,11 +72,13 @@ def _affixes(data: np.ndarray, begin: int, stop: int) -> Any:
     """Returns the hints of the prefixes and suffixes of a long word: leftnav, sidebarbox, storycontent."""
     found: Any = 0
     code = HASH_BASIS
+    # The hash of each prefix that is long enough.
     for at in range(begin, stop - 1):
         code = (code ^ np.uint64(data[at] | 0x20)) * HASH_PRIME
         if at - begin + 1 >= _SHORTEST_AFFIX:
             found |= _look_up(HINT_WORDS, code)
     code = HASH_BASIS
+    # The same for each suffix, backward.
     for at in range(stop - 1, begin, -1):
         code = (code ^ np.uint64(data[at] | 0x20)) * HASH_PRIME
         if stop - at >= _SHORTEST_AFFIX:
@@ -91,9 +94,11 @@ def hints_of(data: np.ndarray, begin: int, stop: int) -> int:
     found = 0
     at = begin
     stop = min(stop, begin + _LONGEST_VALUE)
+    # Each turn takes one word, or one other sign.
     while at < stop:
         start = at
         code = HASH_BASIS
+        # Hash the letters up to the next sign or capital.
         while at < stop:
             byte = data[at]
             letter = byte | 0x20
@@ -115,6 +120,7 @@ def hints_of(data: np.ndarray, begin: int, stop: int) -> int:
 def _is_invisible(data: np.ndarray, begin: int, stop: int) -> bool:
     """Whether a style says display:none or visibility:hidden."""
     stop = min(stop, begin + _LONGEST_VALUE)
+    # Look for a colon after a `y`, and compare what is around it.
     for at in range(begin + 7, stop - 4):
         if data[at] == COLON and data[at - 1] | 0x20 == 0x79:  # y:
             place = at + 1
@@ -138,6 +144,7 @@ def _number_of(data: np.ndarray, begin: int, stop: int) -> int:
     number = 0
     if begin < stop and data[begin] == HYPHEN:
         return -1
+    # Digits up to another sign.
     for at in range(begin, stop):
         if data[at] < ZERO or data[at] > NINE:
             return number + 1 if at > begin else 0
@@ -199,6 +206,7 @@ _SERVER_BYTES = 64
 def draws_formulas(data: np.ndarray, begin: int, stop: int) -> bool:
     """Whether an address is one of a server that draws formulas, whose alternative text is TeX."""
     last = np.int64(0)
+    # The last eight letters are in one number, which is compared with each server.
     for at in range(begin, min(stop, begin + _SERVER_BYTES)):
         last = last >> np.int64(8) & np.int64(0xFFFFFFFFFFFFFF) | np.int64(data[at] | 0x20) << np.int64(56)
         if last in _SERVERS:
@@ -238,6 +246,7 @@ def read_attributes(data: np.ndarray, words: np.ndarray, at: int, stop: int, not
     """Returns the end of the tag (its ">" or `stop`). `wanted`: its attributes are noted; otherwise they are only
     skipped.
     """
+    # Each turn reads one attribute.
     while True:
         while at < stop and BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH):
             at += 1
@@ -246,6 +255,7 @@ def read_attributes(data: np.ndarray, words: np.ndarray, at: int, stop: int, not
         start = at
         name = np.int64(data[at] | 0x20)
         at += 1
+        # The first eight letters of the name are one number; longer names are not wanted.
         while at < stop and not BYTE_CLASS[data[at]]:
             if at - start < 8:
                 name |= np.int64(data[at] | 0x20) << np.int64(8 * (at - start))

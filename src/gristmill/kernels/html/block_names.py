@@ -138,8 +138,11 @@ _HINT_SLOTS = 4096
 def _hint_tables() -> tuple[np.ndarray, np.ndarray]:
     """Returns a table by the hash of a word, and one by the hash of the reversed word: hash, then bits."""
     forward, backward = (np.zeros((_HINT_SLOTS, 2), np.uint64) for _ in range(2))
+    # Each group of words has one bit.
     for group, words in enumerate(HINTS.values()):
+        # A word may be in several groups.
         for word in words.split():
+            # Endings are looked up by the reversed word.
             for table, key in ((forward, word), (backward, word[::-1])):
                 code = fnv(key)
                 slot = (code ^ code >> 29) % _HINT_SLOTS

@@ -246,6 +246,7 @@ def take_text(data: Bytes, at: int, stop: int, text: Bytes, end: int, tally: Any
 
     The buffer needs room for 6 bytes for every 5 of these, and 8 more.
     """
+    # Each turn writes a special character, white space, or a run of plain characters.
     while at < stop:
         byte = data[at]
         kind: Any = np.int64(KINDS[byte])
@@ -269,6 +270,7 @@ def take_text(data: Bytes, at: int, stop: int, text: Bytes, end: int, tally: Any
         text[end] = byte
         end += 1
         run = at
+        # Plain characters are only copied, and counted after the run.
         while at < stop and not KINDS[data[at]]:
             text[end] = data[at]
             end += 1

@@ -141,6 +141,7 @@ def cut_page(
     # `missing`: 1 for elements that have no end tag after this point, 2 for those with too few.
     page = at
     math_end = mjx_end = at  # of the outermost formula without TeX: it is not searched again inside
+    # Each turn takes the text up to the next tag, and then the tag.
     while at < stop:
         begin = at
         at = seek(data, words, at, stop, 0x3C)
@@ -165,6 +166,7 @@ def cut_page(
         at += 2 if closing else 1
         name = at
         code = HASH_BASIS
+        # The hash of the tag's name, in lower case.
         while at < stop and not BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH | BYTE_GREATER):
             code = (code ^ BYTE_LOWER[data[at]]) * HASH_PRIME
             at += 1

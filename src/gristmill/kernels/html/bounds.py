@@ -103,6 +103,7 @@ def seek(data: np.ndarray, words: np.ndarray, at: int, stop: int, byte: int) -> 
     word = at >> 3
     pattern = np.uint64(byte) * BYTE_ONES
     passed = ALL_BITS << np.uint64((at & 7) << 3)
+    # A byte that is equal becomes zero.
     while word < words.size:
         differs = words[word] ^ pattern
         equal = ~(((differs & BYTE_SEVENS) + BYTE_SEVENS) | differs | BYTE_SEVENS) & passed
@@ -126,6 +127,7 @@ def skip_raw(data: np.ndarray, words: np.ndarray, at: int, stop: int, code: Any)
     A script with `<!--` and then `<script` may continue after its first end tag.
     """
     comment = doubt = False
+    # Each turn takes one `<`.
     while True:
         at = seek(data, words, at, stop, 0x3C)
         if at + 2 >= stop:
@@ -133,6 +135,7 @@ def skip_raw(data: np.ndarray, words: np.ndarray, at: int, stop: int, code: Any)
         if data[at + 1] == SLASH:
             end = at + 2
             found = HASH_BASIS
+            # The hash of the name after `</`.
             while end < stop and end - at < 16 and not BYTE_CLASS[data[end]] & (BYTE_SPACE | BYTE_SLASH | BYTE_GREATER):
                 found = (found ^ BYTE_LOWER[data[end]]) * HASH_PRIME
                 end += 1
@@ -156,6 +159,7 @@ def skip_declaration(data: np.ndarray, words: np.ndarray, at: int, stop: int, fo
     )
     first = at + 4  # where the text of a comment begins
     at += 4 if comment else 1
+    # Each turn takes one `>`, until it is the end.
     while True:
         at = seek(data, words, at, stop, 0x3E)
         if at >= stop:
@@ -290,6 +294,7 @@ def _skip_attributes(
 ) -> tuple[int, int]:
     """Returns the end of the tag (its ">" or `stop`), and its number of attributes."""
     attributes = 0
+    # Each turn skips one attribute.
     while True:
         while at < stop and BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH):
             at += 1
@@ -346,6 +351,7 @@ def _measure_page(
     page[STATE_KINDS, 0], page[STATE_KINDS, 1] = TAG_HTML, TAG_BODY
     page[0, STATE_TOP], page[0, ELEMENTS], page[0, DEPTH] = 2, 3, 2
     root_attributes = 0
+    # Each turn takes the text up to the next tag, and then the tag, until a bound is passed.
     while at < stop and page[0, DEPTH] <= max_depth and not page[0, ESCAPES]:
         begin = at
         at = seek(data, words, at, stop, 0x3C)
@@ -374,6 +380,7 @@ def _measure_page(
         at += 2 if closing else 1
         name = at
         code = HASH_BASIS
+        # The hash of the tag's name, in lower case.
         while at < stop and not BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH | BYTE_GREATER):
             code = (code ^ BYTE_LOWER[data[at]]) * HASH_PRIME
             at += 1
@@ -419,6 +426,7 @@ def _scan(
     seen = np.zeros(1 << 16, np.int64)
     cuts = np.empty(((offsets[-1] - offsets[0]) // SHORTEST_CUT + 1, 2), np.int64)
     ends = np.zeros(offsets.size, np.int64)
+    # Each page is measured alone.
     for number in range(offsets.size - 1):
         start, stop = offsets[number], offsets[number + 1]
         ends[number + 1] = _measure_page(

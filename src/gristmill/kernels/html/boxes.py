@@ -214,6 +214,7 @@ def flush(state: np.ndarray, tally: np.ndarray, stack: np.ndarray, blocks: np.nd
 @njit(nogil=True, cache=True, forceinline=True)
 def pop_to(state: np.ndarray, stack: np.ndarray, counts: np.ndarray, elements: np.ndarray, height: int) -> None:
     """Closes all boxes at `height` and above."""
+    # From the innermost box outward. A box without a block that was the last one gives its place back.
     for place in range(state[S_TOP] - 1, height - 1, -1):
         kind = stack[K_KIND, place]
         counts[kind] -= 1
@@ -292,6 +293,7 @@ def push(
         if noted[A_START] < 0:
             stack[K_NUMBER, top] = MAX_NUMBER
     elif kind == BOX_LI:
+        # Look for the list of the item, a few boxes up.
         for place in range(top - 1, max(0, top - 8), -1):
             if BOX_FLAGS[stack[K_KIND, place]] & LISTS:
                 if stack[K_KIND, place] == BOX_OL:
@@ -323,6 +325,7 @@ def imply(state: np.ndarray, stack: np.ndarray, counts: np.ndarray, elements: np
         return
     if kind == BOX_LI and counts[BOX_LI]:
         place = top
+        # Close the item before it, unless a new list or a cell is between.
         while place > 0 and not BOX_FLAGS[stack[K_KIND, place]] & (LISTS | BARRIER):
             if stack[K_KIND, place] == BOX_LI:
                 pop_to(state, stack, counts, elements, place)
@@ -330,6 +333,7 @@ def imply(state: np.ndarray, stack: np.ndarray, counts: np.ndarray, elements: np
             place -= 1
     elif kind in (BOX_DT, BOX_DD):
         place = top
+        # The same for terms and their definitions.
         while place > 0 and stack[K_KIND, place] != BOX_DL and not BOX_FLAGS[stack[K_KIND, place]] & BARRIER:
             if stack[K_KIND, place] == BOX_DT or stack[K_KIND, place] == BOX_DD:
                 pop_to(state, stack, counts, elements, place)
@@ -340,6 +344,7 @@ def imply(state: np.ndarray, stack: np.ndarray, counts: np.ndarray, elements: np
             return
         place = top
         found = -1
+        # A cell closes cells, a row also closes rows, and a part of a table all of these.
         while place > 0 and stack[K_KIND, place] != BOX_TABLE:
             open_kind = stack[K_KIND, place]
             if open_kind == BOX_TR:
@@ -368,6 +373,7 @@ def close(state: np.ndarray, stack: np.ndarray, counts: np.ndarray, elements: np
     table_part = kind in (BOX_TABLE, BOX_TR, BOX_TBODY, BOX_THEAD, BOX_TFOOT)
     heading = BOX_FLAGS[kind] & HEADINGS != 0
     place = state[S_TOP] - 1
+    # Look for the box from the innermost one outward.
     while place > 0:
         open_kind = stack[K_KIND, place]
         if open_kind == kind or (heading and BOX_FLAGS[open_kind] & HEADINGS):

@@ -97,6 +97,7 @@ def measure_scores(
         groups[slot, G_LINKS] = 0
     # Expected content replaces prose.
     sums[SUM_PROSE, 0] = 0
+    # Turn scores into expected content: for each block, as sums, and for each path.
     for row in range(count):
         byte = min(255, max(0, (scores[row] >> 5) + 128))
         out[column, row] = byte
@@ -107,15 +108,19 @@ def measure_scores(
     total = sums[SUM_PROSE, count]
     chars = sums[SUM_CHARS, count]
     main_box(elements, element_count, sums, count, away)
+    # The scores of four blocks before and after each block.
     for shift in range(1, 5):
+        # Columns of blocks that are not there stay 0.
         for row in range(count):
             out[column + shift, row] = out[column, row - shift] if row >= shift else 0
             out[column + 4 + shift, row] = out[column, row + shift] if row + shift < count else 0
     since = 255
     heading = 255
+    # Forward: what is around a block, and what came before it.
     for row in range(count):
         element = blocks[row, B_ELEMENT]
         box = element
+        # The share of content in the box of the block, and in the two around it.
         for level in range(3):
             if level or elements[box, E_LAST] - elements[box, E_FIRST] <= 1:
                 box = elements[box, E_PARENT]
@@ -125,6 +130,7 @@ def measure_scores(
         group = slot_of(keys, np.int64(elements[element, E_PATH]) << 1, mask)
         out[column + 12, row] = share(groups[group, G_LINKS] // 1000, groups[group, G_CHARS])
         place = column + 13
+        # The same within a few blocks on either side.
         for reach in (2, 5, 12):
             first, last = max(0, row - reach), min(count, row + reach + 1)
             held = sums[SUM_PROSE, last] - sums[SUM_PROSE, first]
@@ -143,6 +149,7 @@ def measure_scores(
             heading = out[column, row]
         out[column + 25, row] = max(0, 128 + (out[column, row] - best) // 2)
     since = 255
+    # Backward: the distance to the next block that is probably content.
     for row in range(count - 1, -1, -1):
         out[column + 22, row] = since
         since = 0 if out[column, row] >= 128 else min(255, since + 1)

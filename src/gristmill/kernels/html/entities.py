@@ -22,6 +22,7 @@ def _table() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     hashes = np.zeros(_SLOTS, np.uint64)
     values = np.zeros(_SLOTS, np.uint64)
     sizes = np.zeros(_SLOTS, np.int64)
+    # Names are sorted, so the table is the same every time.
     for name in sorted({name.rstrip(";") for name in html5}):
         code = fnv(name)
         slot = code % _SLOTS
@@ -70,6 +71,7 @@ def _number(data: Bytes, at: int, stop: int) -> tuple[Any, int, int]:
     hexadecimal = at < stop and data[at] | 0x20 == 0x78
     at += hexadecimal
     first, code = at, 0
+    # Digits, up to a bound above all code points.
     while at < stop:
         byte = data[at]
         letter = byte | 0x20
@@ -103,6 +105,7 @@ def reference(data: Bytes, at: int, stop: int) -> tuple[Any, int, int]:
     code = HASH_BASIS
     found: Any = -1
     begin, after = at, at
+    # The longest name that is in the table counts.
     while at < stop and at - begin < _LONGEST:
         byte = data[at]
         letter = byte | 0x20

@@ -118,6 +118,7 @@ def _attribute(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> tuple
         return _NO_NAME, at, at, at
     code = (HASH_BASIS ^ BYTE_LOWER[data[at]]) * HASH_PRIME
     at += 1
+    # The hash of the name, in lower case.
     while at < stop and not BYTE_CLASS[data[at]]:
         code = (code ^ BYTE_LOWER[data[at]]) * HASH_PRIME
         at += 1
@@ -142,11 +143,14 @@ def _places(data: np.ndarray, at: int, stop: int) -> int:
     """Returns the sources that the words of an attribute name, as bits; words end with white space or a semicolon."""
     bits = 0
     stop = min(stop, at + _MAX_NAME_BYTES)
+    # Each turn takes one word.
     while at < stop:
         code = HASH_BASIS
+        # The hash of the word, in lower case.
         while at < stop and BYTE_CLASS[data[at]] != BYTE_SPACE and data[at] != SEMICOLON:
             code = (code ^ BYTE_LOWER[data[at]]) * HASH_PRIME
             at += 1
+        # There are few names.
         for name in range(_NAME_HASHES.size):
             if _NAME_HASHES[name] == code:
                 bits |= _NAME_BITS[name]
@@ -166,6 +170,7 @@ def _is_shallow(data: np.ndarray, at: int, stop: int) -> bool:
     """Whether JSON is nested little enough. After the first syntax error this may be wrong, but readers stop there."""
     depth = deepest = 0
     quoted = False
+    # Count brackets outside of strings.
     while at < stop:
         byte = data[at]
         if byte == QUOTE:
@@ -206,6 +211,7 @@ def _read_page(
     data, words, counts, found = borrow(data), borrow(words), borrow(counts), borrow(found)
     counts[:PLACES] = 0
     head, foreign, in_heading, has_heading = True, False, False, False
+    # Each turn takes the text up to the next tag, and then the tag.
     while at < stop:
         begin = at
         at = seek(data, words, at, stop, 0x3C)
@@ -223,6 +229,7 @@ def _read_page(
             continue
         at += 2 if closing else 1
         code = HASH_BASIS
+        # The hash of the tag's name, in lower case.
         while at < stop and not BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH | BYTE_GREATER):
             code = (code ^ BYTE_LOWER[data[at]]) * HASH_PRIME
             at += 1
@@ -239,6 +246,7 @@ def _read_page(
         reads = wanted != _NO_NAME or (kind == TAG_SCRIPT and not closing)
         places, has_pubdate = 0, False
         value_from = value_to = -1
+        # Note the value of the wanted attribute, and what the others name.
         while True:
             name, first, last, at = _attribute(data, words, at, stop)
             if name == _NO_NAME:
@@ -275,6 +283,7 @@ def _read_page(
             if not head:
                 places = 1 << BODY_DATE if places >> DATE_PUBLISHED & 1 else 0
             if places:
+                # A tag may name several facts.
                 for place in range(PLACES):
                     if places >> place & 1:
                         _add_value(data, counts, found, page, place, value_from, value_to)
@@ -293,6 +302,7 @@ def _read_page(
 def _find(data: np.ndarray, words: np.ndarray, offsets: np.ndarray) -> np.ndarray:
     found = np.empty((_MOST_OF_A_PAGE + 8 * offsets.size, 4), np.int64)
     counts = np.zeros(PLACES + 1, np.int64)
+    # Each page is read alone.
     for page in range(offsets.size - 1):
         if counts[PLACES] + _MOST_OF_A_PAGE > len(found):
             more = np.empty((2 * len(found), 4), np.int64)

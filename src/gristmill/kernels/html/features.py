@@ -188,6 +188,7 @@ def log(value: int) -> int:
         return value
     bits = 0
     rest = value
+    # Halve the value to three bits.
     while rest >= 8:
         rest >>= 1
         bits += 1
@@ -216,12 +217,14 @@ def branch_off(elements: np.ndarray, count: int, box: int, away: np.ndarray) -> 
     for element in range(count):
         away[element] = -1
     steps = 0
+    # The boxes around the given one branch off at 0, 1, 2, ...
     while True:
         away[box] = steps
         if box == 0:
             break
         box = elements[box, E_PARENT]
         steps += 1
+    # A parent comes before its children, so its number is known.
     for element in range(1, count):
         if away[element] < 0:
             away[element] = away[elements[element, E_PARENT]]
@@ -232,6 +235,7 @@ def main_box(elements: np.ndarray, count: int, sums: np.ndarray, blocks: int, aw
     """Returns the deepest box that has most of the prose, and computes how far up from it each box branches off."""
     main = 0
     total = sums[SUM_PROSE, blocks]
+    # The deepest box with three fifths of the prose.
     for element in range(1, count):
         held = sums[SUM_PROSE, elements[element, E_LAST]] - sums[SUM_PROSE, elements[element, E_FIRST]]
         if held * 5 >= total * 3 and elements[element, E_DEPTH] > elements[main, E_DEPTH]:
@@ -247,6 +251,7 @@ def _near_title(
     """Computes the position of each block relative to the block with the page's title, or else the best heading."""
     best: Any = 0
     found = -1
+    # A heading with the title counts more, the higher it is.
     for row in range(count):
         told: Any = np.int64(out[_IN_TITLE, row])
         if told >= 128 and blocks[row, B_WORDS] >= 2:
@@ -259,6 +264,7 @@ def _near_title(
             out[_PAGE_AT + 6, row] = out[_PAGE_AT + 7, row] = 255
         return
     branch_off(elements, element_count, elements[blocks[found, B_ELEMENT], E_PARENT], away)
+    # The distance in boxes and in blocks.
     for row in range(count):
         out[_PAGE_AT + 6, row] = min(254, away[blocks[row, B_ELEMENT]])
         out[_PAGE_AT + 7, row] = min(254, max(0, AT_TITLE + row - found))
@@ -294,6 +300,7 @@ def measure(
     for field in range(SUM_ROWS):
         sums[field, 0] = 0
     words = 0
+    # Sums up to each block, so that a box needs only two of them.
     for row in range(count):
         prose = blocks[row, B_CHARS] if _is_prose(blocks[row]) else 0
         sums[SUM_CHARS, row + 1] = sums[SUM_CHARS, row] + blocks[row, B_CHARS]
@@ -305,10 +312,12 @@ def measure(
     main_prose = sums[SUM_PROSE, elements[main, E_LAST]] - sums[SUM_PROSE, elements[main, E_FIRST]]
     named = title_words(data, title, title_end, slots)
 
+    # Empty the table of groups.
     for slot in range(mask + 1):
         keys[slot] = -1
         for field in range(G_COLUMNS):
             groups[slot, field] = 0
+    # Count blocks by the path of their box, and by their text.
     for row in range(count):
         path = np.int64(elements[blocks[row, B_ELEMENT], E_PATH])
         slot = slot_of(keys, path << 1, mask)
@@ -322,6 +331,7 @@ def measure(
         away[element_count + row] = slot
 
     since, chars_since, heading = 255, 0, 255
+    # Forward: the features of each block, and what came before it.
     for row in range(count):
         block = blocks[row]
         size, count_words = block[B_CHARS], max(1, block[B_WORDS])
@@ -371,6 +381,7 @@ def measure(
         out[_PROSE, row] = is_prose
         box = element
         near = block[B_HINTS]
+        # The box of the block, and the two around it.
         for level in range(3):
             at = _BOX_AT + 5 * level
             if level == 1:
@@ -399,6 +410,7 @@ def measure(
         out[at + 4, row] = share(prose_chars, chars)
         out[at + 5, row] = share(main_prose, prose_chars)
         around, inline = elements[element, E_ALL_HINTS], block[B_HINTS]
+        # The nearest place of each hint: the text itself, its boxes, or any box around them.
         for bit in range(_HINT_COUNT):
             out[_HINTS_AT + bit, row] = (
                 3 if inline >> bit & 1 else 2 if near >> bit & 1 else 1 if around >> bit & 1 else 0
@@ -407,6 +419,7 @@ def measure(
             out[_ANCESTRY_AT + bit, row] = elements[element, E_ANCESTRY] >> bit & 1
     _near_title(blocks, count, elements, element_count, away, out)
     since, chars_since = 255, 0
+    # Backward: the distance to the next prose.
     for row in range(count - 1, -1, -1):
         out[_PAGE_AT + 2, row] = since
         out[_PAGE_AT + 4, row] = log(chars_since)
@@ -414,14 +427,19 @@ def measure(
         since = 0 if is_prose else min(255, since + 1)
         chars_since = 0 if is_prose else chars_since + blocks[row, B_CHARS]
     column = _NEAR_AT
+    # Features of the blocks before and after.
     for shift in _SHIFTS:
+        # Only some features are copied.
         for source in _NEAR_SOURCES:
+            # Where there is no such block, the value is 255.
             for row in range(count):
                 other = row + shift
                 out[column, row] = out[source, other] if 0 <= other < count else 255
             column += 1
+    # Whether the neighbours are in the same box.
     for row in range(count):
         box = elements[blocks[row, B_ELEMENT], E_PARENT]
+        # The block before, then the block after.
         for side in range(2):
             other = row - 1 if side == 0 else row + 1
             same = 0

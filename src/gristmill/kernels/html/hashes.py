@@ -16,10 +16,12 @@ MAX_TRIES = 64
 @njit(nogil=True, cache=True, forceinline=True)
 def mixed(text: Bytes, begin: int, stop: int, code: Any) -> Any:
     """Mixes bytes into a number, eight at a time."""
+    # Eight bytes at a time.
     while begin + 8 <= stop:
         code = (code ^ eight_bytes_at(text, begin)) * HASH_MIX
         code ^= code >> np.uint64(29)
         begin += 8
+    # The rest byte by byte.
     while begin < stop:
         code = (code ^ np.uint64(text[begin])) * HASH_PRIME
         begin += 1
@@ -37,6 +39,7 @@ def slot_of(keys: np.ndarray, key: Any, mask: int) -> Any:
     made to have all its keys in a row, and the time would grow with the square of its size.
     """
     slot = np.int64(np.uint64(key) * HASH_MIX >> np.uint64(20)) & mask
+    # Open addressing, within the bound on tries.
     for _ in range(MAX_TRIES):
         if keys[slot] == -1 or keys[slot] == key:
             break
@@ -54,6 +57,7 @@ def title_words(data: np.ndarray, begin: int, stop: int, slots: np.ndarray) -> i
     found = 0
     code = HASH_BASIS
     size = 0
+    # The first 400 bytes; one turn more ends the last word.
     for at in range(begin, min(stop, begin + 400) + 1):
         byte = data[at] if at < stop else np.uint8(0x20)
         letter = byte | 0x20
@@ -73,6 +77,7 @@ def in_title(text: Bytes, begin: int, stop: int, slots: np.ndarray) -> int:
     """Returns the share of a block's words that are in the title, of 255."""
     found = words = size = 0
     code = HASH_BASIS
+    # One turn more ends the last word.
     for at in range(begin, stop + 1):
         byte = text[at] if at < stop else 0x20
         letter = byte | 0x20

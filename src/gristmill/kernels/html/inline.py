@@ -98,6 +98,7 @@ def _wrap(text: Bytes, begin: int, end: int, mark: int, size: int) -> int:
         return end
     for at in range(end - 1, begin - 1, -1):
         text[at + size] = text[at]
+    # The text has moved; write both marks.
     for at in range(size):
         text[begin + at] = mark
         text[end + size + at] = mark
@@ -122,6 +123,7 @@ def put_math(data: Bytes, begin: int, stop: int, text: Bytes, end: int, tally: n
         return end
     end = _put_mark(text, put_gap(text, end, tally), LEFT_BRACKET if display else LEFT_PAREN)
     at = begin
+    # Each turn writes up to a percent sign, and skips the comment after it.
     while at < stop:
         percent = at
         while percent < stop and (data[percent] != PERCENT or (percent > begin and data[percent - 1] == BACKSLASH)):
@@ -166,6 +168,7 @@ def script(state: np.ndarray, tally: np.ndarray, kind: int, closing: bool, text:
 def data_latex(data: Bytes, at: int, stop: int) -> tuple[int, int]:
     """Returns begin and end of the first value of `data-latex`, where MathJax 4 writes its input, or 0 twice."""
     size = _DATA_LATEX.size
+    # Compare at each place.
     while at + size < stop:
         same = 0
         while same < size and data[at + same] == _DATA_LATEX[same]:
@@ -213,12 +216,14 @@ def begins_formula(data: Bytes, at: int, stop: int) -> bool:
 @njit(nogil=True, cache=True)
 def annotation(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> tuple[int, int]:
     """Returns begin and end of the TeX of a formula, or 0 twice."""
+    # Each turn takes one tag.
     while True:
         at = seek(data, words, at, stop, 0x3C)
         if at + 12 >= stop:
             return 0, 0
         if data[at + 1] | 0x20 == LOWER_A and data[at + 4] | 0x20 == 0x6F and data[at + 10] | 0x20 == 0x6E:
             begin = seek(data, words, at, stop, 0x3E) + 1
+            # Search its attributes for `tex`.
             for place in range(at + 11, begin - 2):
                 if data[place] | 0x20 == 0x74 and data[place + 1] | 0x20 == 0x65 and data[place + 2] | 0x20 == 0x78:
                     return begin, seek(data, words, begin, stop, 0x3C)
@@ -238,6 +243,7 @@ def _has(text: Bytes, begin: int, end: int, one: int, other: int) -> bool:
 @njit(nogil=True, cache=True)
 def _is_plain_address(data: Bytes, begin: int, end: int) -> bool:
     """Whether an address can be written in parentheses and leads somewhere: javascript: and data: do not."""
+    # The first of these signs decides.
     for at in range(begin, end):
         byte = data[at]
         if byte in (LEFT_PAREN, RIGHT_PAREN, LESS, GREATER):
@@ -279,6 +285,7 @@ def _end_link(state: np.ndarray, data: Bytes, text: Bytes) -> None:
     text[end + 1] = RIGHT_BRACKET
     text[end + 2] = LEFT_PAREN
     end += 3
+    # White space in an address would end it.
     for at in range(state[S_HREF], state[S_HREF_END]):
         if data[at] > SP:
             text[end] = data[at]

@@ -23,6 +23,7 @@ _META, _HEAD, _BODY, _SCRIPT, _STYLE = (
 def _name_at(data: Bytes, at: int, stop: int) -> int:
     """Returns the name of a tag, up to seven letters in lower case as one number; 0 for longer names or none."""
     name = 0
+    # One byte for each letter.
     for place in range(at, min(at + 8, stop)):
         byte = lower(data[place])
         if byte <= SP or byte == SLASH or byte == GREATER:
@@ -36,6 +37,7 @@ def _tag_end(data: Bytes, at: int, stop: int) -> int:
     """Returns the position after the `>` that ends a tag."""
     quote = 0
     first = -1
+    # A `>` in quotes does not end the tag, unless the quotes never end.
     for place in range(at, min(stop, at + TAG_BYTES)):
         byte = data[place]
         if byte == GREATER:
@@ -53,6 +55,7 @@ def _tag_end(data: Bytes, at: int, stop: int) -> int:
 @njit(nogil=True, cache=True)
 def _skip_to(data: Bytes, at: int, stop: int, name: int) -> int:
     """Returns the end tag of an element whose content is not markup, or the end."""
+    # Try each position.
     while at < stop:
         end_tag = data[at] == LESS and at + 1 < stop and data[at + 1] == SLASH
         if end_tag and _name_at(data, at + 2, stop) == name:
@@ -63,6 +66,7 @@ def _skip_to(data: Bytes, at: int, stop: int, name: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _skip_comment(data: Bytes, at: int, stop: int) -> int:
+    # Try each position.
     while at + 2 < stop:
         if data[at] == HYPHEN and data[at + 1] == HYPHEN and data[at + 2] == GREATER:
             return at + 3
@@ -72,8 +76,10 @@ def _skip_comment(data: Bytes, at: int, stop: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _has_any(data: Bytes, begin: int, end: int, words: Bytes, word_offsets: Array) -> bool:
+    # Compare where the first letter is right.
     for at in range(begin, end):
         byte = lower(data[at])
+        # There are few words.
         for word in range(len(word_offsets) - 1):
             first, size = word_offsets[word], word_offsets[word + 1] - word_offsets[word]
             if byte != words[first] or at + size > end:
@@ -89,6 +95,7 @@ def _has_any(data: Bytes, begin: int, end: int, words: Bytes, word_offsets: Arra
 @njit(nogil=True, cache=True)
 def _doubled(table: Array) -> Array:
     more = np.empty((2 * len(table), 3), np.int64)
+    # Copy the rows.
     for row in range(len(table)):
         for column in range(3):
             more[row, column] = table[row, column]
@@ -104,9 +111,11 @@ def find_tags(data: Array, offsets: Array, limit: int, words: Array, word_offset
     found = np.empty((64, 3), np.int64)
     count = 0
     text, sought = view(data), view(words)
+    # Pages are independent of each other.
     for row in range(len(offsets) - 1):
         at = int(offsets[row])
         stop = min(at + limit, int(offsets[row + 1]))
+        # Each turn skips a byte, or takes one tag or comment.
         while at < stop:
             if text[at] != LESS:
                 at += 1

@@ -18,6 +18,7 @@ def end_of_nested(data: np.ndarray, words: np.ndarray, at: int, stop: int, name:
     Its name is the `size` letters at `name`.
     """
     depth = 1
+    # Each turn takes one tag with the name.
     while True:
         at = seek(data, words, at, stop, 0x3C)
         if at + 2 + size >= stop:
@@ -39,10 +40,12 @@ def end_of_script(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> in
     not count.
     """
     comment = inner = False
+    # Each turn takes one `<`; inside a comment, its end is looked for first.
     while True:
         if comment:
             behind = at
             at = seek(data, words, at, stop, 0x3C)
+            # The comment ends with `-->` before this tag.
             while behind < at and comment:
                 behind = seek(data, words, behind, at, 0x3E)
                 comment = behind >= at or data[behind - 1] != HYPHEN or data[behind - 2] != HYPHEN

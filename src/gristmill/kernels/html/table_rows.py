@@ -43,6 +43,7 @@ def _is_one_line(blocks: np.ndarray, row: int) -> bool:
 @njit(nogil=True, cache=True)
 def _part(text: Bytes, at: int, times: int) -> int:
     """Writes the separator of cells, once and once more for each empty cell; returns the end."""
+    # Three bytes for each cell: space, bar, space.
     for _ in range(times):
         text[at] = SP
         text[at + 1] = BAR
@@ -63,10 +64,12 @@ def join_rows(
     blocks, elements, moved = borrow(blocks), borrow(elements), borrow(moved)
     read = write = 0
     tried = 0  # rows up to here were checked, and are not data
+    # Each turn takes a row, or a block that is not in one.
     while read < count:
         last = read + 1
         if blocks[read, B_ROW] and read >= tried:
             simple = _is_one_line(blocks, read)
+            # Cells of a row have one short block each, or it is not data.
             while last < count and blocks[last, B_ROW] == blocks[read, B_ROW]:
                 simple &= blocks[last, B_CELL] != blocks[last - 1, B_CELL] and _is_one_line(blocks, last)
                 last += 1
@@ -82,6 +85,7 @@ def join_rows(
                 _part(text, begin, blocks[read, B_CELL] - 1)
                 blocks[write, B_START] = begin + 1
             cell = blocks[read, B_CELL]
+            # Append each cell, with separators for the empty ones before it.
             for other in range(read + 1, last):
                 moved[other] = write
                 end = blocks[write, B_STOP]
@@ -106,6 +110,7 @@ def join_rows(
         read = last
     moved[count] = write
     if write < count:
+        # Boxes name blocks by number, and the numbers have changed.
         for element in range(element_count):
             elements[element, E_FIRST] = moved[elements[element, E_FIRST]]
             elements[element, E_LAST] = moved[elements[element, E_LAST]]

@@ -50,14 +50,17 @@ def _score(
 ) -> None:
     features, thresholds, leaves = borrow(features), borrow(thresholds), borrow(leaves)
     columns, out, room = borrow(columns), borrow(out), borrow(room)
+    # Blocks in chunks, so that their columns stay in the cache.
     for low in range(0, out.size, _CHUNK):
         size = min(_CHUNK, out.size - low)
         wide = min((size + _VECTORS - 1) // _VECTORS * _VECTORS, columns.shape[1] - low)
         for at in range(size):
             out[low + at] = bias
+        # Add the leaf of each tree.
         for tree in range(features.shape[0]):
             for at in range(wide):
                 room[at] = 0
+            # A tree is symmetric: each level asks one question, whose answer is one bit of the leaf's number.
             for level in range(features.shape[1]):
                 feature, threshold = features[tree, level], thresholds[tree, level]
                 bit = np.uint8(1 << level)

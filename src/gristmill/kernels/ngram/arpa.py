@@ -28,6 +28,7 @@ def _number(data: Bytes, begin: int, end: int) -> tuple[float, bool]:
         sign = -1.0 if data[at] == HYPHEN else 1.0
         at += 1
     value, digits, scale, seen, is_behind = 0.0, 0, 0, False, False
+    # Digits, with one point among them.
     while at < end:
         byte = data[at]
         if byte == DOT and not is_behind:
@@ -49,6 +50,7 @@ def _number(data: Bytes, begin: int, end: int) -> tuple[float, bool]:
         if at < end and (data[at] == HYPHEN or data[at] == PLUS):
             at += 1
         exponent, seen = 0, False
+        # The exponent is bounded, so it cannot overflow.
         while at < end and ZERO <= data[at] <= NINE:
             exponent = min(exponent * 10 + data[at] - 48, 10_000)
             seen = True
@@ -56,9 +58,11 @@ def _number(data: Bytes, begin: int, end: int) -> tuple[float, bool]:
         scale += -exponent if lower else exponent
     if not seen or at != end:
         return 0.0, False
+    # Divide by exact powers of ten.
     while scale < 0 and value != 0.0:
         value /= _TENS[min(-scale, 22)]
         scale += min(-scale, 22)
+    # Multiply by exact powers of ten; a number that large is refused anyway.
     while scale > 0 and value < 1e30 and value != 0.0:
         value *= _TENS[min(scale, 22)]
         scale -= min(scale, 22)
@@ -93,6 +97,7 @@ def read_ngrams(
     text = view(data)
     read = lines = 0
     begins, ends = np.empty(MOST_ORDER + 3, np.int64), np.empty(MOST_ORDER + 3, np.int64)
+    # Each turn reads one line.
     while read < most:
         stop = at
         while stop < len(data) and text[stop] != LF:
@@ -100,6 +105,7 @@ def read_ngrams(
         if stop == len(data):
             break
         fields, place = 0, at
+        # Split the line at spaces and tabs.
         while True:
             while place < stop and _is_gap(text[place]):
                 place += 1
@@ -127,6 +133,7 @@ def read_ngrams(
         if probability > 0.0 or not abs(backoff) < 1e6:
             return at, read, lines, TOO_LARGE
         hashed = np.uint64(0)
+        # The hash of an n-gram begins with its last word.
         for word in range(order, 0, -1):
             one = hash_bytes(text, begins[word], ends[word])
             if _is_unknown(text, begins[word], ends[word]):

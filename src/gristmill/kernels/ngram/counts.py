@@ -44,6 +44,7 @@ def word_at(high: np.uint64, low: np.uint64, place: int) -> np.uint64:
 @njit(nogil=True, cache=True, forceinline=True)
 def shared(high: np.uint64, low: np.uint64, other_high: np.uint64, other_low: np.uint64) -> int:
     """Counts the last words that two n-grams have in common."""
+    # Compare word by word, from the last one backward.
     for place in range(HIGHEST_ORDER):
         if word_at(high, low, place) != word_at(other_high, other_low, place):
             return place
@@ -70,8 +71,10 @@ def windows(ids: Array, firsts: Array, order: int, rows: Array) -> int:
     low_bits = np.uint64(max(5 - order, 0) * WORD_BITS)
     count = 0
     high, low = _ZERO, _ZERO
+    # One turn more than words, for the end of the last sentence.
     for at in range(len(ids) + 1):
         ends = at == len(ids) or firsts[at]
+        # First the n-gram that ends with the end of a sentence, then that of the word itself.
         for step in range(2):
             if step == 0 and (not ends or at == 0):
                 continue
@@ -94,6 +97,7 @@ def windows(ids: Array, firsts: Array, order: int, rows: Array) -> int:
 def rows_up_to(rows: Array, high: np.uint64, low: np.uint64) -> int:
     """Counts the sorted rows with a key up to this one."""
     begin, end = 0, len(rows)
+    # Binary search.
     while begin < end:
         middle = (begin + end) >> 1
         if rows[middle, 0] < high or (rows[middle, 0] == high and rows[middle, 1] <= low):
@@ -107,6 +111,7 @@ def rows_up_to(rows: Array, high: np.uint64, low: np.uint64) -> int:
 def whole_contexts(rows: Array) -> int:
     """Counts the first rows, sorted by context, that belong to contexts before the last one."""
     end = len(rows)
+    # Go back from the end to the first row of the last context.
     while end > 0:
         end -= 1
         last = rows[len(rows) - 1]
@@ -119,6 +124,7 @@ def whole_contexts(rows: Array) -> int:
 def combine(rows: Array) -> int:
     """Sums the last number of neighbours with equal first two numbers; returns the number of remaining rows."""
     kept = 0
+    # Equal n-grams are neighbours; each is added to the first of them.
     for at in range(len(rows)):
         if kept and rows[at, 0] == rows[kept - 1, 0] and rows[at, 1] == rows[kept - 1, 1]:
             rows[kept - 1, 2] += rows[at, 2]
@@ -167,11 +173,14 @@ def adjust(rows: Array, highest: int, least: Array, state: Array, counts: Array,
     n-grams; their number per order is returned. `is_end`: this is the last block.
     """
     found = np.zeros(highest, np.int64)
+    # Rows are sorted from their last word on, so an n-gram is complete when a row differs from it. One turn more at the
+    # end closes what is open.
     for at in range(len(rows) + is_end):
         before = _length(state[0, 0], state[0, 1], highest)
         same = 0
         if at < len(rows):
             same = shared(rows[at, 0], rows[at, 1], state[0, 0], state[0, 1]) if before else 0
+        # Close the n-grams that this row does not continue.
         for order in range(before, same, -1):
             _close(order, highest, state, least, counts, out, found, before)
             state[order, 0] = state[order, 1] = 0
@@ -180,6 +189,7 @@ def adjust(rows: Array, highest: int, least: Array, state: Array, counts: Array,
         length = _length(rows[at, 0], rows[at, 1], highest)
         if same:
             state[same, 1] += _ONE
+        # Add the count to all suffixes of the n-gram, and begin those that are new.
         for order in range(1, length + 1):
             state[order, 0] += rows[at, 2]
             if same < order < length:
@@ -191,6 +201,7 @@ def adjust(rows: Array, highest: int, least: Array, state: Array, counts: Array,
 @njit(nogil=True, cache=True)
 def by_context(rows: Array) -> None:
     """Reorders n-grams so that they sort by the words before the last one, and then by the last word."""
+    # Move the last word to the end of the key.
     for at in range(len(rows)):
         high, low = rows[at, 0], rows[at, 1]
         rows[at, 0] = (high << _BITS) & _THREE | low >> _BITS
@@ -208,8 +219,10 @@ def weigh(rows: Array, discounts: Array, out: Array, backoffs: Array) -> tuple[i
     written = contexts = begin = 0
     shares = np.empty(2, np.float64)
     bits = shares.view(np.uint64)
+    # Each turn takes all n-grams of one context.
     while begin < len(rows):
         end, total, left, kept = begin, 0, 0, np.zeros(3, np.int64)
+        # Add up the counts of the context, and count those seen once, twice and more often.
         while end < len(rows) and rows[end, 0] == rows[begin, 0] and rows[end, 1] >> _BITS == rows[begin, 1] >> _BITS:
             count = int(np.int64(rows[end, 2] >> _ONE))
             total += count
@@ -224,6 +237,7 @@ def weigh(rows: Array, discounts: Array, out: Array, backoffs: Array) -> tuple[i
             backoffs[contexts, 0], backoffs[contexts, 1] = rows[begin, 0], rows[begin, 1] >> _BITS << _BITS
             backoffs[contexts, 2] = bits[1]
             contexts += 1
+            # Subtract the discount of its count from each n-gram that is not pruned.
             for at in range(begin, end):
                 if rows[at, 2] & _ONE:
                     continue
@@ -246,6 +260,7 @@ def interpolate(rows: Array, at: int, order: int, shorter: Array, place: int, fi
     """
     own = rows.view(np.float64)
     theirs = shorter.view(np.float64)
+    # Merge both sorted lists.
     while at < len(rows) and place < len(shorter):
         high, low = last_words(rows[at, 0], rows[at, 1], order - 1)
         if shorter[place, 0] == high and shorter[place, 1] == low:
@@ -263,6 +278,7 @@ def interpolate(rows: Array, at: int, order: int, shorter: Array, place: int, fi
 def take_backoffs(rows: Array, at: int, backoffs: Array, place: int, found: Array) -> tuple[int, int]:
     """Writes the values in `backoffs` of n-grams, both sorted, to `found` (float64); others keep their values."""
     shares = backoffs.view(np.float64)
+    # Merge both sorted lists; an n-gram without backoff keeps its value.
     while at < len(rows) and place < len(backoffs):
         if backoffs[place, 0] == rows[at, 0] and backoffs[place, 1] == rows[at, 1]:
             found[at] = shares[place, 2]

@@ -65,6 +65,7 @@ class CutTables(NamedTuple):
 def cut_tables() -> CutTables:
     """Returns read-only tables of one Unicode version (`unicode_data.UNICODE_VERSION`)."""
     plain = np.zeros(128, np.uint8)
+    # Digits become 0 and letters lower case; any other sign separates words.
     for point in range(128):
         letter = chr(point)
         plain[point] = _ZERO if letter.isdigit() else ord(letter.lower()) if letter.isalpha() else 0
@@ -115,6 +116,7 @@ def cut_some(
     count = write = 0
     begin = -1
     alone = False
+    # Each turn reads eight ASCII bytes of a word at once, or one character.
     while at < stop:
         if at + 8 <= stop and not alone:
             run, written = _eight(eight_bytes_at(data, at))
@@ -168,15 +170,19 @@ def cut_texts(data: Array, offsets: Array, tables: CutTables, words: Array, star
     out = np.empty(2 * (offsets[-1] - offsets[0]) + 16, np.uint8)  # a wide letter becomes four bytes and a space
     ends = np.empty(len(offsets) - 1, np.int64)
     write = 0
+    # Each text is cut alone.
     for row in range(len(offsets) - 1):
         at, stop, is_first, is_open = offsets[row], offsets[row + 1], True, False
+        # Each turn cuts up to ROOM words.
         while at < stop:
             at, count, is_first = cut_some(text, at, stop, views, bytes_, starts, is_first)
+            # Write the separator before each word but the first.
             for word in range(count):
                 if is_open:
                     out[write] = 10 if starts[word, 2] else 32
                     write += 1
                 is_open = True
+                # Words are short, so they are copied byte by byte.
                 for place in range(starts[word, 0], starts[word, 1]):
                     out[write] = words[place]
                     write += 1
@@ -195,10 +201,13 @@ def hash_texts(data: Array, offsets: Array, tables: CutTables, words: Array, sta
     room = (offsets[-1] - offsets[0]) // 2 + len(offsets) + ROOM
     hashes, firsts = np.empty(room, np.uint64), np.empty(room, np.bool_)
     found = 0
+    # Each text is cut alone.
     for row in range(len(offsets) - 1):
         at, stop, is_first = offsets[row], offsets[row + 1], True
+        # Each turn cuts up to ROOM words.
         while at < stop:
             at, count, is_first = cut_some(text, at, stop, views, bytes_, starts, is_first)
+            # Hash the words of this turn.
             for word in range(count):
                 begin, end = starts[word, 0], starts[word, 1]
                 hashes[found] = hash_bytes(bytes_, begin, end) if end - begin <= LONGEST else np.uint64(0)

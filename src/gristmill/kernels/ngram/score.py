@@ -84,6 +84,7 @@ def _look_up(
         rolled[at] = mix(hashes[at])
     missing = 0
     count = np.uint64(0)
+    # Single words: an unknown one is scored as <unk>, and no n-gram is looked up for the begin of a sentence.
     for at in range(begun, ended):
         slot = find(table, first, places, walk, rolled[at])
         if slot == _EMPTY:
@@ -96,10 +97,12 @@ def _look_up(
         left[at, _ONE] = np.int64(np.int16(slot & _LOW))
         queue[count] = at
         count += np.uint64(hashes[at] != begin)
+    # Each turn looks for n-grams that are one word longer.
     for order in range(1, len(shape)):
         first, places, walk = shape[order, 0], shape[order, 1], shape[order, 2]
         back = np.uint64(order)
         kept = np.uint64(0)
+        # Hash those whose shorter context exists, first all of them, so that the lookups overlap.
         for place in range(count):
             at = queue[place]
             rolled[at] = longer(rolled[at], hashes[at - back])
@@ -107,6 +110,7 @@ def _look_up(
             queue[kept] = at
             kept += np.uint64(lengths[at - _ONE] >= order)
         count, kept = kept, np.uint64(0)
+        # Look them up; those that exist wait for the next order.
         for place in range(count):
             at = queue[place]
             slot = find(table, first, places, walk, mixed[place])
@@ -126,6 +130,7 @@ def _sum_up(
 ) -> int:
     """Sums the steps of all tokens: those of their n-grams, and the backoffs of the longer contexts."""
     total = 0
+    # The backoffs of the contexts that are longer than the n-gram found are part of its probability.
     for at in range(_BEFORE, tokens):
         if hashes[at] != begin:
             longest = max(min(lengths[at - 1], orders - 1), lengths[at] - 1)
@@ -136,6 +141,7 @@ def _sum_up(
 @njit(nogil=True, cache=True)
 def _keep_last(tokens: int, hashes: Array, lengths: Array, left: Array) -> None:
     """Moves the last tokens to the front, before the next ones."""
+    # These are the words before the next token.
     for place in range(_BEFORE):
         hashes[place] = hashes[tokens - _BEFORE + place]
         lengths[place] = lengths[tokens - _BEFORE + place]
@@ -152,9 +158,11 @@ def _score_text(
     unknown, begin_of, end_of = tables.special[0], tables.special[1], tables.special[2]
     is_first, is_open = True, False
     total = words = missing = 0
+    # Each turn scores up to ROOM words.
     while at < stop:
         at, count, is_first = cut_some(text, at, stop, cut, bytes_, spans, is_first)
         tokens = _BEFORE
+        # Add the begin and end of each sentence.
         for word in range(count):
             if spans[word, 2]:
                 if is_open:
@@ -194,6 +202,7 @@ def score(data: Array, begins: Array, ends: Array, tables: Tables, cut: CutTable
 def perplexities(found: Array) -> Array:
     """Returns 10 ** (mean of the result of `score`), float64; NaN for a text without a word."""
     result = np.empty(len(found), np.float64)
+    # STEPS are parts of a decimal logarithm; 2.3 is that of ten.
     for row in range(len(found)):
         if found[row, 1] == 0:
             result[row] = np.nan

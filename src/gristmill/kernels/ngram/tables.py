@@ -77,6 +77,7 @@ def find(slots: Uint64s, first: int, places: int, walk: int, mixed: np.uint64) -
     found = one if one >> _HALF == mark else found
     ends = (one == _EMPTY) | (two == _EMPTY) | (three == _EMPTY) | (four == _EMPTY) | (found != _EMPTY)
     if not ends:
+        # Go on to the next free slot, within the longest distance in the table.
         for step in range(at + LEAST_WALK, at + walk):
             slot = slots[step]
             if slot == _EMPTY or slot >> _HALF == mark:
@@ -90,6 +91,7 @@ def hash_ngrams(ids: Array, hashes: Array) -> Array:
     words.
     """
     found = np.empty(len(ids), np.uint64)
+    # The hash of an n-gram begins with its last word.
     for row in range(len(ids)):
         hashed = hashes[ids[row, ids.shape[1] - 1]]
         for place in range(ids.shape[1] - 2, -1, -1):
@@ -103,6 +105,7 @@ def values_of(mixed: Array, order: int, tables: Tables) -> Array:
     """Returns for n-grams of one order: probability << 16 | backoff as in the table, or -1."""
     found = np.empty(len(mixed), np.int64)
     first, places, walk = tables.shape[order - 1]
+    # Look each n-gram up alone.
     for row in range(len(mixed)):
         slot = find(view(tables.slots), first, places, walk, mixed[row])
         found[row] = -1 if slot == _EMPTY else np.int64(slot & _LOW)
@@ -116,6 +119,7 @@ def lay_out(mixed: Array, values: Array, places: int, free: int, slots: Array, b
     is no room.
     """
     furthest = 0
+    # In the order of their places, each n-gram takes its place or the next free one.
     for row in range(len(mixed)):
         place = place_of(mixed[row], places)
         at = max(place, free)

@@ -44,6 +44,7 @@ def vocabulary_of(hashes: Array) -> NumberedWords:
 @njit(nogil=True, cache=True)
 def _fill(slots: Array, hashes: Array) -> None:
     mask = len(slots) - 1
+    # Open addressing: into the first free slot.
     for number in range(FIRST_WORD, len(hashes)):
         at = np.int64(mix(hashes[number])) & mask
         while slots[at]:
@@ -65,10 +66,13 @@ def number_texts(
     room = (offsets[-1] - offsets[0]) // 2 + len(offsets) + ROOM
     ids, firsts = np.empty(room, np.int32), np.empty(room, np.bool_)
     found = 0
+    # Each text is cut alone.
     for row in range(len(offsets) - 1):
         at, stop, is_first = offsets[row], offsets[row + 1], True
+        # Each turn cuts up to ROOM words.
         while at < stop:
             at, count, is_first = cut_some(text, at, stop, views, bytes_, spans, is_first)
+            # Look each word up; the bytes of a known one are stored the first time.
             for word in range(count):
                 begin, end = spans[word, 0], spans[word, 1]
                 number = 0
@@ -80,6 +84,7 @@ def number_texts(
                     number = slots[place]
                 if number and begins[number] < 0:
                     begins[number] = used[0]
+                    # Words are short, so they are copied byte by byte.
                     for byte in range(begin, end):
                         arena[used[0]] = words[byte]
                         used[0] += 1

@@ -77,6 +77,7 @@ def read_glyphs(
     glyphs are left out.
     """
     many = number = 0
+    # Each turn reads one glyph: its code, its box, its size and direction, and its font.
     for index in range(count):
         if call_int(functions[0], page, index) != 0:
             continue

@@ -28,6 +28,7 @@ def count_drawn(functions: np.ndarray, page: int, most: int) -> int:
     holders, at, stops = np.zeros(MOST_DEPTH, np.int64), np.zeros(MOST_DEPTH, np.int64), np.zeros(MOST_DEPTH, np.int64)
     holders[0], stops[0] = page, call_int_on(functions[0], page)
     depth = total = 0
+    # Depth first, with a stack of forms.
     while depth >= 0 and total <= most:
         index = at[depth]
         if index >= stops[depth]:

@@ -144,6 +144,7 @@ def join_glyphs(
     end = 0
     last = -1
     pending = 0
+    # Each turn appends a glyph to the segment, with the spaces before it, or begins a new segment.
     for at in range(count):
         code = glyphs[at, CODE]
         if glyphs[at, TURN] > 3:
@@ -266,6 +267,7 @@ def join_glyphs(
                 return -1
             if spaces and segment[S_WORD_RIGHT] == 0:
                 segment[S_WORD_RIGHT] = glyphs[last, RIGHT]
+            # Write the spaces before the glyph.
             for _ in range(spaces):
                 text[end] = 32
                 end += 1
@@ -286,6 +288,7 @@ def join_glyphs(
             segment[S_SIZE], segment[S_BASE] = size, base
             segment[S_TOP], segment[S_BOTTOM] = glyphs[at, TOP], glyphs[at, BOTTOM]
         last = at
+    # A segment of one word ends with it.
     for row in range(many):
         if segments[row, S_WORD_RIGHT] == 0:
             segments[row, S_WORD_RIGHT] = segments[row, S_RIGHT]

@@ -108,10 +108,13 @@ def cut_words(data: Array, starts: Array, ends: Array, words: int, most: int) ->
         room += min(most, (ends[text] - starts[text]) // (2 * words) + 1)
     begins, stops, owners = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
     n = 0
+    # Each text is cut alone.
     for text in range(starts.size):
         at, end, of_text = starts[text], ends[text], 0
+        # Each turn makes one piece.
         while of_text < most:
             seen, begin, stop = 0, -1, -1
+            # Go on until the piece has its words, or the text ends.
             while seen < words:
                 first, at = _next_word(data, at, end)
                 if at == first:
@@ -131,8 +134,10 @@ def cut_words(data: Array, starts: Array, ends: Array, words: int, most: int) ->
 def count_words(data: Array, starts: Array, ends: Array) -> Array:
     """Counts the words of each text."""
     found = np.zeros(starts.size, np.int64)
+    # Texts are independent of each other.
     for text in range(starts.size):
         first, at = _next_word(data, starts[text], ends[text])
+        # Go on word by word to the end of the text.
         while at > first:
             found[text] += 1
             first, at = _next_word(data, at, ends[text])
@@ -149,9 +154,11 @@ def passages(data: Array, starts: Array, ends: Array, words: int, size: int) -> 
     begins, stops = np.empty(room, np.int64), np.empty(room, np.int64)
     hashes, begun = np.empty(words, np.uint64), np.empty(words, np.int64)
     n = 0
+    # Texts are independent of each other.
     for text in range(starts.size):
         first, at = _next_word(data, starts[text], ends[text])
         seen = 0
+        # The last `words` words are in a ring; each word ends one passage.
         while at > first:
             hashes[seen % words], begun[seen % words] = np.uint64(hash_bytes(data, first, at)), first
             seen += 1
@@ -174,8 +181,10 @@ def _tally(table: WordCounts, data: Array, starts: Array, ends: Array) -> WordCo
     ones = np.ones(BLOCK, np.int64)
     keys = np.empty((BLOCK, 2), np.uint64)
     size = 0
+    # Collect words across texts, and count whenever the block is full.
     for text in range(starts.size):
         first, at = _next_word(data, starts[text], ends[text])
+        # Up to the end of the text or `</s>`.
         while at > first and not _is_end(data, first, at):
             if not _is_label(data, first, at):
                 begins[size], stops[size] = first, at
@@ -223,9 +232,12 @@ def _fill(
     data, rows, shape = borrow(data), borrow(rows), borrow(shape)
     base, buckets, maxn = shape[1], shape[2], shape[4]
     n = 0
+    # Texts are independent of each other.
     for text in range(starts.size):
         at, end, seen = starts[text], ends[text], 0
         more = True
+        # Each turn takes a word: its own row, its character n-grams, and the word n-grams that end with it. The last
+        # turn does the same for the end of the line.
         while more:
             first, at = _next_word(data, at, end)
             more = at > first and not _is_end(data, first, at)
@@ -244,6 +256,7 @@ def _fill(
                 n += 1
             if more and maxn > 0 and buckets > 0:
                 place = first - 1
+                # A long word takes several turns.
                 while place <= at:
                     count, place = ngram_rows(shape, kept, before, room, 0, data, place, first, at)
                     for one in range(count):
@@ -254,6 +267,7 @@ def _fill(
                     begins[one], stops[one] = first, at
             if recent.size > 1:
                 count = word_ngram_rows(h, recent, seen, base, buckets, kept, before, found)
+                # Copy the rows of the word n-grams.
                 for one in range(count):
                     rows[n + one] = found[one]
                     if begins.size:  # the longest first: it begins `count` words before this one
@@ -283,6 +297,7 @@ def rows_of(
     through = np.cumsum(lengths)
     parts: list[TextRows] = []
     first = 0
+    # Each turn takes as many texts as the bound on bytes allows, at least one.
     while first < starts.size:
         last = int(np.searchsorted(through, through[first] - lengths[first] + _AT_ONCE_BYTES, "right"))
         last = max(last, first + 1)

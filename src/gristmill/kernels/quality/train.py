@@ -41,6 +41,7 @@ def hash_pieces(data: Array, starts: Array, ends: Array) -> Array:
 def _epoch(
     state: Array, rows: Array, firsts: Array, order: Array, targets: Array, weights: Array, rate: np.float32
 ) -> None:
+    # One step of AdaGrad for each example, in the given order.
     for place in range(order.size):
         example = order[place]
         first, last = firsts[example], firsts[example + 1]
@@ -52,6 +53,7 @@ def _epoch(
         chance = 1.0 / (1.0 + exponential(-total / (last - first)))
         slope = np.float32((chance - targets[example]) * weights[example])
         square, step = np.float32(slope * slope), np.float32(rate * slope)
+        # Each row has its own rate: the step divided by the root of its squared slopes.
         for at in range(first, last):
             row = rows[at]
             squares = np.float32(state[row, 1] + square)
@@ -78,6 +80,7 @@ def train_weights(
     """
     state = np.zeros((size, 2), np.float32)
     state[:, 1] = _START
+    # Each epoch has its own order.
     for epoch in range(epochs):
         turn: Any = np.array([(seed * epochs + epoch + 1) % 2**64], np.uint64)
         keys = mix.py_func(hashes ^ np.asarray(mix.py_func(turn * GOLDEN)))  # type: ignore[arg-type]
@@ -90,6 +93,7 @@ def train_weights(
 def score_rows(rows: Array, firsts: Array, weights: Array) -> Array:
     """Returns the mean of the weights of each text's rows, float64; 0 for a text without a row."""
     scores = np.zeros(firsts.size - 1)
+    # Texts are independent of each other.
     for text in range(scores.size):
         first, last = firsts[text], firsts[text + 1]
         for at in range(first, last):
@@ -112,7 +116,9 @@ def texts_with(rows: Array, firsts: Array, high: Array, size: int) -> Array:
     """Counts the texts in which each of `size` rows occurs, int32 (2, size): of the low class, of the high class."""
     found = np.zeros((2, size), np.int32)
     last_text = np.full(size, -1, np.int32)
+    # Each text counts a row once.
     for text in range(firsts.size - 1):
+        # `last_text` says whether the row occurred in this text.
         for at in range(firsts[text], firsts[text + 1]):
             row = rows[at]
             if last_text[row] != text:

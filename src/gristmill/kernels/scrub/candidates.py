@@ -47,6 +47,7 @@ _2, _3, _61, _62, _63 = np.uint64(2), np.uint64(3), np.uint64(61), np.uint64(62)
 def _put(found: Array, count: int, kind: int, row: int, start: int, stop: int) -> Array:
     if count == len(found):
         more = np.empty((2 * count, 4), np.int64)
+        # Copy the rows; an assignment of slices would be compiled to a slower form.
         for at in range(count):
             for place in range(4):
                 more[at, place] = found[at, place]
@@ -74,6 +75,8 @@ def _scan(
     covered, last_at, last_colon = begin, begin, begin
     word, digit = False, False  # whether the byte before the block is a word byte
     last = np.uint64(0)  # `words` of the block before
+    # A block of 64 bytes becomes masks, with a bit for each byte; each kind of candidate has seeds, which are visited
+    # in turn.
     while at < end:
         block, place = data, at
         if at + BLOCK > size:
@@ -99,6 +102,7 @@ def _scan(
         runs &= runs >> np.uint64(4)
         runs &= runs >> np.uint64(2)  # ten word bytes: one side of every word of twenty that a block boundary splits
         seeds = digits & ~(digits << _ONE | np.uint64(digit)) | runs & ~(runs << _ONE)
+        # Digits at the begin of a run, and runs of ten word bytes: numbers and long words.
         while seeds:
             here = at + trailing_zeros(seeds)
             seeds &= seeds - _ONE
@@ -119,6 +123,7 @@ def _scan(
             while start > covered and is_in(kinds, data[start - 1], WORD):
                 start -= 1
             letters, digital = start < here, False
+            # Go to the end of the word, and find out whether it has letters and digits.
             while stop < end and is_in(kinds, data[stop], WORD):
                 one = is_in(kinds, data[stop], DIGIT)
                 letters |= not one
@@ -145,6 +150,7 @@ def _scan(
             if wanted:
                 found = _put(found, count, kind, row, start, stop)
                 count += 1
+        # Signs of an e-mail address.
         while signs:
             here = at + trailing_zeros(signs)
             signs &= signs - _ONE
@@ -156,6 +162,7 @@ def _scan(
                 found = _put(found, count, kind, row, start, stop)
                 count += 1
         inner = colons & (words << _ONE | np.uint64(word)) & (words >> _ONE | colons >> _ONE | _TOP)
+        # Colons between word bytes: addresses of networks, and keys.
         while inner:
             here = at + trailing_zeros(inner)
             inner &= inner - _ONE
@@ -167,6 +174,7 @@ def _scan(
                 found = _put(found, count, COLONS, row, start, last_colon)
                 count += 1
         pairs = dashes & (dashes >> _ONE | _TOP) & ~(dashes << _ONE)
+        # Pairs of hyphens: the begin of a PEM block.
         while pairs:
             here = at + trailing_zeros(pairs)
             pairs &= pairs - _ONE
@@ -177,6 +185,7 @@ def _scan(
         one, two, three = words << _ONE | last >> _63, words << _2 | last >> _62, words << _3 | last >> _61
         spelt = ds & ~one & (words >> _2 | _TOP_3) & ~(words >> _3)
         ats = one & two & ~three & ~words & (closers | closers >> _ONE | _TOP)
+        # Addresses with `dot` and `at` written as words.
         while spelt | ats:
             here = at + trailing_zeros(spelt) if spelt else at + trailing_zeros(ats) - 2
             ats &= ats - _ONE if not spelt else ats
@@ -200,6 +209,7 @@ def find_candidates(text: Array, offsets: Array, classes: Array, opened: Array, 
     """
     found = np.empty((64, 4), np.int64)
     count = 0
+    # Rows are independent of each other.
     for row in range(len(offsets) - 1):
         begin, end = int(offsets[row]), int(offsets[row + 1])
         found, count = _scan(text, row, begin, end, classes, opened, edge, long_words, found, count)

@@ -55,6 +55,7 @@ WORD = DIGIT | _UPPER | _LOWER | _UNDER
 def _classes() -> npt.NDArray[np.uint8]:
     table = np.zeros(256, np.uint8)
     letters = b"abcdefghijklmnopqrstuvwxyz"
+    # A byte may be in several classes.
     for bit, members in (
         (DIGIT, b"0123456789"),
         (_UPPER, letters.upper()),
@@ -134,8 +135,10 @@ def number_at(data: Bytes, start: int, stop: int, begin: int, end: int, classes:
     digits = group = stop - start
     groups, longest, dots, last_dots = 1, group, 0, 0
     at = stop
+    # Each turn takes separators and one more group of digits.
     while at < end:
         gap, dotted = at, False
+        # A few separators may stand between two groups, such as `) ` or ` - `.
         for _ in range(MOST_SEPARATORS):
             width = _separator(data, gap, end) if gap < end else 0
             if not width:
@@ -185,6 +188,7 @@ def number_at(data: Bytes, start: int, stop: int, begin: int, end: int, classes:
 def _reach(data: Bytes, start: int, end: int, classes: Bytes) -> int:
     """Counts the bytes of words with `-` and `.` between them from `start` on, up to MIN_TOKEN."""
     at = start
+    # Count up to the first byte that is not part of a token.
     while at < end and at - start < MIN_TOKEN:
         byte = data[at]
         if byte != HYPHEN and byte != DOT and not is_in(classes, byte, WORD):
@@ -197,11 +201,13 @@ def _reach(data: Bytes, start: int, end: int, classes: Bytes) -> int:
 def _spread(data: Bytes, start: int, stop: int, begin: int, end: int, classes: Bytes) -> int:
     """Counts the bytes of Base64 and its variants around a word, up to MIN_MIXED on each side."""
     low, high = start, stop
+    # First the bytes before the word.
     while low > begin and start - low < MIN_MIXED:
         byte = data[low - 1]
         if byte != PLUS and byte != HYPHEN and byte != SLASH and byte != EQUALS and not is_in(classes, byte, WORD):
             break
         low -= 1
+    # Then those after it.
     while high < end and high - stop < MIN_MIXED:
         byte = data[high]
         if byte != PLUS and byte != HYPHEN and byte != SLASH and byte != EQUALS and not is_in(classes, byte, WORD):
@@ -217,6 +223,7 @@ def word_kind(
     """Returns the kind of a word with letters in it (-1: none), and where the candidate begins."""
     size = stop - start
     digits = uppers = unders = others58 = 0
+    # Count the classes of the bytes, at most MOST_JOINED of them.
     for at in range(start, min(stop, start + MOST_JOINED)):
         kinds = classes[data[at]]
         digits += kinds & DIGIT != 0
@@ -239,6 +246,7 @@ def word_kind(
         return TOKEN, start
     joined = start
     least = max(begin, start - MOST_JOINED)
+    # A token may have hyphens and dots, so it may begin before this word.
     while joined > least:
         byte = data[joined - 1]
         if byte != HYPHEN and byte != DOT and not is_in(classes, byte, WORD):
@@ -283,10 +291,12 @@ def at_sign(data: Bytes, at: int, width: int, begin: int, end: int, classes: Byt
         start -= 1
     stop = high
     dots = 0
+    # The domain: the dots in it are counted.
     while stop < end and stop - high < MOST_DOMAIN and is_in(classes, data[stop], _DOMAIN):
         dots += data[stop] == DOT
         stop += 1
     back, passwords = at, 0
+    # A login in a URL goes back to `//`.
     while width == 1 and back > last and at - back < MOST_LOGIN:
         byte = data[back - 1]
         if byte <= SP or byte == SLASH:
@@ -305,12 +315,14 @@ def at_sign(data: Bytes, at: int, width: int, begin: int, end: int, classes: Byt
 def colons_at(data: Bytes, at: int, begin: int, end: int, classes: Bytes) -> tuple[int, int, bool]:
     """Returns the hexadecimal groups around a colon, and whether they are a candidate."""
     start = at
+    # First back over digits and colons.
     while start > begin and at - start < MOST_HEX:
         byte = data[start - 1]
         if byte != COLON and not is_in(classes, byte, _HEX):
             break
         start -= 1
     stop, colons, doubled = start, 0, False
+    # Then forward; `::` counts as doubled.
     while stop < end:
         byte = data[stop]
         if byte == COLON:
@@ -330,6 +342,7 @@ def dashed_mac(data: Bytes, start: int, covered: int, begin: int, end: int, clas
     """Returns the begin of a MAC address with dashes that includes the pair at `start`, not before `covered`;
     -1: none.
     """
+    # The pair may be any of the six.
     for back in range(6):
         if start - 3 * back >= covered and _is_dashed_mac(data, start - 3 * back, begin, end, classes):
             return start - 3 * back
@@ -342,6 +355,7 @@ def _is_dashed_mac(data: Bytes, start: int, begin: int, end: int, classes: Bytes
     before = data[start - 1] if start > begin else 0
     if start + 17 > end or before == 45 or is_in(classes, before, WORD):
         return False
+    # Every third byte is a hyphen.
     for place in range(17):
         byte = data[start + place]
         if (byte == HYPHEN) != (place % 3 == 2) or (byte != HYPHEN and not is_in(classes, byte, _HEX)):
@@ -370,9 +384,11 @@ def is_key(data: Bytes, at: int, end: int) -> bool:
     """Whether `-----BEG` begins here, with ` KE` in the next 60 bytes of the line."""
     if at + 25 > end or data[at + 5] != 66 or data[at + 6] != 69 or data[at + 7] != 71:
         return False
+    # Five hyphens.
     for place in range(at, at + 5):
         if data[place] != HYPHEN:
             return False
+    # Search the rest of the line for the word KEY.
     for place in range(at + 10, min(end - 4, at + 60)):
         byte = data[place]
         if byte == LF:

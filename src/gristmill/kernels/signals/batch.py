@@ -62,6 +62,7 @@ def _vocabulary(old: DistinctTokens, size: int) -> DistinctTokens:
         np.empty(size, np.bool_),
         np.empty(size, np.int32),
     )
+    # Copy the old entries.
     for at in range(len(old.keys)):
         new.keys[at], new.lower_keys[at], new.chars[at] = old.keys[at], old.lower_keys[at], old.chars[at]
         new.occurrences[at], new.suspects[at] = old.occurrences[at], old.suspects[at]
@@ -125,6 +126,7 @@ def measure(
     blocks = LineHashes(np.empty(0, np.uint64), np.empty(0, np.int32), np.empty(0, np.uint64), np.empty(0, np.int32))
     blocks = _blocks(blocks, 512, 512)
 
+    # Each document is measured alone.
     for document in range(documents):
         if not valid[document]:
             continue
@@ -138,6 +140,7 @@ def measure(
         bits = slot_bits((end - begin) >> 3)
         table = new_table(table, bits, clock, keys, 0)
         start_document(state, begin)
+        # The scan stops when a table is full; it is enlarged, and the scan continues.
         while not scan_document(
             data, end, document, tables, sets, stop_seen, buffer, table, bits, clock[0], ids, vocabulary, blocks,
             state, row,

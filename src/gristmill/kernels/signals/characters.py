@@ -54,6 +54,7 @@ def byte_entropy(histogram: npt.NDArray[np.int64], total: int) -> float:
     if total == 0:
         return 0.0
     bits = 0.0
+    # Sum of p * log(p), from counts.
     for byte in range(256):
         if histogram[byte]:
             bits += histogram[byte] * log2(float(histogram[byte]))
@@ -65,11 +66,13 @@ def has_xml_header(data: Bytes, begin: int, end: int) -> bool:
     """Whether `<?xml version=` is entirely in the first 100 characters."""
     chars = 0
     stop = begin
+    # Find the end of the first 100 characters.
     while stop < end and chars < XML_HEADER_CHARS:
         stop += 1
         while stop < end and data[stop] & 0xC0 == 0x80:
             stop += 1
         chars += 1
+    # Compare at each position.
     for at in range(begin, stop - len(XML_HEADER) + 1):
         k = 0
         while k < len(XML_HEADER) and data[at + k] == XML_HEADER[k]:
@@ -99,6 +102,7 @@ def count_characters(
     numbers = 0
     digits = 0
     uppers = 0
+    # One pass: the histogram, runs of dots, and the classes of characters outside ASCII.
     for at in range(begin, end):
         byte = data[at]
         histogram[byte] += 1
@@ -122,6 +126,7 @@ def count_characters(
             numbers += 1 if bits & NUMBER else 0
             digits += 1 if bits & DIGIT else 0
             uppers += 1 if bits & UPPER else 0
+    # The classes of ASCII characters follow from the histogram.
     for byte in range(128):
         count = histogram[byte]
         if count:

@@ -77,6 +77,7 @@ _CITATION_BYTES, _CITATION_ENDS = _packed(("[edit]", "[citation needed]"))
 @njit(nogil=True, cache=True)
 def _matches(data: Bytes, at: int, needle: npt.NDArray[np.uint8], begin: int, end: int) -> bool:
     """Whether needle[begin:end], in lower case, is at `at`, ignoring ASCII case; the caller checks the bounds."""
+    # Compare byte by byte, with capitals in lower case.
     for k in range(begin, end):
         byte = data[at + k - begin]
         if UPPER_A <= byte <= UPPER_Z:
@@ -88,6 +89,7 @@ def _matches(data: Bytes, at: int, needle: npt.NDArray[np.uint8], begin: int, en
 
 @njit(nogil=True, cache=True)
 def contains(data: Bytes, begin: int, end: int, needle: npt.NDArray[np.uint8], first: int, last: int) -> bool:
+    # Compare only where the first byte is right.
     for at in range(begin, end - (last - first) + 1):
         if data[at] | 32 == needle[first] and _matches(data, at, needle, first, last):
             return True
@@ -99,8 +101,10 @@ def has_stem(data: Bytes, begin: int, end: int) -> bool:
     """Whether a token contains one of STEMS."""
     if end - begin < 5:
         return False
+    # At each position, compare two bytes with the begins of all stems, and the rest only where they are equal.
     for at in range(begin, end - 4):
         pair = (data[at] << 8 | data[at + 1]) | 0x2020
+        # There are few stems.
         for k in range(len(_STEM_PAIRS)):
             if pair == _STEM_PAIRS[k]:
                 size = _STEM_ENDS[k + 1] - _STEM_ENDS[k]
@@ -112,6 +116,7 @@ def has_stem(data: Bytes, begin: int, end: int) -> bool:
 @njit(nogil=True, cache=True)
 def _without_citations(data: Bytes, begin: int, end: int, unicode: UnicodeTables) -> int:
     """Returns the end of the line without `[12]`, `[]`, `[edit]`, `[citation needed]` and white space at its end."""
+    # Each turn takes white space or one citation from the end.
     while end > begin:
         bits, point, at = last_character(data, begin, end, unicode)
         if bits & SPACE:
@@ -126,6 +131,7 @@ def _without_citations(data: Bytes, begin: int, end: int, unicode: UnicodeTables
             end = first - 1
             continue
         found = False
+        # Compare the end of the line with each form.
         for k in range(len(_CITATION_ENDS) - 1):
             size = _CITATION_ENDS[k + 1] - _CITATION_ENDS[k]
             if end - size >= begin and _matches(
@@ -204,6 +210,7 @@ def measure_line(
     javascript = False
     policy = False
     if suspect:
+        # Search each phrase; the first two have rules of their own.
         for k in range(len(PHRASE_ENDS) - 1):
             if contains(data, begin, end, PHRASE_BYTES, PHRASE_ENDS[k], PHRASE_ENDS[k + 1]):
                 lorem = lorem or k == 0
@@ -217,6 +224,7 @@ def measure_line(
         return
     brace = False
     if braces:
+        # A line with a brace is counted apart.
         for at in range(begin, end):
             if data[at] == LEFT_BRACE:
                 brace = True

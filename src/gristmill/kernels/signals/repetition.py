@@ -38,6 +38,7 @@ def intern(table: npt.NDArray[np.uint64], bits: int, generation: int, key: np.ui
     mask = (np.uint64(1) << np.uint64(bits)) - np.uint64(1)
     slot = (key * _MUL) >> (_64 - np.uint64(bits))
     current = np.uint64(generation)
+    # Open addressing: an entry of an older generation counts as free.
     while True:
         held = table[np.uint64(2) * slot + np.uint64(1)]
         if held >> _HALF != current:
@@ -87,6 +88,7 @@ def _number_some(
     keys.
     """
     limit = 1 << (bits - 1)
+    # Number key by key.
     while at < count and distinct < limit:
         key = keys[at]
         number = intern(table, bits, generation, key, distinct)
@@ -111,6 +113,7 @@ def number_keys(
     bits = slot_bits(count)
     table = new_table(table, bits, clock, keys, 0)
     at, distinct = _number_some(table, bits, clock[0], keys, numbers, 0, count, 0)
+    # Double the table twice and go on where it was half full.
     while at < count:
         bits += 2
         table = new_table(table, bits, clock, keys, distinct)
@@ -123,6 +126,7 @@ def repeated_chars(numbers: npt.NDArray[np.int32], chars: npt.NDArray[np.int32],
     """Counts the characters of the items whose number came before."""
     fresh = 0
     total = 0
+    # A number that is not the next new one came before.
     for at in range(count):
         if numbers[at] == fresh:
             fresh += 1
@@ -154,6 +158,7 @@ def _top_gram(
     """
     most = 1
     top = 0
+    # The first of the most frequent n-grams.
     for number in range(distinct):
         if times[number] > most:
             most = times[number]
@@ -182,6 +187,7 @@ def _met_before(
     """
     total = 0
     free = 0
+    # An n-gram that is found twice counts from the second time on; the next one may not overlap it.
     for at in range(count):
         place = places[at]
         number = numbers[at]
@@ -201,6 +207,7 @@ def _keep_repeated(
 ) -> int:
     """Keeps the positions where this n-gram and the one a token later both occur more than once."""
     kept = 0
+    # A longer n-gram can only be repeated where both of these are.
     for at in range(count - 1):
         place = places[at]
         number = numbers[at]
@@ -242,6 +249,7 @@ def _repeated_pairs(
 ) -> int:
     """Returns the positions of two tokens that both occur more than once, with the number of the first."""
     count = 0
+    # A pair can only be repeated if both of its tokens are.
     for at in range(tokens - 1):
         places[count] = at
         numbers[count] = ids[at]
@@ -268,6 +276,7 @@ def ngram_signals(
     `chars` and `occurrences` are by token number; `places`, `numbers`, `times`, `keys`: scratch for `tokens` entries.
     """
     count = _repeated_pairs(ids, tokens, occurrences, places, numbers)
+    # Only positions that may be repeated are left for each longer n-gram.
     for n in range(2, MAX_NGRAM + 1):
         if tokens < n or (count == 0 and n > 4):
             break

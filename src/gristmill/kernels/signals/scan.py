@@ -211,6 +211,7 @@ def scan_document(
     distinct = state[DISTINCT]
     last = state[LAST]
     word_end = state[WORD_END]
+    # Each turn takes a line end, a white space character or one token.
     while True:
         if at == end or data[at] == LF:
             if state[LINE_COUNT] == len(line_keys) or state[PARAGRAPH_COUNT] == len(paragraph_keys):

@@ -41,6 +41,7 @@ def lower_hash(
     """hash_bytes of the token with each character replaced by its one-character lower case."""
     size, out = 0, view(buffer)
     at = begin
+    # Write the lower case, character by character.
     while at < end:
         byte = data[at]
         if byte < 0x80:
@@ -60,6 +61,7 @@ def find_key(keys: npt.NDArray[np.uint64], key: np.uint64) -> int | np.int64:
     """
     mask = np.uint64(len(keys) - 1)
     slot = key & mask
+    # Open addressing: the key or a free slot ends the search.
     while keys[slot]:
         if keys[slot] == key:
             return np.int64(slot)
@@ -78,9 +80,11 @@ def count_blocked(
     """Counts the tokens inside blocked terms: at each position the longest term, then the search continues after it."""
     blocked = 0
     at = 0
+    # Each turn begins at the next token that is not inside a term.
     while at < tokens:
         longest = 0
         key = lower_keys[ids[at]]
+        # Only as many tokens as the longest term that begins with this one has.
         for size in range(1, min(term_tokens[ids[at]], tokens - at) + 1):
             if size > 1:
                 key = join_hashes(key, lower_keys[ids[at + size - 1]])
@@ -107,6 +111,7 @@ def hash_set(keys: set[int]) -> npt.NDArray[np.uint64]:
     """Returns a set with open addressing for `find_key`; no key is 0."""
     size = 1 << max(2, (2 * len(keys)).bit_length())
     slots = np.zeros(size, np.uint64)
+    # In the order of keys, so that equal sets are equal arrays.
     for key in sorted(keys):
         slot = key & (size - 1)
         while slots[slot]:
@@ -120,6 +125,7 @@ def _lower_hashes(text: npt.NDArray[np.uint8], tables: UnicodeTables) -> npt.NDA
     buffer = np.zeros(4 * MAX_TERM_BYTES, np.uint8)
     spans = scan_tokens(text, tables)
     hashes = np.zeros(len(spans), np.uint64)
+    # Tokens that are too long keep 0, which is in no set.
     for k in range(len(spans)):
         if spans[k, 1] - spans[k, 0] <= MAX_TERM_BYTES:
             hashes[k] = lower_hash(view(text), spans[k, 0], spans[k, 1], view(tables), buffer)
@@ -134,6 +140,7 @@ def token_hashes(text: str) -> list[int]:
 def word_sets(stop_words: Sequence[str], blocked_terms: Sequence[str]) -> WordSets:
     """Returns sets for `measure`. Stop words are single tokens; a blocked term is a sequence of tokens."""
     stops = set()
+    # A stop word has to be one token.
     for word in stop_words:
         hashes = token_hashes(word)
         if len(hashes) != 1:
@@ -141,6 +148,7 @@ def word_sets(stop_words: Sequence[str], blocked_terms: Sequence[str]) -> WordSe
         stops.add(hashes[0])
     sizes: dict[int, int] = {}
     terms = set()
+    # A term is stored by the hash of all its tokens, and found by its first one.
     for term in blocked_terms:
         hashes = token_hashes(term)
         if not hashes or 0 in hashes:

@@ -15,8 +15,10 @@ def _prefixes(data: Array, offsets: Array) -> Array:
     """Returns the first eight bytes of each string as a number that sorts like them, padded with zeros."""
     text = view(data)
     keys = np.zeros(len(offsets) - 1, np.uint64)
+    # Strings are independent of each other.
     for row in range(len(keys)):
         begin, end = offsets[row], offsets[row + 1]
+        # Big-endian, so that numbers sort like bytes.
         for place in range(8):
             byte = text[begin + place] if begin + place < end else 0
             keys[row] = keys[row] << np.uint64(8) | np.uint64(byte)
@@ -31,6 +33,7 @@ def _after(text: Bytes, offsets: Array, one: int, other: int) -> bool:
     shared, at = min(length, second_length), 0
     while at + 8 <= shared and eight_bytes_at(text, begin + at) == eight_bytes_at(text, second + at):
         at += 8
+    # The rest byte by byte: fewer than eight are left, or one of the next eight differs.
     while at < shared:
         byte, second_byte = text[begin + at], text[second + at]
         if byte != second_byte:
@@ -43,10 +46,13 @@ def _after(text: Bytes, offsets: Array, one: int, other: int) -> bool:
 def _merge_sort(text: Bytes, offsets: Array, order: Array, spare: Array) -> None:
     """Sorts row numbers by their strings."""
     width = 1
+    # Merge runs of `width` into runs of twice that.
     while width < len(order):
+        # Each turn merges two neighbours.
         for first in range(0, len(order), 2 * width):
             middle, last = min(first + width, len(order)), min(first + 2 * width, len(order))
             left, right = first, middle
+            # Take the smaller of both fronts; of equals the left one.
             for place in range(first, last):
                 if left == middle or (right < last and _after(text, offsets, order[left], order[right])):
                     spare[place] = order[right]
@@ -65,6 +71,7 @@ def _sort_ties(data: Array, offsets: Array, keys: Array, order: Array) -> None:
     text = view(data)
     spare = np.empty_like(order)
     first = 0
+    # Each turn takes a run of equal beginnings.
     while first < len(order):
         last = first + 1
         while last < len(order) and keys[order[last]] == keys[order[first]]:

@@ -23,6 +23,7 @@ docstrings too)."""
 def _stands(data: Bytes, at: int, end: int, marks: Bytes, mark: int) -> int:
     """Returns the bytes of the mark if it is at `at`, else 0."""
     size = 0
+    # A mark ends with a zero byte.
     while size < MARK_BYTES:
         byte = marks[mark * MARK_BYTES + size]
         if byte == 0:
@@ -54,6 +55,7 @@ def _quote_end(data: Bytes, at: int, end: int, quote: int, spans: bool) -> int:
     of the text if a quote `spans` lines.
     """
     at += 1
+    # A backslash hides the character after it.
     while at < end:
         byte = data[at]
         if byte == 92:
@@ -70,6 +72,7 @@ def _quote_end(data: Bytes, at: int, end: int, quote: int, spans: bool) -> int:
 @njit(nogil=True, cache=True)
 def _triple_end(data: Bytes, at: int, end: int, quote: int) -> int:
     at += 3
+    # A backslash hides the character after it.
     while at < end:
         byte = data[at]
         if byte == 92:
@@ -83,6 +86,7 @@ def _triple_end(data: Bytes, at: int, end: int, quote: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _block_end(data: Bytes, at: int, end: int, marks: Bytes, mark: int) -> int:
+    # Try each position.
     while at < end:
         size = _stands(data, at, end, marks, mark)
         if size:
@@ -105,6 +109,7 @@ def comment_chars(
     documents = len(offsets) - 1
     found = np.zeros(documents, np.int32)
     data = view(text)
+    # Documents are independent of each other.
     for document in range(documents):
         family = families[document]
         if family < 0:
@@ -113,6 +118,7 @@ def comment_chars(
         kinds = quotes[family]
         at = int(offsets[document])
         end = int(offsets[document + 1])
+        # Each turn skips a character, or takes a whole comment or string.
         while at < end:
             byte = data[at]
             if byte <= 32 or 65 <= byte <= 90 or 97 <= byte <= 122 or byte >= 128:
@@ -152,6 +158,7 @@ def _is_tag(data: Bytes, at: int, end: int, first: int, last: int) -> bool:
     """Whether _TAGS[first:last] is at `at`, ignoring case."""
     if at + last - first > end:
         return False
+    # Compare byte by byte, with capitals in lower case.
     for k in range(first, last):
         byte = data[at + k - first]
         if 65 <= byte <= 90:
@@ -171,6 +178,7 @@ def visible_chars(
     documents = len(offsets) - 1
     found = np.zeros(documents, np.int32)
     data = view(text)
+    # Documents are independent of each other.
     for document in range(documents):
         at = int(offsets[document])
         end = int(offsets[document + 1])
@@ -178,6 +186,8 @@ def visible_chars(
             continue
         shown = 0
         space = True
+        # Each turn takes a character of the text, a comment, or a tag; after <script> and <style> all up to the end
+        # tag.
         while at < end:
             byte = data[at]
             if byte != 60:
@@ -194,6 +204,7 @@ def visible_chars(
                 at += 1
                 continue
             raw = -1
+            # Scripts and styles have content that is not shown.
             for k in range(2):
                 # `<script` is `</script` without its second byte.
                 if at + 1 < end and _is_tag(data, at + 1, end, _NAMES[k] + 2, _NAMES[k + 1]):
@@ -221,10 +232,12 @@ def encoded_runs(
     longest = np.zeros(documents, np.int32)
     total = np.zeros(documents, np.int32)
     data = view(text)
+    # Documents are independent of each other.
     for document in range(documents):
         end = int(offsets[document + 1])
         begin = int(offsets[document])
         at = begin
+        # The end of the text ends a run, too.
         while at <= end:
             if at < end and digits[data[at]]:
                 at += 1
@@ -232,6 +245,7 @@ def encoded_runs(
             if at - begin >= least:
                 numbers = 0
                 letters = 0
+                # Count digits and letters of the run.
                 for k in range(begin, at):
                     byte = data[k]
                     numbers += 1 if 48 <= byte <= 57 else 0

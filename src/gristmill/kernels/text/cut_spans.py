@@ -45,6 +45,7 @@ def blank_width(data: Bytes, at: int, stop: int) -> int:
 @njit(nogil=True, cache=True)
 def is_blank(data: Bytes, at: int, stop: int) -> bool:
     """Whether all characters of a span are invisible."""
+    # Go on character by character while they are blank.
     while at < stop:
         width = blank_width(data, at, stop)
         if not width:
@@ -57,11 +58,13 @@ def is_blank(data: Bytes, at: int, stop: int) -> bool:
 def first_bad_row(text: Array, offsets: Array, firsts: Array, bounds: Array) -> int:
     """Returns the first row whose spans are empty, overlap, leave the text, or split a UTF-8 character; -1: none."""
     data = view(text)
+    # Rows are independent of each other.
     for row in range(len(offsets) - 1):
         if (firsts[row + 1] - firsts[row]) & 1:
             return row
         begin, size = int(offsets[row]), int(offsets[row + 1]) - int(offsets[row])
         least = np.int64(0)
+        # Starts and stops alternate.
         for place in range(firsts[row], firsts[row + 1]):
             bound = bounds[place]
             if bound < least or bound > size:
@@ -78,6 +81,7 @@ def _ends(offsets: Array, firsts: Array, bounds: Array) -> Array:
     """Returns where the remaining text of each row ends."""
     rows = len(offsets) - 1
     ends = np.zeros(rows + 1, np.int32)
+    # Subtract the spans of each row from its size.
     for row in range(rows):
         size = np.int64(offsets[row + 1]) - np.int64(offsets[row])
         for place in range(firsts[row], firsts[row + 1], 2):
@@ -93,9 +97,11 @@ def _copy_rest(text: Array, offsets: Array, firsts: Array, bounds: Array, ends: 
     blank = np.zeros(rows, np.bool_)
     data, target = view(text), view(left)
     at = np.int64(0)
+    # Copy each row without its spans.
     for row in range(rows):
         begin = np.int64(offsets[row])
         source = begin
+        # Copy what is before each span.
         for place in range(firsts[row], firsts[row + 1], 2):
             stop = begin + bounds[place]
             copy_bytes(target, at, data, source, stop - source)
@@ -139,6 +145,7 @@ def take_blank_lines(text: Array, offsets: Array, spans: Array) -> None:
     stopped: Any = 0
     free, run = 0, 0  # the begin of the last remaining span, and the first span after it
     loose = True  # nothing remains before that span, or a blank line
+    # Spans are in order, so one pass is enough.
     for place in range(len(spans)):
         begin = int(offsets[spans[place, 0]])
         end = int(offsets[spans[place, 0] + 1])
@@ -148,6 +155,7 @@ def take_blank_lines(text: Array, offsets: Array, spans: Array) -> None:
         if start > stopped:
             free, run = stopped, place
             loose = is_blank(data, _line_before(data, start, free), start)
+        # Cut the blank lines after the span.
         while loose and stop < end:
             line = stop
             while line < end and data[line] != LF:
@@ -159,6 +167,7 @@ def take_blank_lines(text: Array, offsets: Array, spans: Array) -> None:
             stop = end
         spans[place, 2] = stop - begin
         stopped = stop
+        # Nothing remains after it: cut the blank lines before the whole run of spans.
         while stop == end and begin + spans[run, 1] > free:
             line = _line_before(data, begin + spans[run, 1], free)
             if not is_blank(data, line, begin + spans[run, 1]):

@@ -50,6 +50,7 @@ def _char(data: Bytes, at: int, stop: int) -> tuple[Any, int]:
     """Returns the character at `at` as the number of its bytes, and its end."""
     code = np.int64(data[at])
     at += 1
+    # Add the continuation bytes.
     while at < stop and data[at] & 0xC0 == 0x80:
         code = code << 8 | np.int64(data[at])
         at += 1
@@ -66,6 +67,7 @@ def _is_space(code: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _skip_spaces(data: Bytes, at: int, stop: int) -> int:
+    # Go forward character by character.
     while at < stop:
         code, after = _char(data, at, stop)
         if not _is_space(code):
@@ -86,6 +88,7 @@ def _last_char(data: Bytes, at: int, stop: int) -> tuple[int, int]:
 @njit(nogil=True, cache=True)
 def _without_end(data: Bytes, at: int, stop: int) -> int:
     """Returns `stop` minus the white space before it."""
+    # Go back character by character.
     while stop > at:
         code, begin = _last_char(data, at, stop)
         if not _is_space(code):
@@ -102,6 +105,7 @@ def _begins_with_bullet(data: Bytes, at: int, stop: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _ends_sentence(data: Bytes, at: int, stop: int) -> bool:
+    # Skip closing quotes and brackets.
     while stop > at:
         code, begin = _last_char(data, at, stop)
         if code not in _CLOSERS:
@@ -113,6 +117,7 @@ def _ends_sentence(data: Bytes, at: int, stop: int) -> bool:
 @njit(nogil=True, cache=True)
 def _is_indented_code(data: Bytes, at: int, stop: int) -> bool:
     if stop - at > 4 and data[at] == SP:
+        # Four spaces or a tab.
         for place in range(at + 1, at + 4):
             if data[place] != SP:
                 return False
@@ -139,6 +144,7 @@ def _is_code_sign(data: Bytes, at: int, stop: int) -> bool:
 @njit(nogil=True, cache=True)
 def _reads_on(data: Bytes, at: int, stop: int) -> bool:
     marked = False
+    # Look for a sign of code, which decides at once, and for marks of sentences.
     for place in range(at, stop):
         kind = _KINDS[data[place]]
         if kind:
@@ -155,6 +161,7 @@ def _reads_on(data: Bytes, at: int, stop: int) -> bool:
 
 @njit(nogil=True, cache=True)
 def _has_chars(data: Bytes, at: int, stop: int, least: int) -> bool:
+    # Count characters, and stop at the limit.
     while at < stop and least > 0:
         least -= data[at] & 0xC0 != 0x80
         at += 1
@@ -170,6 +177,7 @@ def _stands_in(data: Bytes, at: int, stop: int, title: Bytes, title_at: int, tit
     if size > title_stop - title_at:
         return False
     same = 0
+    # How long a begin of the pattern ends at each place of it.
     for place in range(1, size):
         byte = data[at + place]
         while same > 0 and byte != data[at + same]:
@@ -177,6 +185,7 @@ def _stands_in(data: Bytes, at: int, stop: int, title: Bytes, title_at: int, tit
         same += byte == data[at + same]
         borders[place] = same
     same = 0
+    # Search with these borders: no byte of the title is read twice.
     for place in range(title_at, title_stop):
         byte = title[place]
         while same > 0 and byte != data[at + same]:
@@ -193,6 +202,7 @@ def _edges_of(
 ) -> tuple[int, int]:
     first = heading = start
     titled = False
+    # From the front: skip lines up to the first that reads on; the last heading before it stays.
     while True:
         end = first
         while end < stop and data[end] != LF:
@@ -211,6 +221,7 @@ def _edges_of(
                 heading, titled = first, in_title
         first = end + 1
     last = stop
+    # From the back: skip lines up to the last that reads on.
     while True:
         begin = last
         while begin > start and data[begin - 1] != LF:
@@ -225,6 +236,7 @@ def _trim(
     text: Array, starts: Array, stops: Array, titles: Array, title_offsets: Array, wanted: Array, borders: Array
 ) -> None:
     data, title = view(text), view(titles)
+    # Rows are independent of each other.
     for row in range(len(starts)):
         if wanted[row]:
             starts[row], stops[row] = _edges_of(

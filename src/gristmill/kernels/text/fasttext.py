@@ -104,6 +104,7 @@ def find_word(words: Array, starts: Array, ends: Array, slots: Array, data: Arra
     mask = np.uint64(slots.size - 1)
     slot = np.uint64(h) & mask
     entry: Any = -1
+    # Open addressing: compare hashes first, then bytes.
     while slots[slot] != 0 and entry < 0:
         if np.uint32(slots[slot] >> np.uint64(32)) == h:
             found = np.int64(slots[slot] & np.uint64(0xFFFFFFFF)) - 1
@@ -145,15 +146,18 @@ def _append_row(rows: Array, n: int, bucket: Any, exists: Any, base: int, kept: 
 @njit(nogil=True, cache=True, forceinline=True)
 def _add_rows(table: Array, codes: Array, norms: Array, centroids: Array, rows: Array, n: int, total: Array) -> None:
     if table.shape[0] > 0:
+        # Rows of floats.
         for at in range(n):
             row = rows[at]  # read once: for all that LLVM knows, `total` might overlap `rows`
             for d in range(table.shape[1]):
                 total[d] += table[row, d]
     else:
         width = centroids.shape[2]
+        # Rows of codes: each code stands for a piece of the vector.
         for at in range(n):
             row = rows[at]
             norm = norms[row]
+            # Add piece by piece.
             for m in range(codes.shape[1]):
                 code = codes[row, m]
                 for d in range(m * width, min((m + 1) * width, total.size)):
@@ -174,6 +178,7 @@ def ngram_rows(
     base, buckets, minn, maxn = shape[1], shape[2], shape[3], shape[4]
     one = np.uint64(1)  # unsigned counters: Numba checks every signed index for being negative
     chars, size, j = np.uint64(0), np.uint64(0), at
+    # Copy the characters that the n-grams may need, and where each begins.
     while j <= end and size < piece.size:
         byte = np.uint8(60) if j < start else np.uint8(62) if j == end else data[j]
         if byte & 0xC0 != 0x80:
@@ -189,12 +194,15 @@ def ngram_rows(
     divisor = np.uint64(buckets)
     inverse = (one << np.uint64(32)) // divisor
     begins = min(chars, np.uint64(CHUNK))
+    # From each character, hash one character more at a time.
     for c in range(begins):
         bracket = (c == 0 and at < start) or (c + one == chars and j > end)
         least = np.uint64(max(minn, 2) if bracket else max(minn, 1))
         h = _OFFSET
         b = bounds[c]
+        # Each length is hashed from the one before.
         for length in range(one, np.uint64(maxn + 1)):
+            # Hash the bytes of one character.
             while b < bounds[c + length]:
                 h = _step(h, piece[b])
                 b += one
@@ -217,6 +225,7 @@ def word_ngram_rows(
     length = recent.size
     word = np.uint64(np.int64(np.int32(h)))  # fastText keeps hashes as int32: the sign is extended
     count = 0
+    # The n-gram that begins `back` words ago becomes one word longer.
     for back in range(min(seen, length - 1), 0, -1):
         slot = (seen - back) % length
         recent[slot] = recent[slot] * _WORD_NGRAM_FACTOR + word
@@ -257,6 +266,7 @@ def _next_bytes(data: Array, i: int, end: int) -> Any:
     if n < 0:  # near the end of all text, or a control character inside a word
         n = 0
         x = np.uint64(0)
+        # Byte by byte, up to white space.
         while n < 8 and n < room and not is_space(data[i + n]):
             x |= np.uint64(data[i + n]) << np.uint64(8 * n)
             n += 1
@@ -281,6 +291,7 @@ def _hidden(model: FasttextArrays, work: Work, data: Array, start: int, end: int
     count, seen = 0, 0
     i = start
     more = True
+    # Each turn takes a word; the vector of a short one is kept. The last turn does the same for the end of the line.
     while more:
         while i < end and is_space(data[i]):
             i += 1
@@ -321,6 +332,7 @@ def _hidden(model: FasttextArrays, work: Work, data: Array, start: int, end: int
             if 0 <= entry < words:
                 rows[0] = entry
                 n = 1
+            # A long word takes several turns.
             while not label:
                 if at <= i:
                     n, at = ngram_rows(shape, kept, before, room, n, data, at, first, i)
@@ -345,6 +357,7 @@ def _hidden(model: FasttextArrays, work: Work, data: Array, start: int, end: int
             count += n
         seen += 1
     finite = count > 0
+    # Divide by the number of rows. NaN and infinity are not equal to themselves after a subtraction.
     for d in range(hidden.size):
         hidden[d] /= max(count, 1)
         finite = finite and hidden[d] - hidden[d] == 0.0
@@ -357,11 +370,13 @@ def _predict(
 ) -> None:
     hidden, scores, best = work.hidden, work.scores, work.best
     output = model.output
+    # Documents are independent of each other.
     for doc in range(starts.size):
         if not _hidden(model, work, data, starts[doc], ends[doc]):
             continue
         scores[:] = 0.0
         best[:] = 0.0
+        # In this order the output matrix is read row by row.
         for d in range(hidden.size):
             weight = hidden[d]
             for label in range(scores.size):
@@ -415,6 +430,7 @@ def scan_dictionary(data: Array, start: int, entries: int) -> Any:
     starts = np.empty(entries, np.int64)
     ends = np.empty(entries, np.int64)
     at = start
+    # Entries have no fixed size, so they can only be read in order.
     for entry in range(entries):
         starts[entry] = at
         while at < data.size and data[at] != 0:
@@ -434,6 +450,7 @@ def index_words(words: Array, starts: Array, ends: Array) -> Any:
         size *= 2
     slots = np.zeros(size, np.uint64)
     mask = np.uint64(size - 1)
+    # Backward, so that the last of equal entries is found first.
     for entry in range(starts.size - 1, -1, -1):
         h = hash_bytes(words, starts[entry], ends[entry])
         slot = np.uint64(h) & mask

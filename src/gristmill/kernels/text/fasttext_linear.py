@@ -60,12 +60,14 @@ def project(table: Array, codes: Array, norms: Array, centroids: Array, directio
     rows = max(table.shape[0], codes.shape[0])
     found = np.empty(rows, np.float32)
     width = centroids.shape[2]
+    # Rows are independent of each other.
     for row in range(rows):
         total = 0.0
         if table.shape[0] > 0:
             for d in range(direction.size):
                 total += table[row, d] * direction[d]
         else:
+            # Add piece by piece, in the same order as for rows of floats.
             for m in range(codes.shape[1]):
                 for d in range(m * width, min((m + 1) * width, direction.size)):
                     total += np.float32(norms[row] * centroids[m, codes[row, m], d - m * width]) * direction[d]
@@ -96,6 +98,7 @@ def _collect(
             bucket = (previous * _WORD_NGRAM_FACTOR + word) % modulus
             waiting += _append_row(block, waiting, bucket, _ONE, words, kept, before)
     elif length > 2:
+        # The n-gram that begins `back` words ago becomes one word longer.
         for back in range(min(seen, length - 1), 0, -1):
             place = (seen - back) % length
             recent[place] = recent[place] * _WORD_NGRAM_FACTOR + word
@@ -129,16 +132,19 @@ def _means(
     mask = np.uint64(keys.shape[0] - 2)
     modulus = np.uint64(max(buckets, 1))
     end_hash = np.uint64(hash_bytes(END_OF_LINE, 0, 4))
+    # Documents are independent of each other.
     for doc in range(starts.size):
         total, count, seen, waiting = 0.0, 0, 0, 0
         first, end = starts[doc], ends[doc]
         previous = np.uint64(0)
         base = first
         more = True
+        # A block of 64 bytes becomes a mask of its white space.
         while more:
             spaces = bytes_in(text, base, 0, 32, 1) | bytes_in(text, base, 0, 9, 5) | bytes_in(text, base, 0, 0, 1)
             if end - base < BLOCK:  # the end is a space, and nothing after it is read
                 spaces |= _ONE << np.uint64(end - base)
+            # Each set bit ends a word; its sum is looked up, or computed and kept.
             while spaces != 0 and more:
                 i = base + trailing_zeros(spaces)
                 spaces &= spaces - _ONE
@@ -175,6 +181,7 @@ def _means(
                     if 0 <= entry < words:
                         rows[0] = entry
                         n = 1
+                    # A long word takes several turns.
                     while not label:
                         if at <= i:
                             n, at = ngram_rows(shape, kept, before, room, n, bytes_, at, start, i)

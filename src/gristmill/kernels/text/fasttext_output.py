@@ -41,6 +41,7 @@ def offer(label: int, p: float, found: int, labels: Array, doc: int, best: Array
     k = best.size
     if found < k or p >= best[k - 1]:
         at = min(found, k - 1)
+        # Move smaller ones down.
         while at > 0 and best[at - 1] <= p:
             best[at], labels[doc, at] = best[at - 1], labels[doc, at - 1]
             at -= 1
@@ -67,10 +68,12 @@ def flat(loss: int, scores: Array, labels: Array, doc: int, best: Array) -> None
     top, z = scores[0], 0.0
     for label in range(scores.size):
         top = max(top, scores[label])
+    # The largest score is subtracted first, so that nothing overflows.
     for label in range(scores.size):
         scores[label] = exponential(scores[label] - top) if loss == SOFTMAX else sigmoid(scores[label])
         z += scores[label]
     found = 0
+    # Offer them in order: among equals the later one is first.
     for label in range(scores.size):
         p = scores[label] / z if loss == SOFTMAX else scores[label]
         found = offer(label, p + _FLOOR, found, labels, doc, best)
@@ -83,6 +86,7 @@ def walk_tree(tree: Array, scores: Array, stack: Array, chances: Array, labels: 
     found = 0
     stack[0], chances[0] = tree.shape[0] - 1, 1.0
     depth = 1
+    # Depth first; the left subtree is on top of the stack.
     while depth > 0:
         depth -= 1
         node, p = stack[depth], chances[depth]
@@ -104,10 +108,12 @@ def two_labels(scores: Array, k: int) -> Any:
     """
     labels = np.full((scores.size, k), -1, np.int32)
     chances = np.zeros((scores.size, k), np.float32)
+    # Documents are independent of each other.
     for doc in range(scores.size):
         if scores[doc] - scores[doc] == 0.0:
             first = np.int32(0 if scores[doc] > 0.0 else 1)  # among equals the later one is first
             less = exponential(-abs(scores[doc]))
+            # One label or both.
             for place in range(k):
                 labels[doc, place] = first if place == 0 else 1 - first
                 chances[doc, place] = min((1.0 if place == 0 else less) / (1.0 + less) + _FLOOR, 1.0)

@@ -28,6 +28,7 @@ def _kinds() -> npt.NDArray[np.uint8]:
     counts.
     """
     kinds = np.full(256, _PLAIN, np.uint8)
+    # White space of ASCII; the other kinds are set after it.
     for byte in range(128):
         if chr(byte).isspace():
             kinds[byte] = _SPACE
@@ -67,6 +68,7 @@ def _phrase(data: Bytes, begin: int, end: int, javascript: bool, policy: bool) -
     if javascript and contains(data, begin, end, PHRASE_BYTES, PHRASE_ENDS[1], PHRASE_ENDS[2]):
         return JAVASCRIPT
     if policy:
+        # The first two phrases have rules of their own.
         for k in range(2, len(PHRASE_ENDS) - 1):
             if contains(data, begin, end, PHRASE_BYTES, PHRASE_ENDS[k], PHRASE_ENDS[k + 1]):
                 return POLICY
@@ -92,6 +94,7 @@ def _scan_line(data: Bytes, at: int, end: int, kinds: Bytes, unicode: UnicodeTab
     suspect = False
     word = at  # at or before the begin of the open word
     space: Any = 1  # whether the byte before is white space
+    # Each turn takes eight bytes at once, or one by one if some of them are odd.
     while at < end:
         stop = min(at + 8, end)
         if at + 8 <= end:
@@ -109,6 +112,7 @@ def _scan_line(data: Bytes, at: int, end: int, kinds: Bytes, unicode: UnicodeTab
                 word = at if blanks else word
                 at = stop
                 continue
+        # The kinds of the bytes decide.
         while at < stop:
             kind = kinds[data[at]]
             after = at + 1
@@ -133,6 +137,7 @@ def _scan_line(data: Bytes, at: int, end: int, kinds: Bytes, unicode: UnicodeTab
 def _has_long_word(data: Bytes, at: int, end: int, most: int, kinds: Bytes, unicode: UnicodeTables) -> bool:
     """Whether a word of the line has more than `most` characters."""
     chars = 0
+    # Count the characters of each word.
     while at < end:
         kind = kinds[data[at]]
         after = at + 1
@@ -174,12 +179,14 @@ def cut_lines(
     unicode = view(tables)
     size = 0
     after = 0  # the first protected span that does not end before the line
+    # Documents are independent of each other.
     for document in range(documents):
         start = size
         at = int(offsets[document])
         end = int(offsets[document + 1]) if valid[document] else at
         span = at  # first byte of the lines that stay and are not copied yet
         cutting = False
+        # Each turn takes a line; lines that stay are copied together, when one is cut or the text ends.
         while at < end:
             line = at
             at, words, suspect, longest = _scan_line(data, at, end, kinds, unicode)

@@ -65,6 +65,7 @@ class Terms(NamedTuple):
 def _next_word(data: Bytes, at: int, stop: int, unicode: UnicodeTables) -> tuple[int, int]:
     """Returns begin and end of the first word from `at` on; begin is `stop` if there is none."""
     begin, alone = -1, False
+    # Skip what is not a word, then read the word. A letter of a script without spaces is a word alone.
     while at < stop:
         byte = data[at]
         if byte < 0x80:
@@ -104,6 +105,7 @@ def _between(data: Bytes, begin: int, end: int, unicode: UnicodeTables) -> np.ui
         return _APART
     state, other = _NOTHING, False
     at = begin
+    # White space and marks do not count; anything but hyphens and apostrophes makes the separator matter.
     while at < end:
         byte = data[at]
         point, at = (byte, at + 1) if byte < 0x80 else decode(data, at, end)
@@ -171,6 +173,7 @@ def hash_terms(data: Array, tables: WordTables) -> tuple[Array, int]:
     powers = _powers()
     text, stop, at, count, faults = view(data), len(data), 0, 0, 0
     unicode = view(tables.unicode)
+    # Each turn takes one line of the list.
     while at < stop:
         begin, end, at = next_entry(text, at, stop)
         if begin == end:
@@ -186,6 +189,7 @@ def hash_terms(data: Array, tables: WordTables) -> tuple[Array, int]:
             first, last = _next_word(text, begin, end, unicode)
             good = words > 1 or not _is_letter_alone(text, first, end, unicode)
             key = _joined(key, _sign_before(text, begin, first), _BEFORE)
+            # The key has the words and what is between them.
             for place in range(1, words):
                 first, after = _next_word(text, last, end, unicode)
                 between = _between(text, last, first, unicode)
@@ -224,6 +228,7 @@ def terms_of(hashes: Array) -> Terms:
 @njit(nogil=True, cache=True)
 def _has_sequence(sums: Array, words: int, at: int, most: int, powers: Array, terms: Terms) -> bool:
     """Whether the words of some term begin at word `at`, with any separators."""
+    # The head says how long a sequence may be.
     for width in range(1, min(most, words - at) + 1):
         if find_key(terms.sequences, _shingle(sums, at, width, powers)) >= 0:
             return True
@@ -234,6 +239,7 @@ def _has_sequence(sums: Array, words: int, at: int, most: int, powers: Array, te
 def _sieve(sums: Array, words: int, powers: Array, terms: Terms, places: Array) -> int:
     """Writes the numbers of words at which some sequence begins, and counts them."""
     count = 0
+    # Most words are not the head of a term.
     for at in range(words):
         slot = find_key(terms.heads, _shingle(sums, at, 1, powers))
         if slot >= 0 and _has_sequence(sums, words, at, terms.longest[slot], powers, terms):
@@ -248,6 +254,7 @@ def _bounds(data: Array, begin: int, end: int, tables: WordTables, bounds: Array
     text, unicode = view(data), view(tables.unicode)
     out = view(bounds)
     words, at = 0, begin
+    # Each turn takes one word.
     while at < end:
         first, at = _next_word(text, at, end, unicode)
         if first < end:
@@ -277,6 +284,7 @@ def _longest_at(
         return 0
     found = 0
     gaps = np.empty(MOST_WORDS, np.uint64)
+    # Each turn takes one word more; the longest term wins.
     for width in range(1, most + 1):
         if width > 1:
             gaps[width - 1] = _between(text, bounds[at + width - 2, 1], bounds[at + width - 1, 0], unicode)
@@ -287,6 +295,7 @@ def _longest_at(
             behind = _sign_behind(text, bounds[at + width - 1, 1], end)
             if _is_katakana(behind) and _is_katakana(_sign_before(text, begin, bounds[at + width - 1, 1])):
                 continue
+            # A term may ask for the sign before it, for the one after it, or for none.
             for edge in (_NOTHING, before):
                 edged = _joined(key, edge, _BEFORE)
                 for place in range(1, width):
@@ -309,6 +318,7 @@ def find_terms(data: Array, offsets: Array, rows: Array, tables: WordTables, ter
     spans, count = np.empty((16, 3), np.int64), 0
     counts = np.empty(len(rows), np.int64)
     powers = _powers()
+    # Most texts pass the sieve with nothing, and their words are never bounded.
     for number in range(len(rows)):
         row = rows[number]
         begin, end = offsets[row], offsets[row + 1]
@@ -321,6 +331,7 @@ def find_terms(data: Array, offsets: Array, rows: Array, tables: WordTables, ter
             bounds = np.empty((room_for(longest), 2), np.int64)
         words = min(words, _bounds(data, begin, end, tables, bounds))
         behind = 0
+        # A term begins after the end of the last one.
         for at in places[:sieved]:
             if at < behind or at >= words:
                 continue

@@ -31,10 +31,12 @@ def readings() -> dict[int, str]:
     case.
     """
     found = {point: "" for first, last in ranges(DATA["ignored"]) for point in range(first, last + 1)}
+    # Each line has a reading and the characters that are read so.
     for line in Path(__file__).with_name("look_alikes.txt").read_text("utf-8").splitlines():
         reading, _, characters = line.partition(" ")
         if reading != "#":
             found |= dict.fromkeys(map(ord, characters), reading)
+    # A syllable of Hangul is read as its letters.
     for number in range(_SYLLABLES):
         lead, (vowel, tail) = number // _TAIL_COUNT // _VOWEL_COUNT, divmod(number, _TAIL_COUNT)
         letters = chr(_LEADS + lead) + chr(_VOWELS + vowel % _VOWEL_COUNT)

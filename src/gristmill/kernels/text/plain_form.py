@@ -19,10 +19,12 @@ _SPACES, _ONES, _TOPS = (np.uint64(byte * 0x0101010101010101) for byte in (0x20,
 @njit(nogil=True, cache=True, forceinline=True)
 def _skip_ascii(data: Array, words: Array, at: int, stop: int) -> int:
     """Returns the end of the run of printable ASCII at `at`; reads eight bytes at a time."""
+    # Byte by byte to a multiple of eight.
     while at < stop and data[at] >= SP and data[at] < 0x7F:
         at += 1
         if at & 7 == 0:
             word = at >> 3
+            # Then eight bytes at a time, while none is special.
             while word << 3 < stop and word < words.size:
                 eight = words[word]
                 # The top bit of a byte is set in the sum for 7F and above, and in the difference for all below 20.
@@ -44,6 +46,7 @@ def _scan(
     read = write = end = first
     line_feeds = 0
     run = longest = 0
+    # Each turn takes a run of ASCII, or one character.
     while read < stop:
         byte = data[read]
         if byte >= SP and byte < 0x7F:
@@ -94,6 +97,7 @@ def _scan(
                 write += 1
                 line_feeds += 1
         elif kind != REMOVED_CHAR:
+            # Copy the bytes of the character.
             for at in range(start, read):
                 out[write] = data[at]
                 write += 1

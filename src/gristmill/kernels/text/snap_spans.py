@@ -25,8 +25,10 @@ def snap_spans(text: Array, offsets: Array, firsts: Array, bounds: Array, lines:
     new_firsts = np.zeros(rows + 1, np.int64)
     new_bounds = np.empty(len(bounds), np.int64)
     count = 0
+    # Rows are independent of each other.
     for row in range(rows):
         begin, size = np.int64(offsets[row]), np.int64(offsets[row + 1]) - np.int64(offsets[row])
+        # Move both ends inward, to a line or to a character.
         for place in range(firsts[row], firsts[row + 1], 2):
             start, stop = bounds[place], bounds[place + 1]
             if lines:

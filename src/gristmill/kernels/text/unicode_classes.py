@@ -108,6 +108,7 @@ def two_level(flat: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArra
     found: dict[bytes, int] = {}
     pages = np.empty(len(flat) // 256, np.uint8)
     kept: list[npt.NDArray[Any]] = []
+    # Equal pages are stored once.
     for number, page in enumerate(flat.reshape(-1, 256)):
         at = found.setdefault(page.tobytes(), len(found))
         if at == len(kept):
@@ -120,6 +121,7 @@ def two_level(flat: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArra
 def _categories() -> npt.NDArray[np.uint8]:
     """Returns the category of every code point, as its index in `_NAMES`."""
     found = np.full(0x110000, _NAMES.index("Cn"), np.uint8)
+    # All other code points are not assigned.
     for name, text in DATA["categories"].items():
         for first, last in ranges(text):
             found[first : last + 1] = _NAMES.index(name)
@@ -135,15 +137,19 @@ def by_category(values: Mapping[str, int]) -> npt.NDArray[np.uint16]:
 def unicode_tables() -> UnicodeTables:
     """Returns read-only tables for all 0x110000 code points; takes some milliseconds, once per process."""
     flat = by_category(_CATEGORY_BITS)
+    # Only letters of these blocks get the bit.
     for blocks, bit in ((UNIT_RANGES, UNIT), (PIECE_RANGES, PIECE)):
+        # The ranges of one kind.
         for first, last in blocks:
             span = flat[first : last + 1]
             span[(span & LETTER) != 0] |= bit
+    # Properties that are not categories.
     for name, bit in (("terminal", TERMINAL), ("space", SPACE)):
         for first, last in ranges(DATA[name]):
             flat[first : last + 1] |= bit
     flat[ZERO_WIDTH_SPACE] = SPACE
     lowers = np.zeros(0x110000, np.int32)
+    # Each shift is the distance to the lower case.
     for shift, text in DATA["lower"].items():
         for first, last in ranges(text):
             lowers[first : last + 1] = int(shift)

@@ -49,6 +49,7 @@ def _rest_of_character(data: Bytes, at: int, stop: int) -> Any:
     high = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
     if second < low or second > high:
         return -1
+    # Every other byte has to be a continuation.
     for more in range(2, size + 1):
         if data[at + more] & 0xC0 != 0x80:
             return -1
@@ -59,7 +60,9 @@ def _rest_of_character(data: Bytes, at: int, stop: int) -> Any:
 def _continuation_bytes(data: np.ndarray) -> int:
     start, stop = view(data), data.size
     at, count = 0, 0
+    # Each turn skips ASCII, then checks up to 32 bytes.
     while at < stop:
+        # 32 bytes of ASCII at a time.
         while at + 32 <= stop and (
             eight_bytes_at(start, at)
             | eight_bytes_at(start, at + 8)
@@ -69,6 +72,7 @@ def _continuation_bytes(data: np.ndarray) -> int:
             at += 32
         # To the end of the 32 bytes that have a non-ASCII byte, or of the text.
         last = min(at + 32, stop)
+        # Check each character outside ASCII.
         while at < last:
             if start[at] < 0x80:
                 at += 1

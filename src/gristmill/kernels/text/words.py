@@ -134,11 +134,13 @@ def last_character(data: Bytes, begin: int, end: int, unicode: UnicodeTables) ->
 @njit(nogil=True, cache=True)
 def trimmed(data: Bytes, begin: int, end: int, unicode: UnicodeTables) -> tuple[int, int]:
     """Returns a span of text without the white space around it."""
+    # Skip white space at the front.
     while begin < end:
         bits, _, after = class_at(data, begin, end, unicode)
         if not bits & SPACE:
             break
         begin = after
+    # Skip white space at the end.
     while begin < end:
         bits, _, at = last_character(data, begin, end, unicode)
         if not bits & SPACE:
@@ -158,6 +160,7 @@ def hash_bytes(data: Bytes, begin: int, end: int) -> np.uint64:
     state = np.uint64(size) * _MUL
     if size >= 8:
         at = begin
+        # Eight bytes at a time; the last eight follow below.
         while at < end - 8:
             state = (state ^ eight_bytes_at(data, at)) * _MUL
             state ^= state >> _SHIFT
@@ -258,6 +261,7 @@ def token_end(
     if bits & WORD == 0:
         mark_bits = bits
         repeats = symbol == DOT or symbol == HYPHEN or symbol == TILDE or symbol == BAR or symbol == SLASH
+        # Marks such as `...` and `--` are one token.
         while repeats and at < stop and data[at] == symbol:
             at += 1
             chars += 1
@@ -278,6 +282,7 @@ def token_end(
         at = after
         chars += 1
     if bits & UNIT:
+        # Marks on a character that is a token alone belong to it.
         while at < stop and data[at] >= 0x80:
             more, _, after = class_at(data, at, stop, unicode)
             if more & WORD == 0 or more & LETTER or more & NUMBER:
@@ -290,6 +295,7 @@ def token_end(
     last = bits
     alone = True  # the word so far, since its last `.`, is one letter
     host = False
+    # Each turn takes a run of ASCII, a character of the word, or signs inside it that do not end it (`don't`, `a.b.c`).
     while at < stop:
         if at + 8 <= stop:
             run, more = _ascii_run(eight_bytes_at(data, at))
@@ -320,6 +326,7 @@ def token_end(
         over = after
         over_bits = 0
         over_symbol = 0
+        # Find the end of the run of signs, and what follows it.
         while over < stop:
             over_bits, over_symbol, next_over = class_at(data, over, stop, unicode)
             if over_bits & (WORD | SPACE):
@@ -362,6 +369,7 @@ def scan_tokens(text: npt.NDArray[np.uint8], tables: UnicodeTables) -> npt.NDArr
     count = 0
     at = 0
     word_end = -1
+    # Each turn skips white space or takes one token.
     while at < stop:
         bits, _, after = class_at(data, at, stop, unicode)
         if bits & SPACE:

@@ -53,6 +53,7 @@ NO_FRAGMENT, HASHBANG, FRAGMENT = range(3)
 
 @njit(nogil=True, cache=True)
 def _segment_end(data: Bytes, at: int, end: int) -> int:
+    # A segment ends with a slash or with the path.
     while at < end:
         byte = data[at]
         if byte == SLASH or byte == BACKSLASH or byte == QUESTION:
@@ -65,12 +66,14 @@ def _segment_end(data: Bytes, at: int, end: int) -> int:
 def _put_path(data: Bytes, at: int, end: int, out: Bytes, size: int, tables: UrlViews) -> tuple[int, int]:
     """Writes a path; returns where the query begins, and where the next byte is written."""
     root = size
+    # Each turn writes one segment, and `..` takes the one before it back.
     while at < end and data[at] != QUESTION:
         at += 1  # the slash before a segment
         stop = _segment_end(data, at, end)
         out[size] = SLASH
         slash, size = size, size + 1
         piece, name_end = -1, -1  # of a parameter: its `;`, and the end of its name
+        # Write the segment, without the parameters of sessions.
         while at < stop:
             sign = data[at]
             if sign == SEMICOLON:
@@ -85,6 +88,7 @@ def _put_path(data: Bytes, at: int, end: int, out: Bytes, size: int, tables: Url
             size = slash
         elif dots == 2 and out[size - 1] == DOT and out[size - 2] == DOT:
             size = slash
+            # Go back to the slash before the last segment.
             while size > root:
                 size -= 1
                 if out[size] == SLASH:
@@ -108,6 +112,7 @@ def _without(out: Bytes, piece: int, name_end: int, size: int, tables: UrlViews)
 def _after(out: Bytes, one: Any, two: Any) -> bool:
     """Whether the name of parameter `one` (begin, end of name) sorts after that of `two`."""
     size = min(one[1] - one[0], two[1] - two[0])
+    # The first byte that differs decides.
     for place in range(size):
         difference = out[one[0] + place] - out[two[0] + place]
         if difference:
@@ -119,9 +124,11 @@ def _after(out: Bytes, one: Any, two: Any) -> bool:
 def _sort_query(out: Bytes, begin: int, size: int, pieces: Array, count: int, spare: Bytes) -> None:
     """Sorts the parameters (begin, end of name, end) by name; `spare` has room for all."""
     moved = False
+    # Insertion sort: there are at most MOST_SORTED parameters, nearly always few.
     for number in range(1, count):
         at = number
         one, two, three = pieces[number, 0], pieces[number, 1], pieces[number, 2]
+        # Move parameters that sort later up.
         while at > 0 and _after(out, (pieces[at - 1, 0], pieces[at - 1, 1]), (one, two)):
             pieces[at, 0], pieces[at, 1], pieces[at, 2] = pieces[at - 1, 0], pieces[at - 1, 1], pieces[at - 1, 2]
             at -= 1
@@ -132,10 +139,12 @@ def _sort_query(out: Bytes, begin: int, size: int, pieces: Array, count: int, sp
     for at in range(begin, size):
         spare[at - begin] = out[at]
     to = begin
+    # Write them in their order.
     for number in range(count):
         if number:
             out[to] = AMPERSAND
             to += 1
+        # Parameters are copied with their values.
         for at in range(pieces[number, 0], pieces[number, 2]):
             out[to] = spare[at - begin]
             to += 1
@@ -158,10 +167,12 @@ def _put_query(
     mark = size
     size += 1
     count = 0
+    # Each turn writes one parameter; one of the list is taken back.
     while at < end:
         begin, name_end = size, -1
         while _is_amp(data, at, end):
             at += 4
+        # The name ends with the first `=`.
         while at < end and data[at] != AMPERSAND:
             if data[at] == EQUALS and name_end < 0:
                 name_end = size
@@ -204,6 +215,7 @@ def _is_web(data: Bytes, begin: int, end: int) -> bool:
 def _scheme_end(data: Bytes, begin: int, end: int) -> int:
     """Returns the end of the scheme before `://`, or `begin`."""
     at = begin
+    # A scheme has no sign that parts a URL.
     while at < end:
         byte = data[at]
         if byte == COLON:
@@ -236,12 +248,14 @@ def _put_host(data: Bytes, host: int, host_end: int, port: int, port_end: int, o
             dot += 1
         if three and lower(data[host + 2]) == 119 and dot < host_end:
             host += 4
+    # Hosts are written in lower case.
     for at in range(host, host_end):
         out[size] = lower(data[at])
         size += 1
     if port < port_end:
         out[size] = COLON
         size += 1
+        # Digits of the port.
         for at in range(port, port_end):
             out[size] = data[at]
             size += 1
@@ -253,7 +267,9 @@ def odd_hosts(data: Array, spans: Array) -> Array:
     """Returns which URLs have a host that is not plain ASCII; `spans` are those of `urls.split_urls`."""
     odd = np.zeros(len(spans), np.bool_)
     text = view(data)
+    # Rows are independent of each other.
     for row in range(len(spans)):
+        # A percent sign may hide any character.
         for at in range(spans[row, HOST], spans[row, HOST_END]):
             byte = text[at]
             odd[row] |= byte >= 0x80 or byte == PERCENT
@@ -270,6 +286,7 @@ def _normal_urls(
     text, out, kept = view(data), view(buffer), view(spare)
     tables = tables_of(named)
     size = 0
+    # Rows are independent of each other.
     for row in range(rows):
         begin, end = offsets[row], offsets[row + 1]
         while begin < end and text[begin] <= SP:
@@ -278,6 +295,7 @@ def _normal_urls(
             end -= 1
         host, host_end, port, port_end, rest, rest_end = split(text, begin, end)
         if host == host_end:
+            # What is not a URL stays as it is.
             for at in range(begin, end):
                 out[size] = text[at]
                 size += 1
@@ -289,6 +307,7 @@ def _normal_urls(
         if _is_web(text, begin, scheme):
             port = port_end if _is_web_port(text, port, port_end) else port
         else:
+            # Schemes other than those of the web are written, in lower case.
             for at in range(begin, scheme):
                 out[size] = lower(text[at])
                 size += 1

@@ -97,6 +97,7 @@ def split(data: Bytes, begin: int, end: int) -> tuple[int, int, int, int, int, i
     elif at == begin and at + 1 < end and _is_slash(data[at]) and _is_slash(data[at + 1]):
         host = at = begin + 2
     colon = -1
+    # Find the last `@`, which ends a login, and the first `:` after it.
     while at < end:
         byte = data[at]
         if _parts(byte):
@@ -119,6 +120,7 @@ def split(data: Bytes, begin: int, end: int) -> tuple[int, int, int, int, int, i
     host_end = rest if colon < 0 else colon
     port = min(host_end + 1, rest)
     number = 0
+    # A port has digits only, and is at most 65535.
     for at in range(port, rest):
         digit = data[at] - 48
         if digit < 0 or digit > 9 or number > 65535:
@@ -136,6 +138,7 @@ def split_urls(data: Array, offsets: Array) -> Array:
     """Returns the spans of every URL of an Arrow array: int64, six columns."""
     spans = np.empty((len(offsets) - 1, 6), np.int64)
     text = view(data)
+    # Rows are independent of each other.
     for row in range(len(spans)):
         found = split(text, offsets[row], offsets[row + 1])
         for column in range(6):
@@ -161,6 +164,7 @@ def hash_suffixes(data: Array, spans: Array) -> tuple[Array, Array, Array]:
     """
     text = view(data)
     most = 0
+    # A host has one domain more than dots.
     for row in range(len(spans)):
         for at in range(spans[row, HOST], spans[row, HOST_END]):
             most += text[at] == DOT
@@ -169,12 +173,14 @@ def hash_suffixes(data: Array, spans: Array) -> tuple[Array, Array, Array]:
     begins = np.empty(most, np.int64)
     starts = np.empty(len(spans) + 1, np.int64)
     count = 0
+    # Hash each host from its end, so that each domain is the hash so far.
     for row in range(len(spans)):
         starts[row] = count
         host, end = spans[row, HOST], spans[row, HOST_END]
         whole = _is_address(text, host, end)
         one, two = SEED
         byte = lower(text[end - 1]) if end > host else 0
+        # A domain begins after a dot, or with the host.
         for at in range(end - 1, host - 1, -1):
             one, two = feed(one, two, byte)
             before = lower(text[at - 1]) if at > host else 46
@@ -198,6 +204,7 @@ def _hash_host(data: Bytes, host: int, end: int) -> tuple[np.uint64, np.uint64]:
 @njit(nogil=True, cache=True)
 def _path_end(data: Bytes, rest: int, end: int) -> int:
     """Returns the end of a path without trailing slashes; a query keeps them."""
+    # A query keeps all its bytes.
     for at in range(rest, end):
         if data[at] == QUESTION:
             return end
@@ -238,6 +245,7 @@ def hash_url_lines(data: Array) -> tuple[Array, int]:
     """Returns place and mark of every URL of a list, and the number of invalid entries."""
     hashes = np.empty((count_lines(data), 2), np.uint64)
     text, stop, at, count, faults = view(data), len(data), 0, 0, 0
+    # Each turn takes one line of the list.
     while at < stop:
         begin, end, at = next_entry(text, at, stop)
         if begin == end:
@@ -261,6 +269,7 @@ def hash_domain_lines(data: Array) -> tuple[Array, int]:
     """
     hashes = np.empty((count_lines(data), 2), np.uint64)
     text, stop, at, count, faults = view(data), len(data), 0, 0, 0
+    # Each turn takes one line of the list.
     while at < stop:
         begin, end, at = next_entry(text, at, stop)
         if begin == end:
@@ -285,7 +294,9 @@ def hash_domain_lines(data: Array) -> tuple[Array, int]:
 def _first_found(labels: Array, begins: Array, starts: Array) -> tuple[Array, Array]:
     found = np.full(len(starts) - 1, -1, np.int32)
     begin = np.full(len(starts) - 1, -1, np.int64)
+    # The shortest domain that is listed counts.
     for row in range(len(found)):
+        # Domains of a host are in the order of their length.
         for place in range(starts[row], starts[row + 1]):
             if labels[place] >= 0:
                 found[row] = labels[place]
@@ -311,6 +322,7 @@ def cut(data: Array, begins: Array, ends: Array) -> tuple[Array, Array]:
     for row in range(len(begins)):
         offsets[row + 1] = offsets[row] + np.int32(max(ends[row] - begins[row], 0))
     out = np.empty(offsets[-1], np.uint8)
+    # Copy each span.
     for row in range(len(begins)):
         for at in range(offsets[row + 1] - offsets[row]):
             out[offsets[row] + at] = lower(data[begins[row] + at])

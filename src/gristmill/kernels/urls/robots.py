@@ -40,6 +40,7 @@ def _escape(out: Array, size: int, byte: int) -> int:
 def _write(data: Bytes, begin: int, end: int, out: Array, size: int, rule: bool) -> int:
     """Appends a path, or the path of a rule, in the common form; returns the new size."""
     at = begin
+    # Each turn writes one byte: escapes of characters that need none are resolved, and all others are escaped alike.
     while at < end:
         byte = data[at]
         at += 1
@@ -82,13 +83,16 @@ def sites_and_paths(data: Array, spans: Array) -> tuple[Array, Array, Array, Arr
     robots = np.zeros(rows, np.bool_)
     text = view(data)
     size = length = 0
+    # Rows are independent of each other.
     for row in range(rows):
+        # Hosts are written in lower case.
         for at in range(spans[row, HOST], spans[row, HOST_END]):
             sites[size] = lower(text[at])
             size += 1
         if spans[row, PORT] < spans[row, PORT_END]:
             sites[size] = 58
             size += 1
+            # Digits of the port.
             for at in range(spans[row, PORT], spans[row, PORT_END]):
                 sites[size] = text[at]
                 size += 1
@@ -120,6 +124,7 @@ def _matches(rule: Bytes, begin: int, end: int, path: Bytes, at: int, stop: int)
     star = -1
     resume = 0
     place = begin
+    # Each turn compares one sign of the rule; if it fails, the last `*` takes one byte more.
     while True:
         if place == end:
             if not anchored or at == stop:
@@ -145,7 +150,9 @@ def decide(
     """Returns for each path the first of its rules, in [first, last), that matches it, or -1."""
     decided = np.full(len(path_offsets) - 1, -1, np.int64)
     text, rule_text = view(paths), view(rules)
+    # Rows are independent of each other.
     for row in range(len(decided)):
+        # Rules are in the order of their precedence.
         for rule in range(first_rules[row], last_rules[row]):
             if _matches(
                 rule_text, rule_offsets[rule], rule_offsets[rule + 1], text, path_offsets[row], path_offsets[row + 1]

@@ -17,6 +17,7 @@ def _classes() -> Array:
     kinds = np.full(256, _ENCODE, np.uint8)
     kinds[33:127] = _PLAIN
     kinds[[ord(sign) for sign in '"<>^`{|}\\']] = _ENCODE
+    # Letters, digits and four signs are never escaped.
     for byte in range(128):
         if chr(byte).isalnum() or chr(byte) in "-._~":
             kinds[byte] = _UNRESERVED
@@ -76,6 +77,7 @@ def is_named(out: Bytes, begin: int, end: int, tables: UrlViews) -> bool:
     if begin == end:
         return False
     lead = lower(out[begin])
+    # Names are grouped by their first letter.
     for number in range(tables.first[lead], tables.first[lead + 1]):
         name = tables.ends[number]
         size = tables.ends[number + 1] - name

@@ -36,6 +36,7 @@ MOST_SOFT = 16
 def _fold(data: Bytes, begin: int, end: int, out: Array, size: int) -> int:
     """Appends a span to `out` in the form that is searched; returns the new size."""
     at = begin
+    # Resolve escapes, so that a word cannot hide behind them.
     while at < end:
         byte = data[at]
         at += 1
@@ -61,6 +62,7 @@ def hash_tokens(data: Array) -> tuple[Array, int]:
     """
     hashes = np.empty((count_lines(data), 2), np.uint64)
     text, stop, at, count, faults = view(data), len(data), 0, 0, 0
+    # Each turn takes one line of the list.
     while at < stop:
         begin, end, at = next_entry(text, at, stop)
         good = True
@@ -84,11 +86,13 @@ def _find(
     seen = np.empty((wanted, 3), np.uint64)
     text, form = view(data), view(folded)
     written = 0
+    # Rows are independent of each other.
     for row in range(len(spans)):
         size = _fold(text, spans[row, HOST], spans[row, HOST_END], folded, 0)
         size = _fold(text, spans[row, REST], spans[row, REST_END], folded, size)
         count = 0
         at = 0
+        # Each turn takes one word of the URL, until enough different ones of the list are found.
         while at < size and count < wanted:
             while at < size and not _in_word(folded[at]):
                 at += 1
@@ -111,10 +115,12 @@ def _find(
         if count < wanted:
             found[row] = -1
         else:
+            # The words that were found are written, separated by commas.
             for other in range(count):
                 if other:
                     texts[written], texts[written + 1] = 44, 32
                     written += 2
+                # Copy the word.
                 for place_of in range(np.int64(seen[other, 1]), np.int64(seen[other, 2])):
                     texts[written] = folded[place_of]
                     written += 1
@@ -142,6 +148,7 @@ def openings(data: Array, pairs: Array, lengths: Array) -> None:
     An entry of more than 255 bytes is too long for a URL, and is not marked.
     """
     text, stop, at = view(data), len(data), 0
+    # Each turn takes one line of the list.
     while at < stop:
         begin, end, at = next_entry(text, at, stop)
         size = end - begin
@@ -166,20 +173,24 @@ def _find_inside(
     for size in range(256):
         longest = size if lengths[size] else longest
     written = 0
+    # Rows are independent of each other.
     for row in range(len(spans)):
         stop = _fold(text, spans[row, HOST], spans[row, HOST_END], folded, 0)
         stop = _fold(text, spans[row, REST], spans[row, REST_END], folded, stop)
         folded[stop] = 0
+        # Only where two bytes begin some entry, the hash of longer and longer pieces is looked up.
         for begin in range(stop):
             if not pairs[np.int64(folded[begin]) << 8 | folded[begin + 1]]:
                 continue
             one, two = SEED
+            # Only lengths that occur in the list are looked up.
             for size in range(1, min(longest, stop - begin) + 1):
                 one, two = feed(one, two, form[begin + size - 1])
                 if lengths[size]:
                     place, mark = finish(one, two)
                     found[row] = label_of(marks, labels, place, mark)
                     if found[row] >= 0:
+                        # Copy the entry that was found.
                         for at in range(begin, begin + size):
                             texts[written] = folded[at]
                             written += 1
