@@ -55,6 +55,25 @@ class PretokenCache(NamedTuple):
     """uint64[1]: the position of the next record; it only increases."""
 
 
+class Ring(NamedTuple):
+    """The ring of a cache, inside of kernels."""
+
+    records: Ints
+    """A view of `PretokenCache.ring`."""
+    words: np.uint64
+    """The size of the ring, a power of two."""
+
+
+class LongPretoken(NamedTuple):
+    """A pre-token that is found by its hash."""
+
+    text: Bytes
+    at: int
+    length: int
+    mark: np.uint64
+    """The hash of its bytes."""
+
+
 def make_cache(size_bytes: int) -> PretokenCache:
     """Returns an empty cache of at most `size_bytes` (at least 8 KB): half for short pre-tokens, 1/8 for hashes, 1/4
     for the ring.
@@ -118,8 +137,7 @@ def recall_second(
     spot: Uint64s,
     one: np.uint64,
     two: np.uint64,
-    ring: Ints,
-    words: np.uint64,
+    ring: Ring,
     head: np.uint64,
     ids: Ints,
     count: int,
@@ -137,11 +155,11 @@ def recall_second(
         put_eight_bytes(ids, count << 2, low)
         put_eight_bytes(ids, (count << 2) + 8, high & _LOW)
         return count + number
-    if low + words < head:
+    if low + ring.words < head:
         return count
-    base = signed(low & (words - _ONE))
+    base = signed(low & (ring.words - _ONE))
     for place in range(number):
-        ids[count + place] = ring[base + place]
+        ids[count + place] = ring.records[base + place]
     return count + number
 
 
@@ -159,8 +177,7 @@ def keep_short(
     spot: Uint64s,
     one: np.uint64,
     two: np.uint64,
-    ring: Ints,
-    words: np.uint64,
+    ring: Ring,
     head: np.uint64,
     ids: Ints,
     first: int,
@@ -170,11 +187,11 @@ def keep_short(
     number = count - first
     low, high = np.uint64(ids[first]) & _LOW, np.uint64(number) << _HALF
     if number > 3:
-        low = _room(head, words, np.uint64(number))
+        low = _room(head, ring.words, np.uint64(number))
         head = low + np.uint64(number)
-        base = signed(low & (words - _ONE))
+        base = signed(low & (ring.words - _ONE))
         for place in range(number):
-            ring[base + place] = ids[first + place]
+            ring.records[base + place] = ids[first + place]
     else:
         if number > 1:
             low |= (np.uint64(ids[first + 1]) & _LOW) << _HALF
@@ -221,65 +238,48 @@ def same(one: Bytes, begin: int, two: Bytes, start: int, length: int) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def recall_long(
-    text: Bytes,
-    at: int,
-    length: int,
-    mark: np.uint64,
-    spot: Uint64s,
-    ring: Ints,
-    words: np.uint64,
-    head: np.uint64,
-    ids: Ints,
-    count: int,
-) -> int:
-    """Writes the ids of a long pre-token with the hash `mark`, whose set begins at `spot`; returns the new count."""
+def recall_long(token: LongPretoken, spot: Uint64s, ring: Ring, head: np.uint64, ids: Ints, count: int) -> int:
+    """Writes the ids of a long pre-token, whose set begins at `spot`; returns the new count."""
     # A set has two entries. One counts if the ring has not overwritten its place since.
     for way in range(0, 2 * _LONG_ENTRY, _LONG_ENTRY):
         place = spot[way + 1]
-        if spot[way] == mark and place + words >= head:
-            base = signed(place & (words - _ONE)) << 2
-            if four_bytes_at(ring, base) == length and same(text, at, ring, base + 8, length):
-                number = four_bytes_at(ring, base + 4)
+        if spot[way] == token.mark and place + ring.words >= head:
+            base = signed(place & (ring.words - _ONE)) << 2
+            length = token.length
+            if four_bytes_at(ring.records, base) == length and same(
+                token.text, token.at, ring.records, base + 8, length
+            ):
+                number = four_bytes_at(ring.records, base + 4)
                 base += 8 + ((length + 3) >> 2 << 2)
                 for one in range(number):
-                    ids[count + one] = four_bytes_at(ring, base + (one << 2))
+                    ids[count + one] = four_bytes_at(ring.records, base + (one << 2))
                 return count + int(number)
     return count
 
 
 @njit(nogil=True, cache=True)
 def keep_long(
-    text: Bytes,
-    at: int,
-    length: int,
-    mark: np.uint64,
-    spot: Uint64s,
-    ring: Ints,
-    words: np.uint64,
-    head: np.uint64,
-    ids: Ints,
-    first: int,
-    count: int,
+    token: LongPretoken, spot: Uint64s, ring: Ring, head: np.uint64, ids: Ints, first: int, count: int
 ) -> np.uint64:
     """Stores the ids from `first` to `count` in the first place of the set; the entry there moves to the second place.
 
     Returns the new head of the ring.
     """
+    records, length = ring.records, token.length
     number, size = count - first, (length + 3) >> 2
     wanted = np.uint64(2 + size + number)
-    if wanted > words:
+    if wanted > ring.words:
         return head
-    place = _room(head, words, wanted)
-    base = signed(place & (words - _ONE)) << 2
-    put_four_bytes(ring, base, length)
-    put_four_bytes(ring, base + 4, number)
+    place = _room(head, ring.words, wanted)
+    base = signed(place & (ring.words - _ONE)) << 2
+    put_four_bytes(records, base, length)
+    put_four_bytes(records, base + 4, number)
     base += 8
     for byte in range(length):
-        put_byte(ring, base + byte, text[at + byte])
+        put_byte(records, base + byte, token.text[token.at + byte])
     base += size << 2
     for one in range(number):
-        put_four_bytes(ring, base + (one << 2), ids[first + one])
+        put_four_bytes(records, base + (one << 2), ids[first + one])
     spot[2], spot[3] = spot[0], spot[1]
-    spot[0], spot[1] = mark, place
+    spot[0], spot[1] = token.mark, place
     return place + wanted

@@ -11,7 +11,9 @@ import numpy as np
 from gristmill.kernels.bpe.cache import (
     LONGEST,
     SHORT,
+    LongPretoken,
     PretokenCache,
+    Ring,
     keep_long,
     keep_short,
     key_of,
@@ -172,27 +174,16 @@ def _next_string(text: Bytes, at: int, stop: int, trie: Trie) -> tuple[int, int,
 
 
 @njit(nogil=True, cache=True)
-def _merge(
-    text: Bytes,
-    begin: int,
-    end: int,
-    tables: Merges,
-    bench: Array,
-    whole: Array,
-    tokens: Bytes,
-    offsets: Array,
-    ids: Ints,
-    count: int,
-) -> int:
+def _merge(text: Bytes, begin: int, end: int, tables: TokenTables, bench: Array, ids: Ints, count: int) -> int:
     """Writes the ids of a pre-token that is not in the cache; returns the new count."""
-    if len(whole) > 1:
-        token = _whole_token(text, begin, end, whole, tokens, offsets)
+    if len(tables.whole) > 1:
+        token = _whole_token(text, begin, end, tables.whole, tables.data, tables.offsets)
         if token >= 0:
             ids[count] = token
             return count + 1
     if end - begin <= FEW:
-        return merge_few(text, begin, end, tables, bench, ids, count)
-    return merge_many(text, begin, end, tables, ids, count)
+        return merge_few(text, begin, end, tables.merges, bench, ids, count)
+    return merge_many(text, begin, end, tables.merges, ids, count)
 
 
 @njit(nogil=True, cache=True)
@@ -217,11 +208,13 @@ def encode_rows(
     soon as its key is known. So the processor waits for many cache lines at once.
     """
     text, classes, safe = view(data), view(table), len(data) - 16
-    whole, tokens, offsets = borrow(vocabulary.whole), view(vocabulary.data), borrow(vocabulary.offsets)
-    tables, bench = view(vocabulary.merges), borrow(space.bench)
+    tables = TokenTables(
+        view(vocabulary.merges), borrow(vocabulary.whole), view(vocabulary.data), borrow(vocabulary.offsets)
+    )
+    bench = borrow(space.bench)
     strings = Trie(borrow(trie.byte), borrow(trie.child), borrow(trie.sibling), borrow(trie.token))
-    short, long, ring, head = view(cache.short), view(cache.long), view(cache.ring), cache.head[0]
-    words = np.uint64(len(cache.ring))
+    short, long, head = view(cache.short), view(cache.long), cache.head[0]
+    ring = Ring(view(cache.ring), np.uint64(len(cache.ring)))
     short_mask, long_mask = np.uint64(len(cache.short) // 8 - 1), np.uint64(len(cache.long) // 4 - 1)
     cuts, keys, out = borrow(space.cuts), view(space.keys), view(ids)
     count = 0
@@ -254,19 +247,19 @@ def encode_rows(
                         spot = tail(short, keys[3 * number + 2])
                         count = recall_short(spot, one, two, out, count)
                         if count == first:
-                            count = recall_second(spot, one, two, ring, words, head, out, count)
+                            count = recall_second(spot, one, two, ring, head, out, count)
                             if count == first:
-                                count = _merge(text, begin, end, tables, bench, whole, tokens, offsets, out, count)
-                                head = keep_short(spot, one, two, ring, words, head, out, first, count)
+                                count = _merge(text, begin, end, tables, bench, out, count)
+                                head = keep_short(spot, one, two, ring, head, out, first, count)
                     elif length <= LONGEST:
-                        mark = span_hash(text, begin, end)
-                        spot = tail(long, (mark >> _HALF & long_mask) << _TWO)
-                        count = recall_long(text, begin, length, mark, spot, ring, words, head, out, count)
+                        token = LongPretoken(text, begin, length, span_hash(text, begin, end))
+                        spot = tail(long, (token.mark >> _HALF & long_mask) << _TWO)
+                        count = recall_long(token, spot, ring, head, out, count)
                         if count == first:
-                            count = _merge(text, begin, end, tables, bench, whole, tokens, offsets, out, count)
-                            head = keep_long(text, begin, length, mark, spot, ring, words, head, out, first, count)
+                            count = _merge(text, begin, end, tables, bench, out, count)
+                            head = keep_long(token, spot, ring, head, out, first, count)
                     else:
-                        count = _merge(text, begin, end, tables, bench, whole, tokens, offsets, out, count)
+                        count = _merge(text, begin, end, tables, bench, out, count)
                     begin = end
             if special >= 0:
                 out[count] = special

@@ -346,7 +346,7 @@ def read_text(data: Array, begin: int, end: int, search: TextSearch, buffers: Te
         # Seeds of one word: each word costs one look into the gate, a bitmap.
         waiting = shorts
         before = sums[first]
-        # A place is written in each case.
+        # A word whose bit is set is a candidate.
         for place in range(first, count):
             after = sums[place + 1]
             if _bit(search.gate, search.gate_shift, after - before * ROLL + LENGTH):

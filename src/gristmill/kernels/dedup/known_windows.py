@@ -15,7 +15,7 @@ finds the first one. A window at a position with a new core needs no entry: the 
 around that position. A walk ends after at most w steps, as each adds a byte; in prose it takes log(copies).
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,36 @@ _ODD = np.uint64(0x9FB21C651E98DF25)
 _MIX_ONE = np.uint64(0xBF58476D1CE4E5B9)
 _MIX_TWO = np.uint64(0x94D049BB133111EB)
 _HALF = np.uint64(32)
+
+
+class Windows(NamedTuple):
+    """The windows of all texts."""
+
+    offsets: Array
+    """Where each text begins in the data, and the end."""
+    size: int
+    """Bytes of a window."""
+    anchor_bytes: int
+    within: bool
+    """Whether windows that the same text has further up count, without overlap."""
+
+
+class Anchor(NamedTuple):
+    """The stretch with the least hash of some windows."""
+
+    row: int
+    at: int
+    """The position of its first byte in the data."""
+    hash: np.uint64
+
+
+class WindowSearch(NamedTuple):
+    """The memory of a search."""
+
+    table: Array
+    stack: Array
+    spans: Array
+    """What was found: row, start, stop; positions in the data."""
 
 
 def new_table(entries: int) -> Array:
@@ -135,28 +165,17 @@ def _add_span(spans: Array, count: int, row: int, start: int, stop: int) -> int:
 
 @njit(nogil=True, cache=True)
 def look_up(
-    data: Bytes,
-    offsets: Array,
-    row: int,
-    anchor: int,
-    anchor_hash: np.uint64,
-    low: int,
-    high: int,
-    size: int,
-    length: int,
-    within: bool,
-    table: Array,
-    stack: Array,
-    spans: Array,
-    count: int,
+    data: Bytes, windows: Windows, found_anchor: Anchor, low: int, high: int, search: WindowSearch, count: int
 ) -> tuple[int, int, int]:
     """Searches the windows that begin at low..high, all with this anchor, and adds the new ones to the table.
 
-    The bytes of windows that an earlier row has are added to `spans` (row, start, stop; positions in `data`). `within`:
-    also windows that the same row has further up, without overlap. Returns the number of spans, the number of new
-    entries of the table, and the position up to which the text is known: the end of the match, which may be far after
-    the windows.
+    The bytes of windows that an earlier row has are added to the `count` spans. Returns the number of spans, the number
+    of new entries of the table, and the position up to which the text is known: the end of the match, which may be far
+    after the windows.
     """
+    offsets, size, length, within = windows
+    row, anchor, anchor_hash = found_anchor
+    table, stack, spans = search
     slots = len(table)
     begin = offsets[row]
     added = known = 0

@@ -15,7 +15,17 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.dedup.known_windows import MOST_CONTEXT, grown, look_up, new_stack, new_table, same_ahead
+from gristmill.kernels.dedup.known_windows import (
+    MOST_CONTEXT,
+    Anchor,
+    Windows,
+    WindowSearch,
+    grown,
+    look_up,
+    new_stack,
+    new_table,
+    same_ahead,
+)
 from gristmill.kernels.hash.splitmix import GOLDEN, mix
 from gristmill.kernels.memory import Bytes, Uint64s, borrow, view
 
@@ -82,6 +92,10 @@ def _find(
     """
     text, into, out_of = view(data), view(byte_values), view(leaving)
     length = size - width + 1
+    windows, search = (
+        Windows(borrow(offsets), size, length, within),
+        WindowSearch(borrow(table), borrow(stack), borrow(spans)),
+    )
     hashes = view(values)
     count, entries, started = state[_COUNT], state[_ENTRIES], state[_NUMBER]
     # Texts in their order, so the best one keeps its bytes.
@@ -135,10 +149,8 @@ def _find(
                     state[_LOW], state[_BEFORE], state[_LEAST_AT] = low, before, least_at
                     marks[0], marks[1], marks[2] = rolled, least, hash_before
                     return False
-                count, added, reached = look_up(
-                    text, borrow(offsets), row, least_at, least, first, at - width, size, length, within,
-                    borrow(table), borrow(stack), borrow(spans), count,
-                )  # fmt: skip
+                anchor = Anchor(row, least_at, least)
+                count, added, reached = look_up(text, windows, anchor, first, at - width, search, count)
                 entries += added
                 known = max(known, reached)
             if at > last:

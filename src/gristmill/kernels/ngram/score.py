@@ -202,7 +202,7 @@ def score(data: Array, begins: Array, ends: Array, tables: Tables, cut: CutTable
 def perplexities(found: Array) -> Array:
     """Returns 10 ** (mean of the result of `score`), float64; NaN for a text without a word."""
     result = np.empty(len(found), np.float64)
-    # STEPS are parts of a decimal logarithm; 2.3 is that of ten.
+    # Scores are decimal logarithms in STEPS; 2.302... is the natural logarithm of ten.
     for row in range(len(found)):
         if found[row, 1] == 0:
             result[row] = np.nan

@@ -47,7 +47,7 @@ _2, _3, _61, _62, _63 = np.uint64(2), np.uint64(3), np.uint64(61), np.uint64(62)
 def _put(found: Array, count: int, kind: int, row: int, start: int, stop: int) -> Array:
     if count == len(found):
         more = np.empty((2 * count, 4), np.int64)
-        # Copy the rows; an assignment of slices would be compiled to a slower form.
+        # Copy the rows into the larger array.
         for at in range(count):
             for place in range(4):
                 more[at, place] = found[at, place]
@@ -162,7 +162,7 @@ def _scan(
                 found = _put(found, count, kind, row, start, stop)
                 count += 1
         inner = colons & (words << _ONE | np.uint64(word)) & (words >> _ONE | colons >> _ONE | _TOP)
-        # Colons between word bytes: addresses of networks, and keys.
+        # Colons between word bytes: groups of hexadecimal digits.
         while inner:
             here = at + trailing_zeros(inner)
             inner &= inner - _ONE

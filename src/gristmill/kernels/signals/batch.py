@@ -25,6 +25,8 @@ from gristmill.kernels.signals.columns import (
     TOKENS,
 )
 from gristmill.kernels.signals.repetition import (
+    GramScratch,
+    TokenNumbers,
     new_table,
     ngram_signals,
     number_keys,
@@ -177,9 +179,8 @@ def measure(
         row[PARAGRAPHS] = paragraphs
         row[DUP_PARAGRAPHS] = paragraphs - distinct
         row[DUP_PARAGRAPH_CHARS] = repeated_chars(numbers, blocks.paragraph_chars, paragraphs)
-        table = ngram_signals(
-            table, clock, ids, row[TOKENS], vocabulary.chars, vocabulary.occurrences, places, numbers, times, keys, row
-        )  # fmt: skip
+        tokens = TokenNumbers(ids, row[TOKENS], vocabulary.chars, vocabulary.occurrences)
+        table = ngram_signals(table, clock, tokens, GramScratch(places, numbers, times, keys), row)
         for k in range(N_COUNTS):
             counts[k, document] = min(row[k], _INT32_MAX)
     return counts, entropy, xml

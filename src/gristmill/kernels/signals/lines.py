@@ -1,5 +1,7 @@
 """Signals of one line: its start and end, its phrases, and whether C4 would keep it."""
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -171,24 +173,27 @@ def _is_bullet(point: int) -> bool:
     return point == 0x25AA or point == 0x25CF or point == 0x25E6 or point == 0x25BA
 
 
-@njit(nogil=True, cache=True)
-def measure_line(
-    data: Bytes,
-    begin: int,
-    end: int,
-    chars: int,
-    chunks: int,
-    longest_chunk: int,
-    sentences: int,
-    suspect: bool,
-    braces: bool,
-    unicode: UnicodeTables,
-    row: npt.NDArray[np.int64],
-) -> None:
-    """Adds a line that is not blank to `row`; [begin, end) is the line without white space around it.
+class LineFacts(NamedTuple):
+    """What the scan knows of a line that is not blank."""
 
-    `suspect`: a token of the line has a stem. `braces`: the document has a `{`.
-    """
+    begin: int
+    end: int
+    """The line without white space around it."""
+    chars: int
+    chunks: int
+    """Words between white space."""
+    longest_chunk: int
+    sentences: int
+    suspect: bool
+    """Whether a token of the line has a stem."""
+    braces: bool
+    """Whether the document has a `{`."""
+
+
+@njit(nogil=True, cache=True)
+def measure_line(data: Bytes, line: LineFacts, unicode: UnicodeTables, row: npt.NDArray[np.int64]) -> None:
+    """Adds a line that is not blank to `row`."""
+    begin, end, chars, chunks, longest_chunk, sentences, suspect, braces = line
     row[LINES] += 1
     row[LINE_CHARS] += chars
     row[SENTENCES] += sentences

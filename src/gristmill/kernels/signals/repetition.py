@@ -9,6 +9,8 @@ exact, and only a position where both (n - 1)-grams inside occur twice can have 
 twentieth of the positions reach n = 5, so all 2..10-grams together cost about two table lookups per token.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,6 +23,26 @@ _MUL = np.uint64(0x9E3779B97F4A7C15)
 _HALF = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 _64 = np.uint64(64)
+
+
+class TokenNumbers(NamedTuple):
+    """The tokens of a document."""
+
+    ids: npt.NDArray[np.int32]
+    """The number of each token."""
+    tokens: int
+    chars: npt.NDArray[np.int32]
+    occurrences: npt.NDArray[np.int32]
+    """By token number, like `chars`."""
+
+
+class GramScratch(NamedTuple):
+    """Scratch memory for n-grams, with room for all tokens."""
+
+    places: npt.NDArray[np.int32]
+    numbers: npt.NDArray[np.int32]
+    times: npt.NDArray[np.int32]
+    keys: npt.NDArray[np.uint64]
 
 
 @njit(nogil=True, cache=True)
@@ -261,20 +283,13 @@ def _repeated_pairs(
 def ngram_signals(
     table: npt.NDArray[np.uint64],
     clock: npt.NDArray[np.int64],
-    ids: npt.NDArray[np.int32],
-    tokens: int,
-    chars: npt.NDArray[np.int32],
-    occurrences: npt.NDArray[np.int32],
-    places: npt.NDArray[np.int32],
-    numbers: npt.NDArray[np.int32],
-    times: npt.NDArray[np.int32],
-    keys: npt.NDArray[np.uint64],
+    document: TokenNumbers,
+    scratch: GramScratch,
     row: npt.NDArray[np.int64],
 ) -> npt.NDArray[np.uint64]:
-    """Writes top 2..4-gram and duplicate 5..10-gram characters to `row`; returns the table, which may have grown.
-
-    `chars` and `occurrences` are by token number; `places`, `numbers`, `times`, `keys`: scratch for `tokens` entries.
-    """
+    """Writes top 2..4-gram and duplicate 5..10-gram characters to `row`; returns the table, which may have grown."""
+    ids, tokens, chars, occurrences = document
+    places, numbers, times, keys = scratch
     count = _repeated_pairs(ids, tokens, occurrences, places, numbers)
     # Only positions that may be repeated are left for each longer n-gram.
     for n in range(2, MAX_NGRAM + 1):

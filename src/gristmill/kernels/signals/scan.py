@@ -22,7 +22,7 @@ from gristmill.kernels.signals.columns import (
     WORD_CHARS,
     WORDS,
 )
-from gristmill.kernels.signals.lines import has_stem, measure_line
+from gristmill.kernels.signals.lines import LineFacts, has_stem, measure_line
 from gristmill.kernels.signals.repetition import intern
 from gristmill.kernels.signals.terms import MAX_TERM_BYTES, WordSets, find_key, lower_hash
 from gristmill.kernels.text.ascii import LF
@@ -117,19 +117,11 @@ def _end_line(
         row[CHUNKS] += state[LINE_CHUNKS]
         row[LONGEST_CHUNK_CHARS] = max(row[LONGEST_CHUNK_CHARS], longest_chunk)
         chars = state[LAST_PLACE] - state[FIRST_PLACE]
-        measure_line(
-            data,
-            first,
-            last,
-            chars,
-            state[LINE_CHUNKS],
-            longest_chunk,
-            state[LINE_SENTENCES],
-            state[SUSPECT] != 0,
-            row[OPEN_BRACES] > 0,
-            unicode,
-            row,
+        chunks, sentences = state[LINE_CHUNKS], state[LINE_SENTENCES]
+        line = LineFacts(
+            first, last, chars, chunks, longest_chunk, sentences, state[SUSPECT] != 0, row[OPEN_BRACES] > 0
         )
+        measure_line(data, line, unicode, row)
         line_keys[state[LINE_COUNT]] = hash_bytes(data, first, last)
         line_chars[state[LINE_COUNT]] = chars
         state[LINE_COUNT] += 1

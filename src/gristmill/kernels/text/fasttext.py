@@ -357,7 +357,7 @@ def _hidden(model: FasttextArrays, work: Work, data: Array, start: int, end: int
             count += n
         seen += 1
     finite = count > 0
-    # Divide by the number of rows. NaN and infinity are not equal to themselves after a subtraction.
+    # Divide by the number of rows. x - x is 0 only if x is finite.
     for d in range(hidden.size):
         hidden[d] /= max(count, 1)
         finite = finite and hidden[d] - hidden[d] == 0.0

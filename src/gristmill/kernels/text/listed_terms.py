@@ -295,7 +295,7 @@ def _longest_at(
             behind = _sign_behind(text, bounds[at + width - 1, 1], end)
             if _is_katakana(behind) and _is_katakana(_sign_before(text, begin, bounds[at + width - 1, 1])):
                 continue
-            # A term may ask for the sign before it, for the one after it, or for none.
+            # With and without the sign before the term, and each with and without the one after it.
             for edge in (_NOTHING, before):
                 edged = _joined(key, edge, _BEFORE)
                 for place in range(1, width):
