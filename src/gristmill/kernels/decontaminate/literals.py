@@ -10,6 +10,21 @@ import numpy as np
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, eight_bytes_at, trailing_zeros
+from gristmill.kernels.text.ascii import (
+    ASTERISK,
+    BACKSLASH,
+    BACKTICK,
+    COLON,
+    CR,
+    LEFT_BRACE,
+    LF,
+    RIGHT_BRACE,
+    SEMICOLON,
+    SP,
+    TAB,
+)
+from gristmill.kernels.text.ascii import DOT as DOT_SIGN
+from gristmill.kernels.text.ascii import SLASH as SLASH_SIGN
 
 Array = np.ndarray[Any, Any]
 
@@ -77,7 +92,7 @@ def _are_three(text: Bytes, at: int, end: int) -> bool:
 def _before(text: Bytes, at: int, begin: int, passed: int) -> int:
     """Returns the last position before `at` that is not a blank, a tab or `passed`; begin - 1 if there is none."""
     at -= 1
-    while at >= begin and (text[at] == 32 or text[at] == 9 or text[at] == passed):
+    while at >= begin and (text[at] == SP or text[at] == TAB or text[at] == passed):
         at -= 1
     return at
 
@@ -86,14 +101,14 @@ def _before(text: Bytes, at: int, begin: int, passed: int) -> int:
 def _begins_string(text: Bytes, at: int, begin: int, end: int) -> bool:
     """Whether three quotes at `at` begin a string, rather than end one that began before `begin`."""
     place = _before(text, at, begin, 32)
-    if place < begin or text[place] == 10:
+    if place < begin or text[place] == LF:
         behind = at + 3
-        while behind < end and (text[behind] == 32 or text[behind] == 13):
+        while behind < end and (text[behind] == SP or text[behind] == CR):
             behind += 1
-        if behind < end and text[behind] != 10:
+        if behind < end and text[behind] != LF:
             return not _GOES_ON[text[behind]]
         place = _before(text, at, begin, 10)
-        return bool(place >= begin and text[place] == 58)
+        return bool(place >= begin and text[place] == COLON)
     if place == at - 1 and KINDS[text[place]] == WORD:  # r, f, rb
         longest = place - 2 >= begin and KINDS[text[place - 1]] == WORD
         return not (longest and KINDS[text[place - 2]] == WORD)
@@ -103,7 +118,7 @@ def _begins_string(text: Bytes, at: int, begin: int, end: int) -> bool:
 @njit(nogil=True, cache=True)
 def _after_three(text: Bytes, at: int, begin: int, end: int) -> int:
     """Returns the position after three quotes at `at`, or after the string if they begin one that ends."""
-    if text[at] == 96:
+    if text[at] == BACKTICK:
         return _find(text, at, end, 10)
     if _begins_string(text, at, begin, end):
         quote = text[at]
@@ -132,19 +147,19 @@ def _after_string(text: Bytes, at: int, end: int) -> int:
                 continue
             at += int(trailing_zeros(zeros) >> 3)
         byte = text[at]
-        if byte == 10:
+        if byte == LF:
             return at
         at += 1
         if byte == quote:
             break
-        if byte == 92:
+        if byte == BACKSLASH:
             at += 1
     return min(at, end)
 
 
 @njit(nogil=True, cache=True)
 def _after_number(text: Bytes, at: int, end: int) -> int:
-    while at < end and (KINDS[text[at]] == DIGIT or KINDS[text[at]] == WORD or text[at] == 46):
+    while at < end and (KINDS[text[at]] == DIGIT or KINDS[text[at]] == WORD or text[at] == DOT_SIGN):
         at += 1
     return at
 
@@ -152,12 +167,12 @@ def _after_number(text: Bytes, at: int, end: int) -> int:
 @njit(nogil=True, cache=True)
 def _after_slash(text: Bytes, at: int, end: int, before: int) -> tuple[int, np.uint64]:
     ahead = text[at + 1] if at + 1 < end else 0
-    if ahead == 47 and (before == 10 or before == 59 or before == 123 or before == 125):
+    if ahead == SLASH_SIGN and (before == LF or before == SEMICOLON or before == LEFT_BRACE or before == RIGHT_BRACE):
         return _find(text, at, end, 10), NOTHING
-    if ahead != 42:
+    if ahead != ASTERISK:
         return at + 1, np.uint64(47) * SIGN
     at = _find(text, at + 3, end, 47)
-    while at < end and text[at - 1] != 42:
+    while at < end and text[at - 1] != ASTERISK:
         at = _find(text, at + 1, end, 47)
     return min(at + 1, end), NOTHING
 

@@ -23,7 +23,7 @@ from gristmill.kernels.decontaminate.marks import is_in
 from gristmill.kernels.dedup.shingles import ROLL
 from gristmill.kernels.memory import Bytes, Uint64s, eight_bytes_at, leading_zeros, trailing_zeros, view
 from gristmill.kernels.memory_blocks import BLOCK, code_bits
-from gristmill.kernels.text.ascii import HASH
+from gristmill.kernels.text.ascii import DOT, HASH
 
 Array = np.ndarray[Any, Any]
 
@@ -199,7 +199,7 @@ def sums_of_tokens(data: Array, begin: int, end: int, kept: Array, sums: Array, 
         passed = np.uint64(0)
         while True:  # Each turn goes up to the next odd token.
             left = _ALL << passed
-            dotted = _behind_dots((dots & left) << _ONE | np.uint64(before == 46) << passed, blanks)
+            dotted = _behind_dots((dots & left) << _ONE | np.uint64(before == DOT) << passed, blanks)
             next_odd = odd & left
             left &= (next_odd - _ONE) & ~next_odd
             run = tokens & left
@@ -235,7 +235,7 @@ def sums_of_tokens(data: Array, begin: int, end: int, kept: Array, sums: Array, 
                 at, token = start + trailing_zeros(lines >> here), NOTHING
             elif KINDS[byte] == WORD:
                 token, at = _word(text, start, end, size)
-                if before != 46:
+                if before != DOT:
                     token = _unless_name(token, table, mask)
             else:
                 at, token = after_odd(text, start, begin, end, before)

@@ -18,7 +18,7 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import Bytes, view
-from gristmill.kernels.text.ascii import CR, HASH, LF, LOWER_A, NINE, SP, UPPER_A, UPPER_Z, ZERO
+from gristmill.kernels.text.ascii import CR, HASH, LF, LOWER_A, LOWER_F, NINE, SP, UPPER_A, UPPER_Z, ZERO
 
 Array = np.ndarray[Any, Any]
 
@@ -106,7 +106,7 @@ def next_entry(data: Bytes, at: int, stop: int) -> tuple[int, int, int]:
         if byte <= HASH:
             if byte == LF or byte == CR:
                 break
-            if byte == HASH and end < 0 and before <= 32:
+            if byte == HASH and end < 0 and before <= SP:
                 end = after
         before = byte
         after += 1
@@ -148,7 +148,7 @@ def hex_digit(byte: int) -> int:
     if ZERO <= byte <= NINE:
         return byte - 48
     byte |= 32
-    return byte - 87 if LOWER_A <= byte <= 102 else -1
+    return byte - 87 if LOWER_A <= byte <= LOWER_F else -1
 
 
 @njit(nogil=True, cache=True)

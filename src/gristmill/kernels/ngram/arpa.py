@@ -8,7 +8,21 @@ from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import Bytes, view
 from gristmill.kernels.ngram.tables import longer
-from gristmill.kernels.text.ascii import BACKSLASH, CR, DOT, GREATER, HYPHEN, LESS, LF, NINE, PLUS, SP, TAB, ZERO
+from gristmill.kernels.text.ascii import (
+    BACKSLASH,
+    CR,
+    DOT,
+    GREATER,
+    HYPHEN,
+    LESS,
+    LF,
+    LOWER_E,
+    NINE,
+    PLUS,
+    SP,
+    TAB,
+    ZERO,
+)
 from gristmill.kernels.text.words import hash_bytes
 
 Array = np.ndarray[Any, Any]
@@ -44,7 +58,7 @@ def _number(data: Bytes, begin: int, end: int) -> tuple[float, bool]:
         else:
             break
         at += 1
-    if seen and at < end and data[at] | 32 == 101:
+    if seen and at < end and data[at] | 32 == LOWER_E:
         at += 1
         lower = at < end and data[at] == HYPHEN
         if at < end and (data[at] == HYPHEN or data[at] == PLUS):

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, eight_bytes_at, trailing_zeros, view
 from gristmill.kernels.memory_writes import put_eight_bytes
-from gristmill.kernels.text.ascii import LF
+from gristmill.kernels.text.ascii import LF, SP
 from gristmill.kernels.text.unicode_classes import (
     ALONE,
     DIGIT,
@@ -179,7 +179,7 @@ def cut_texts(data: Array, offsets: Array, tables: CutTables, words: Array, star
             # Write the separator before each word but the first.
             for word in range(count):
                 if is_open:
-                    out[write] = 10 if starts[word, 2] else 32
+                    out[write] = LF if starts[word, 2] else SP
                     write += 1
                 is_open = True
                 # Words are short, so they are copied byte by byte.

@@ -33,7 +33,7 @@ from gristmill.kernels.scrub.shapes import (
     number_at,
     word_kind,
 )
-from gristmill.kernels.text.ascii import AT_SIGN, HYPHEN, PERCENT
+from gristmill.kernels.text.ascii import AT_SIGN, COLON, HYPHEN, PERCENT
 
 Array = np.ndarray[Any, Any]
 
@@ -167,7 +167,7 @@ def _scan(
             here = at + trailing_zeros(inner)
             inner &= inner - _ONE
             after = data[here + 1] if here + 1 < end else 0
-            if here < last_colon or not (after == 58 or is_in(kinds, after, WORD)):
+            if here < last_colon or not (after == COLON or is_in(kinds, after, WORD)):
                 continue
             start, last_colon, wanted = colons_at(data, here, max(begin, last_colon), end, kinds)
             if wanted:

@@ -21,7 +21,32 @@ import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes
-from gristmill.kernels.text.ascii import COLON, DOT, EQUALS, HYPHEN, LEFT_PAREN, LF, PLUS, RIGHT_PAREN, SLASH, SP, ZERO
+from gristmill.kernels.text.ascii import (
+    COLON,
+    DOT,
+    EQUALS,
+    HYPHEN,
+    LEFT_BRACE,
+    LEFT_PAREN,
+    LF,
+    LOWER_A,
+    LOWER_B,
+    LOWER_C,
+    LOWER_D,
+    LOWER_L,
+    LOWER_O,
+    LOWER_T,
+    LOWER_X,
+    PLUS,
+    RIGHT_PAREN,
+    SLASH,
+    SP,
+    UPPER_B,
+    UPPER_E,
+    UPPER_G,
+    UPPER_K,
+    ZERO,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -240,7 +265,7 @@ def word_kind(
         return -1, start
     first, second = data[start], data[start + 1]
     third = data[start + 2]
-    if first == 48 and second == 120:  # 0x
+    if first == ZERO and second == LOWER_X:  # 0x
         return (WALLET if size == 42 else -1), start
     if opened[_opening(first, second, third)] and _reach(data, start, end, classes) >= MIN_TOKEN:
         return TOKEN, start
@@ -262,7 +287,7 @@ def word_kind(
     if 15 <= size <= 34 and not unders and country and checked:
         return IBAN, start
     if 25 <= size <= 90 and digits:
-        bech32 = (first == 98 and second == 99) or (first == 108 and second == 116)  # bc1, ltc1
+        bech32 = (first == LOWER_B and second == LOWER_C) or (first == LOWER_L and second == LOWER_T)  # bc1, ltc1
         if (bech32 and not unders) or (size <= 36 and not others58):
             return WALLET, start
     if digits >= 4 and uppers and uppers + digits == size and (size == 9 or size == 10 or size == 16 or size == 18):
@@ -353,7 +378,7 @@ def dashed_mac(data: Bytes, start: int, covered: int, begin: int, end: int, clas
 def _is_dashed_mac(data: Bytes, start: int, begin: int, end: int, classes: Bytes) -> bool:
     """Whether six pairs of hexadecimal digits with dashes between them begin at `start`."""
     before = data[start - 1] if start > begin else 0
-    if start + 17 > end or before == 45 or is_in(classes, before, WORD):
+    if start + 17 > end or before == HYPHEN or is_in(classes, before, WORD):
         return False
     # Every third byte is a hyphen.
     for place in range(17):
@@ -371,18 +396,18 @@ def is_spelt(data: Bytes, at: int, begin: int, end: int, classes: Bytes) -> bool
     if at == begin or at + 4 > end:
         return False
     first, second, third = data[at] | 32, data[at + 1] | 32, data[at + 2]
-    if first == 100:
-        return second == 111 and third | 32 == 116 and not is_in(classes, data[at + 3], WORD)
+    if first == LOWER_D:
+        return second == LOWER_O and third | 32 == LOWER_T and not is_in(classes, data[at + 3], WORD)
     opened = data[at - 2 if data[at - 1] == SP and at - 2 >= begin else at - 1]
-    closed = data[at + 3] if third == 32 else third
-    bracketed = (opened == 40 and closed == 41) or (opened | 32 == 123 and closed == opened + 2)
-    return bool(first == 97 and second == 116 and bracketed)
+    closed = data[at + 3] if third == SP else third
+    bracketed = (opened == LEFT_PAREN and closed == RIGHT_PAREN) or (opened | 32 == LEFT_BRACE and closed == opened + 2)
+    return bool(first == LOWER_A and second == LOWER_T and bracketed)
 
 
 @njit(nogil=True, cache=True)
 def is_key(data: Bytes, at: int, end: int) -> bool:
     """Whether `-----BEG` begins here, with ` KE` in the next 60 bytes of the line."""
-    if at + 25 > end or data[at + 5] != 66 or data[at + 6] != 69 or data[at + 7] != 71:
+    if at + 25 > end or data[at + 5] != UPPER_B or data[at + 6] != UPPER_E or data[at + 7] != UPPER_G:
         return False
     # Five hyphens.
     for place in range(at, at + 5):
@@ -393,6 +418,6 @@ def is_key(data: Bytes, at: int, end: int) -> bool:
         byte = data[place]
         if byte == LF:
             return False
-        if byte == SP and data[place + 1] == 75 and data[place + 2] == 69:
+        if byte == SP and data[place + 1] == UPPER_K and data[place + 2] == UPPER_E:
             return True
     return False

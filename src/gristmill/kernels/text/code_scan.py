@@ -9,6 +9,24 @@ import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, tail, view
+from gristmill.kernels.text.ascii import (
+    APOSTROPHE,
+    BACKSLASH,
+    EXCLAMATION,
+    GREATER,
+    HYPHEN,
+    LESS,
+    LF,
+    LOWER_A,
+    LOWER_Z,
+    NINE,
+    QUOTE,
+    SP,
+    UPPER_A,
+    UPPER_Z,
+    ZERO,
+)
+from gristmill.kernels.text.ascii import BACKTICK as BACKTICK_SIGN
 
 MARKS = 6
 MARK_BYTES = 8
@@ -44,7 +62,7 @@ def _chars(data: Bytes, begin: int, end: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _line_end(data: Bytes, at: int, end: int) -> int:
-    while at < end and data[at] != 10:
+    while at < end and data[at] != LF:
         at += 1
     return at
 
@@ -58,12 +76,12 @@ def _quote_end(data: Bytes, at: int, end: int, quote: int, spans: bool) -> int:
     # A backslash hides the character after it.
     while at < end:
         byte = data[at]
-        if byte == 92:
+        if byte == BACKSLASH:
             at += 2
             continue
         if byte == quote:
             return at + 1
-        if byte == 10 and not spans:
+        if byte == LF and not spans:
             return at
         at += 1
     return end
@@ -75,7 +93,7 @@ def _triple_end(data: Bytes, at: int, end: int, quote: int) -> int:
     # A backslash hides the character after it.
     while at < end:
         byte = data[at]
-        if byte == 92:
+        if byte == BACKSLASH:
             at += 2
             continue
         if byte == quote and at + 2 < end and data[at + 1] == quote and data[at + 2] == quote:
@@ -121,7 +139,7 @@ def comment_chars(
         # Each turn skips a character, or takes a whole comment or string.
         while at < end:
             byte = data[at]
-            if byte <= 32 or 65 <= byte <= 90 or 97 <= byte <= 122 or byte >= 128:
+            if byte <= SP or UPPER_A <= byte <= UPPER_Z or LOWER_A <= byte <= LOWER_Z or byte >= 128:
                 at += 1
                 continue
             begin = at
@@ -137,13 +155,15 @@ def comment_chars(
             if at > begin:
                 continue
             triple = begin + 2 < end and data[begin + 1] == byte and data[begin + 2] == byte
-            if (byte == 34 or byte == 39) and kinds & TRIPLE and triple:
+            if (byte == QUOTE or byte == APOSTROPHE) and kinds & TRIPLE and triple:
                 at = min(_triple_end(data, begin, end, byte), end)
                 found[document] += _chars(data, begin, at)
             elif (
-                (byte == 34 and kinds & DOUBLE) or (byte == 39 and kinds & SINGLE) or (byte == 96 and kinds & BACKTICK)
+                (byte == QUOTE and kinds & DOUBLE)
+                or (byte == APOSTROPHE and kinds & SINGLE)
+                or (byte == BACKTICK_SIGN and kinds & BACKTICK)
             ):
-                at = min(_quote_end(data, begin, end, byte, byte == 96), end)
+                at = min(_quote_end(data, begin, end, byte, byte == BACKTICK_SIGN), end)
             else:
                 at += 1
     return found
@@ -161,7 +181,7 @@ def _is_tag(data: Bytes, at: int, end: int, first: int, last: int) -> bool:
     # Compare byte by byte, with capitals in lower case.
     for k in range(first, last):
         byte = data[at + k - first]
-        if 65 <= byte <= 90:
+        if UPPER_A <= byte <= UPPER_Z:
             byte |= 32
         if byte != _TAGS[k]:
             return False
@@ -190,16 +210,16 @@ def visible_chars(
         # tag.
         while at < end:
             byte = data[at]
-            if byte != 60:
-                blank = byte <= 32
+            if byte != LESS:
+                blank = byte <= SP
                 if not (blank and space) and byte & 0xC0 != 0x80:
                     shown += 1
                 space = blank
                 at += 1
                 continue
-            if at + 3 < end and data[at + 1] == 33 and data[at + 2] == 45 and data[at + 3] == 45:
+            if at + 3 < end and data[at + 1] == EXCLAMATION and data[at + 2] == HYPHEN and data[at + 3] == HYPHEN:
                 at += 4
-                while at < end and not (data[at] == 62 and data[at - 1] == 45 and data[at - 2] == 45):
+                while at < end and not (data[at] == GREATER and data[at - 1] == HYPHEN and data[at - 2] == HYPHEN):
                     at += 1
                 at += 1
                 continue
@@ -209,11 +229,11 @@ def visible_chars(
                 # `<script` is `</script` without its second byte.
                 if at + 1 < end and _is_tag(data, at + 1, end, _NAMES[k] + 2, _NAMES[k + 1]):
                     raw = k
-            while at < end and data[at] != 62:
+            while at < end and data[at] != GREATER:
                 at += 1
             at += 1
             if raw >= 0:
-                while at < end and not (data[at] == 60 and _is_tag(data, at, end, _NAMES[raw], _NAMES[raw + 1])):
+                while at < end and not (data[at] == LESS and _is_tag(data, at, end, _NAMES[raw], _NAMES[raw + 1])):
                     at += 1
         found[document] = shown
     return found
@@ -248,8 +268,8 @@ def encoded_runs(
                 # Count digits and letters of the run.
                 for k in range(begin, at):
                     byte = data[k]
-                    numbers += 1 if 48 <= byte <= 57 else 0
-                    letters += 1 if byte >= 65 else 0
+                    numbers += 1 if ZERO <= byte <= NINE else 0
+                    letters += 1 if byte >= UPPER_A else 0
                 if numbers and letters:
                     longest[document] = max(longest[document], at - begin)
                     total[document] += at - begin

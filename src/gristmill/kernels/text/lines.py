@@ -12,6 +12,7 @@ import numpy.typing as npt
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, eight_bytes_at, view
 from gristmill.kernels.signals.lines import PHRASE_BYTES, PHRASE_ENDS, c4_end, contains
+from gristmill.kernels.text.ascii import LOWER_K, LOWER_V, SP
 from gristmill.kernels.text.unicode_classes import SPACE, UnicodeTables
 from gristmill.kernels.text.words import class_at, trimmed
 
@@ -57,9 +58,9 @@ def _is_stem(data: Bytes, begin: int, at: int) -> bool:
         return False
     last = data[at] | 32
     two = (data[at - 2] << 8 | data[at - 1]) | 0x2020
-    if last == 118:
+    if last == LOWER_V:
         return bool(two == 0x6A61 or two == 0x7269)
-    return bool(two == 0x6F6F if last == 107 else two == 0x6572)
+    return bool(two == 0x6F6F if last == LOWER_K else two == 0x6572)
 
 
 @njit(nogil=True, cache=True)
@@ -222,7 +223,7 @@ def cut_lines(
                 size += line - span
             cutting = True
         if cutting:
-            while size > start and left[size - 1] <= 32:
+            while size > start and left[size - 1] <= SP:
                 size -= 1
         else:
             for place in range(end - span):

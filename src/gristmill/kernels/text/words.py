@@ -42,6 +42,14 @@ from gristmill.kernels.text.ascii import (
     GREATER,
     HYPHEN,
     LESS,
+    LOWER_D,
+    LOWER_E,
+    LOWER_L,
+    LOWER_M,
+    LOWER_R,
+    LOWER_S,
+    LOWER_T,
+    LOWER_V,
     PLUS,
     QUESTION,
     QUOTE,
@@ -190,11 +198,11 @@ def contraction_end(
     """Returns the end of `s t m d ll ve re` at `at` if it is not part of a longer word; 0 if there is none."""
     first = data[at] | 32
     end = 0
-    if first == 115 or first == 116 or first == 109 or first == 100:
+    if first == LOWER_S or first == LOWER_T or first == LOWER_M or first == LOWER_D:
         end = at + 1
     elif at + 1 < stop:
         second = data[at + 1] | 32
-        if (first == 108 and second == 108) or ((first == 118 or first == 114) and second == 101):
+        if (first == LOWER_L and second == LOWER_L) or ((first == LOWER_V or first == LOWER_R) and second == LOWER_E):
             end = at + 2
     if end == 0 or (end < stop and class_at(data, end, stop, unicode)[0] & WORD):
         return 0
@@ -331,7 +339,7 @@ def token_end(
             over_bits, over_symbol, next_over = class_at(data, over, stop, unicode)
             if over_bits & (WORD | SPACE):
                 break
-            repeated = over_symbol == previous and (over_symbol == 46 or over_symbol == 45)
+            repeated = over_symbol == previous and (over_symbol == DOT or over_symbol == HYPHEN)
             plain = plain and over_symbol < 0x80 and not repeated
             previous = over_symbol
             over = next_over

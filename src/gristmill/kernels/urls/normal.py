@@ -32,6 +32,13 @@ from gristmill.kernels.text.ascii import (
     EQUALS,
     EXCLAMATION,
     HASH,
+    LOWER_A,
+    LOWER_H,
+    LOWER_M,
+    LOWER_P,
+    LOWER_S,
+    LOWER_T,
+    LOWER_W,
     PERCENT,
     QUESTION,
     SEMICOLON,
@@ -155,8 +162,8 @@ def _is_amp(data: Bytes, at: int, end: int) -> bool:
     """Whether the bytes at `at` are `amp;`, the rest of a `&` that was copied out of HTML."""
     if at + 4 > end or data[at + 3] != SEMICOLON:
         return False
-    two = lower(data[at]) == 97 and lower(data[at + 1]) == 109
-    return bool(two and lower(data[at + 2]) == 112)
+    two = lower(data[at]) == LOWER_A and lower(data[at + 1]) == LOWER_M
+    return bool(two and lower(data[at + 2]) == LOWER_P)
 
 
 @njit(nogil=True, cache=True)
@@ -206,9 +213,9 @@ def _is_web(data: Bytes, begin: int, end: int) -> bool:
         return True
     if size != 4 and size != 5:
         return False
-    four = lower(data[begin]) == 104 and lower(data[begin + 3]) == 112
-    four = four and lower(data[begin + 1]) == 116 and lower(data[begin + 2]) == 116
-    return bool(four and (size == 4 or lower(data[begin + 4]) == 115))
+    four = lower(data[begin]) == LOWER_H and lower(data[begin + 3]) == LOWER_P
+    four = four and lower(data[begin + 1]) == LOWER_T and lower(data[begin + 2]) == LOWER_T
+    return bool(four and (size == 4 or lower(data[begin + 4]) == LOWER_S))
 
 
 @njit(nogil=True, cache=True)
@@ -226,7 +233,7 @@ def _scheme_end(data: Bytes, begin: int, end: int) -> int:
     if at + 2 >= end:
         return begin
     one, two = data[at + 1], data[at + 2]
-    return at if (one == 47 or one == 92) and (two == 47 or two == 92) else begin
+    return at if (one == SLASH or one == BACKSLASH) and (two == SLASH or two == BACKSLASH) else begin
 
 
 @njit(nogil=True, cache=True)
@@ -242,11 +249,11 @@ def _is_web_port(data: Bytes, begin: int, end: int) -> bool:
 def _put_host(data: Bytes, host: int, host_end: int, port: int, port_end: int, out: Bytes, size: int, www: bool) -> int:
     """Writes host and port; `www`: without a first label www, if two more follow."""
     if www and host_end - host > 4 and data[host + 3] == DOT:
-        three = lower(data[host]) == 119 and lower(data[host + 1]) == 119
+        three = lower(data[host]) == LOWER_W and lower(data[host + 1]) == LOWER_W
         dot = host + 4
         while dot < host_end and data[dot] != DOT:
             dot += 1
-        if three and lower(data[host + 2]) == 119 and dot < host_end:
+        if three and lower(data[host + 2]) == LOWER_W and dot < host_end:
             host += 4
     # Hosts are written in lower case.
     for at in range(host, host_end):

@@ -35,6 +35,10 @@ from gristmill.kernels.text.ascii import (
     DOT,
     HASH,
     LEFT_BRACKET,
+    LOWER_H,
+    LOWER_P,
+    LOWER_S,
+    LOWER_T,
     NINE,
     QUESTION,
     RIGHT_BRACKET,
@@ -66,13 +70,13 @@ def _parts(byte: int) -> bool:
 def _default_port(data: Bytes, begin: int, end: int) -> int:
     """Returns 80 for http, 443 for https, -1 for another scheme."""
     size = end - begin
-    if size < 4 or size > 5 or data[begin] | 32 != 104 or data[begin + 1] | 32 != 116:
+    if size < 4 or size > 5 or data[begin] | 32 != LOWER_H or data[begin + 1] | 32 != LOWER_T:
         return -1
-    if data[begin + 2] | 32 != 116 or data[begin + 3] | 32 != 112:
+    if data[begin + 2] | 32 != LOWER_T or data[begin + 3] | 32 != LOWER_P:
         return -1
     if size == 4:
         return 80
-    return 443 if data[begin + 4] | 32 == 115 else -1
+    return 443 if data[begin + 4] | 32 == LOWER_S else -1
 
 
 @njit(nogil=True, cache=True)
@@ -184,7 +188,7 @@ def hash_suffixes(data: Array, spans: Array) -> tuple[Array, Array, Array]:
         for at in range(end - 1, host - 1, -1):
             one, two = feed(one, two, byte)
             before = lower(text[at - 1]) if at > host else 46
-            if before == 46 and byte != DOT and (at == host or not whole):
+            if before == DOT and byte != DOT and (at == host or not whole):
                 hashes[count, 0], hashes[count, 1] = finish(one, two)
                 begins[count] = at
                 count += 1

@@ -12,7 +12,20 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.hashset import hex_digit, lower
 from gristmill.kernels.memory import Bytes, view
-from gristmill.kernels.text.ascii import BACKSLASH, DOT, HYPHEN, LOWER_A, LOWER_Z, NINE, SLASH, TILDE, UNDERSCORE, ZERO
+from gristmill.kernels.text.ascii import (
+    BACKSLASH,
+    COLON,
+    DOT,
+    HYPHEN,
+    LOWER_A,
+    LOWER_Z,
+    NINE,
+    QUESTION,
+    SLASH,
+    TILDE,
+    UNDERSCORE,
+    ZERO,
+)
 from gristmill.kernels.urls.parts import HOST, HOST_END, PORT, PORT_END, REST, REST_END
 
 Array = np.ndarray[Any, Any]
@@ -90,7 +103,7 @@ def sites_and_paths(data: Array, spans: Array) -> tuple[Array, Array, Array, Arr
             sites[size] = lower(text[at])
             size += 1
         if spans[row, PORT] < spans[row, PORT_END]:
-            sites[size] = 58
+            sites[size] = COLON
             size += 1
             # Digits of the port.
             for at in range(spans[row, PORT], spans[row, PORT_END]):
@@ -100,16 +113,16 @@ def sites_and_paths(data: Array, spans: Array) -> tuple[Array, Array, Array, Arr
         begin = length
         rest, end = spans[row, REST], spans[row, REST_END]
         if rest == end or (text[rest] != SLASH and text[rest] != BACKSLASH):
-            paths[length] = 47
+            paths[length] = SLASH
             length += 1
         length = _write(text, rest, end, paths, length, False)
-        if paths[begin] == 92:
-            paths[begin] = 47
+        if paths[begin] == BACKSLASH:
+            paths[begin] = SLASH
         path_offsets[row + 1] = length
         robots[row] = length - begin >= len(_ROBOTS)
         for at in range(len(_ROBOTS)):
             robots[row] = robots[row] and paths[begin + at] == _ROBOTS[at]
-        robots[row] = robots[row] and (length - begin == len(_ROBOTS) or paths[begin + len(_ROBOTS)] == 63)
+        robots[row] = robots[row] and (length - begin == len(_ROBOTS) or paths[begin + len(_ROBOTS)] == QUESTION)
     return site_offsets, sites[:size].copy(), path_offsets, paths[:length].copy(), robots
 
 

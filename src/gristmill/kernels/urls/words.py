@@ -23,7 +23,7 @@ from gristmill.kernels.hash.hashset import (
     next_entry,
 )
 from gristmill.kernels.memory import Bytes, view
-from gristmill.kernels.text.ascii import LOWER_A, LOWER_Z, NINE, PERCENT, ZERO
+from gristmill.kernels.text.ascii import COMMA, LOWER_A, LOWER_Z, NINE, PERCENT, SP, ZERO
 from gristmill.kernels.urls.parts import HOST, HOST_END, REST, REST_END
 
 Array = np.ndarray[Any, Any]
@@ -118,7 +118,7 @@ def _find(
             # The words that were found are written, separated by commas.
             for other in range(count):
                 if other:
-                    texts[written], texts[written + 1] = 44, 32
+                    texts[written], texts[written + 1] = COMMA, SP
                     written += 2
                 # Copy the word.
                 for place_of in range(np.int64(seen[other, 1]), np.int64(seen[other, 2])):
