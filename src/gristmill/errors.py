@@ -46,6 +46,11 @@ class NoInput(UserError):
         """Whether a similar name exists, so that the fix is known."""
 
 
+def cause_of(error: BaseException) -> str:
+    """What the system says about a failed operation, without the path, which the message names anyway."""
+    return str((isinstance(error, OSError) and error.strerror) or error)
+
+
 def first_cause(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     """The error to show: the first UserError, or else the first error."""
     flat: list[BaseException] = []

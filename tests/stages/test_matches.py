@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gristmill.stages.dedup.url_parts import _MAY_COMPOSE
 from gristmill.stages.matches import match_domains, match_prefixes, match_urls
+from gristmill.stages.shared.url_forms import _MAY_COMPOSE
 
 HOSTS = ["example.com", "müller.de", "例え.jp", "a.b.example.com"]
 SEGMENTS = ["café", "Ångström", "x", "y", "日本", "e", "%2F", "한글"]

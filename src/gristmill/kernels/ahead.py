@@ -114,6 +114,7 @@ def kernels_of(module: str) -> tuple[str, ...]:
             name = at.removeprefix(f"{__package__}.")
             found += [name] if is_kernel(name) else []  # a package of kernels is not a kernel
             continue
+        # Each module is visited once.
         for name in _imports(at):
             if name not in seen:
                 seen.add(name)

@@ -18,9 +18,8 @@ from gristmill.errors import UserError
 from gristmill.kernels.dedup.shingles import copy_tables
 from gristmill.kernels.dedup.sketch import jaccard, shingle_sets
 from gristmill.stages.buffers import bytes_of, fixed_bytes
-from gristmill.stages.dedup.url_parts import Config as UrlConfig
-from gristmill.stages.dedup.url_parts import hosts_of, normal_forms, plain_urls
 from gristmill.stages.select.index import NGRAM
+from gristmill.stages.shared.url_forms import UrlForm, hosts_of, normal_forms, plain_urls
 
 Array = np.ndarray[Any, Any]
 Hit = tuple[int, str, float | None]
@@ -69,7 +68,7 @@ def match_urls(queries: Sequence[str]) -> Matcher:
     forms = _by_form(queries)
 
     def match(column: pa.Array) -> Iterable[Hit]:
-        found = normal_forms(column, UrlConfig())
+        found = normal_forms(column, UrlForm())
         for row in _rows_in(found, forms):
             yield from ((row, url, None) for url in forms[found[row].as_py()])
 
@@ -80,7 +79,7 @@ def match_prefixes(queries: Sequence[str]) -> Matcher:
     """Matches prefixes of URLs, in any spelling. The host must be whole: `https://example.com/a` is not a prefix of
     `https://example.community/a`."""
     # First with the URL's own order of parameters, then in the normal form of URLs.
-    configs = (UrlConfig(tracking=(), sort_query=False, fragments="keep"), UrlConfig())
+    configs = (UrlForm(tracking=(), sort_query=False, fragments="keep"), UrlForm())
     hosts = set(map(host_of, queries))
     starts = [_Prefixes(_openings(queries, config)) for config in configs]
 
@@ -99,7 +98,7 @@ def match_prefixes(queries: Sequence[str]) -> Matcher:
     return match
 
 
-def _openings(queries: Sequence[str], config: UrlConfig) -> Iterable[tuple[str, str]]:
+def _openings(queries: Sequence[str], config: UrlForm) -> Iterable[tuple[str, str]]:
     """Each prefix as it appears in normal forms, with the prefix itself.
 
     A normal form has no slash at its end, no empty query and no dot segment, but a prefix may end in one of these. So
@@ -226,7 +225,7 @@ def shingles_of(texts: pa.Array) -> tuple[Array, Array]:
 def _by_form(queries: Sequence[str]) -> dict[str, list[str]]:
     """URLs by their normal form."""
     forms: dict[str, list[str]] = {}
-    for url, form in zip(queries, normal_forms(pa.array(queries, pa.string()), UrlConfig()).to_pylist(), strict=True):
+    for url, form in zip(queries, normal_forms(pa.array(queries, pa.string()), UrlForm()).to_pylist(), strict=True):
         if not form:
             raise UserError("An empty URL matches no document. Give a URL with its host: https://example.com/page")
         forms.setdefault(form, []).append(url)

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from exchanged import carry_out
 from gristmill.stages.dedup import url_dedup, url_parts
 from gristmill.stages.dedup.url_dedup import Config
+from gristmill.stages.shared import url_forms
 from gristmill.stages.shared.keep_order import KeepOrder
 
 
@@ -196,15 +197,15 @@ MARKS = st.lists(st.sampled_from("e\u0301\u0316\u0344\u0f73\u0327é한각\u1100\
 @given(MARKS)
 def test_marks_of_a_long_url_are_sorted_before_they_are_composed(path):
     """Python sorts combining marks in quadratic time. The normal form is the same as for a short URL."""
-    url, composed_texts = path + "x" * url_parts._LONG, []
+    url, composed_texts = path + "x" * url_forms._LONG, []
 
     def nfc(text):
         composed_texts.append(text)
         return unicodedata.normalize("NFC", text)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(url_parts, "nfc", nfc)
-        composed = url_parts._composed(quote(url))
+        patch.setattr(url_forms, "nfc", nfc)
+        composed = url_forms._composed(quote(url))
     assert composed == quote(unicodedata.normalize("NFC", url))
     classes = [unicodedata.combining(char) for char in composed_texts[0]]
     assert all(before <= after for before, after in pairwise(classes) if after)

@@ -16,8 +16,8 @@ import pyarrow as pa
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.stages.dedup.url_parts import hosts_of, plain_urls
 from gristmill.stages.shared.public_suffix import registered_domain
+from gristmill.stages.shared.url_forms import hosts_of, plain_urls
 
 KINDS = ("url", "canonical", "og:url", "base", "links", "none")
 """Sources of a page's domain, in order of preference; `none`: its own id is used as the domain."""

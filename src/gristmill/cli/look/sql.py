@@ -18,7 +18,7 @@ import typer
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
 from gristmill.cli.shared.screen import complain, json_text, read_line, remark, write_bytes
 from gristmill.cli.shared.show import console, table, value_text
-from gristmill.errors import UserError
+from gristmill.errors import UserError, cause_of
 from gristmill.query.documents.sql import Session
 from gristmill.query.export.export import scrub_batch, scrub_configs
 from gristmill.stages.scrub.scrub import Config
@@ -188,6 +188,6 @@ def _write(answer: Answer, file: Path, configs: Sequence[Config]) -> None:
                 writer.write_batch(batch)
         os.replace(temporary, file)
     except OSError as error:
-        raise UserError(f"--parquet {file} cannot be written: {error.strerror or error}. Name another file.") from None
+        raise UserError(f"--parquet {file} cannot be written: {cause_of(error)}. Name another file.") from None
     finally:
         temporary.unlink(missing_ok=True)

@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from gristmill.errors import UserError
+from gristmill.errors import UserError, cause_of
 
 
 def check_page(out: Path) -> None:
@@ -37,4 +37,4 @@ def write_whole(path: Path, content: bytes | Path, otherwise: str) -> None:
         temporary.replace(path)
     except OSError as error:
         temporary.unlink(missing_ok=True)
-        raise UserError(f"{path} cannot be written: {error.strerror or error}. {otherwise}") from None
+        raise UserError(f"{path} cannot be written: {cause_of(error)}. {otherwise}") from None

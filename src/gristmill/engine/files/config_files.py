@@ -18,7 +18,7 @@ from pathlib import Path
 from gristmill.checked import InputChanged
 from gristmill.engine.files.content import ContentHashes, stamp_of, stamp_of_path
 from gristmill.engine.files.tree import folder_files
-from gristmill.errors import CannotBeMet, UserError
+from gristmill.errors import CannotBeMet, UserError, cause_of
 from gristmill.places import FileLocation, exact, local_path, shown, system_of
 from gristmill.recipe.checks.files import placed_in
 from gristmill.stages.contract import StageConfig
@@ -51,7 +51,7 @@ def find_config_file(location: str, contents: ContentHashes) -> ConfigFile:
         files = tuple((name, place, _part_of(place, name, contents)) for name, place in places.items())
     except OSError as error:
         raise UserError(
-            f"{shown(location)} cannot be read: {error.strerror or error}. Nothing was run. Check the path."
+            f"{shown(location)} cannot be read: {cause_of(error)}. Nothing was run. Check the path."
         ) from None
     if "" in places:
         return ConfigFile(location, files[0][2].hash, files)

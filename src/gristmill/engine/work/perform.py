@@ -54,7 +54,7 @@ from gristmill.engine.work.task import (
     add_counts,
 )
 from gristmill.engine.work.values import check_values, document_of
-from gristmill.errors import BrokenPromise, UserError
+from gristmill.errors import BrokenPromise, UserError, cause_of
 from gristmill.kernels import compiling
 from gristmill.objects import requests
 from gristmill.places import shown
@@ -157,10 +157,9 @@ def _hash(work: Hash) -> Result:
         except Exception as error:
             if not isinstance(error, OSError) and (place.system is None or isinstance(error, UserError | MemoryError)):
                 raise  # file systems of fsspec raise all kinds of errors
-            fact = getattr(error, "strerror", None) or error
             raise UserError(
-                f"{shown(place.path)} cannot be read: {fact}. Finished work is kept. Repair it, or exclude it, and "
-                "run again."
+                f"{shown(place.path)} cannot be read: {cause_of(error)}. Finished work is kept. Repair it, or exclude "
+                "it, and run again."
             ) from None
     return Result(values=values)
 

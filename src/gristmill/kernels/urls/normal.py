@@ -2,7 +2,7 @@
 
     scheme      http and https are equal and removed; another one stays, in lower case
     host        as `urls.split` finds it, in lower case; IDN must be `xn--` (`odd_hosts` finds others), without tabs and
-                line breaks (`stages/dedup/url_parts.py`, which also composes letters: NFC)
+                line breaks (`stages/shared/url_forms.py`, which also composes letters: NFC)
     port        80 and 443 are removed, like the scheme that they belong to; leading zeros are removed
     path        `\\` is a slash; dot segments are resolved (RFC 3986, 5.2.4); slashes at the end are removed, also
                 before a query; tracking parameters of a segment are removed (`;jsessionid=…`)

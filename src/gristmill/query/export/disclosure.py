@@ -17,8 +17,8 @@ from gristmill.query.documents.generated import birth_columns, generated_sources
 from gristmill.query.opening import check_finished
 from gristmill.query.removal.funnel import funnel_lines, funnels
 from gristmill.stages import GROUPS, INGEST, TAKEDOWN
-from gristmill.stages.dedup.url_parts import hosts_of
 from gristmill.stages.shared.public_suffix import registered_domains
+from gristmill.stages.shared.url_forms import hosts_of
 
 TOP_SHARE, MOST_DOMAINS = 0.1, 1000
 """The share of all domains that are listed, the largest first, and the most of them."""

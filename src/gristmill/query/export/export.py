@@ -27,7 +27,7 @@ import zstandard
 from gristmill.engine.plan.graph import Node
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.engine.schedule.progress import Track, untracked
-from gristmill.errors import UserError
+from gristmill.errors import UserError, cause_of
 from gristmill.hints import hint, option
 from gristmill.places import is_url
 from gristmill.processes import name_of_self, runs
@@ -115,7 +115,7 @@ def export(
         os.rename(temporary, folder)
     except OSError as error:
         raise UserError(
-            f"{option('out', folder)} cannot be written: {error.strerror or error}. The partial export was removed. "
+            f"{option('out', folder)} cannot be written: {cause_of(error)}. The partial export was removed. "
             "Free some space, or name another folder."
         ) from None
     finally:
@@ -135,9 +135,8 @@ def _free(out: Path | str) -> Path:
     except FileNotFoundError:
         pass
     except (OSError, ValueError) as error:
-        cause = getattr(error, "strerror", None) or error
         raise UserError(
-            f"{option('out', out)} is not usable: {cause}. Nothing was done. Name another folder."
+            f"{option('out', out)} is not usable: {cause_of(error)}. Nothing was done. Name another folder."
         ) from None
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         fact = "is not empty" if folder.is_dir() else "is a file"

@@ -23,7 +23,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from gristmill.errors import UserError
+from gristmill.errors import UserError, cause_of
 from gristmill.kernels.hash.radix import sort_order
 from gristmill.kernels.ngram.arpa import FINE, NO_NUMBER, NO_WORD, TOO_LARGE, TOO_MANY, read_ngrams
 from gristmill.kernels.ngram.cut import ROOM, ROOM_BYTES, cut_tables, cut_texts
@@ -100,7 +100,7 @@ def read_arpa(path: str | os.PathLike[str]) -> Language:
         status = os.stat(path)
         return _read(path, status.st_size, status.st_mtime_ns)
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}, so no text can be scored. Check the path.") from error
+        raise UserError(f"{path}: {cause_of(error)}, so no text can be scored. Check the path.") from error
     except ReadFault as fault:
         raise UserError(
             f"{path}: {fault.detail} ({fault.reason}), so no text can be scored. Give an intact file."

@@ -23,7 +23,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from gristmill.errors import UserError
+from gristmill.errors import UserError, cause_of
 from gristmill.kernels.ngram.counts import FIRST_WORD, HIGHEST_ORDER, MOST_WORDS
 from gristmill.kernels.ngram.cut import cut_tables
 from gristmill.kernels.ngram.score import perplexities, score, scratch
@@ -145,7 +145,7 @@ def load(path: str | os.PathLike[str]) -> NgramModel:
         status = os.stat(path)
         return _load(path, status.st_size, status.st_mtime_ns)
     except OSError as error:
-        raise UserError(f"{path}: {error.strerror or error}, so no text can be scored. Check the path.") from error
+        raise UserError(f"{path}: {cause_of(error)}, so no text can be scored. Check the path.") from error
 
 
 @lru_cache(maxsize=8)

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.stages.contract import Map, StageConfig
-from gristmill.stages.dedup.url_parts import hosts_of
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.shared import public_suffix
 from gristmill.stages.shared.public_suffix import registered_domains
+from gristmill.stages.shared.url_forms import hosts_of
 from gristmill.stages.tokenizer.tokenizer_sample import domain_numbers
 
 SCHEMA = pa.schema(

@@ -23,11 +23,11 @@ from gristmill.errors import WrongSetting
 from gristmill.kernels.urls import parts as urls
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import Count, File, Map
-from gristmill.stages.dedup.url_parts import plain_urls
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.scrub import safety_hashes, safety_scores
 from gristmill.stages.shared import lists
 from gristmill.stages.shared.counting import counts_of, found_in, languages_of
+from gristmill.stages.shared.url_forms import plain_urls
 
 SCHEMA = pa.schema([("drop", pa.string()), ("detail", pa.string()), ("category", pa.string())])
 

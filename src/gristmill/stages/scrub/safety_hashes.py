@@ -17,10 +17,9 @@ import pyarrow.compute as pc
 from gristmill.kernels.hash.hashset import hash_strings, labels_of
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import File, Map, StageConfig
-from gristmill.stages.dedup.url_parts import Config as UrlConfig
-from gristmill.stages.dedup.url_parts import normal_forms
 from gristmill.stages.shared import lists
 from gristmill.stages.shared.counting import counts_of
+from gristmill.stages.shared.url_forms import UrlForm, normal_forms
 
 SCHEMA = pa.schema([("withheld", pa.string())])
 DIGESTS = {"md5": 32, "sha1": 40, "sha256": 64}
@@ -54,7 +53,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 def _spellings(urls: pa.Array) -> list[pa.Array]:
     """The URLs as written, and their normal forms with each scheme and without."""
-    normal = normal_forms(urls, UrlConfig())
+    normal = normal_forms(urls, UrlForm())
     normal = pc.if_else(pc.equal(pc.binary_length(normal), 0), None, normal)
     return [urls, normal, *(pc.binary_join_element_wise(scheme, normal, ":") for scheme in ("https", "http"))]
 

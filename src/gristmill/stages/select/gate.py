@@ -33,10 +33,10 @@ from gristmill.kernels.urls.words import MOST_SOFT, find_inside, find_words
 from gristmill.stages.buffers import bytes_of, spread, strings
 from gristmill.stages.config_types import matching
 from gristmill.stages.contract import File, LicenseName, Map, StageConfig
-from gristmill.stages.dedup.url_parts import hosts_of, plain_urls, without_breaks
 from gristmill.stages.select import licenses, robots_tags
 from gristmill.stages.shared import lists
 from gristmill.stages.shared.counting import counts_of
+from gristmill.stages.shared.url_forms import hosts_of, plain_urls, without_breaks
 
 SCHEMA = pa.schema([("drop", pa.string()), ("detail", pa.string()), ("category", pa.string())])
 

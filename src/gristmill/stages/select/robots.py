@@ -21,8 +21,8 @@ from gristmill.kernels.urls.parts import HOST, HOST_END, split_urls
 from gristmill.stages.buffers import bytes_of, strings
 from gristmill.stages.config_types import matching
 from gristmill.stages.contract import Exchange, StageConfig
-from gristmill.stages.dedup.url_parts import plain_urls
 from gristmill.stages.select.robots_txt import rules_for
+from gristmill.stages.shared.url_forms import plain_urls
 
 READS = ("url", "snapshot", "timestamp", "ingest.text", "ingest.drop")
 RECORD_SCHEMA = pa.schema(

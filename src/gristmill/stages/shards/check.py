@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from gristmill.counted import counted
-from gristmill.errors import UserError
+from gristmill.errors import UserError, cause_of
 from gristmill.shardformat.index import Header, Index, read_index
 from gristmill.stages.shards.sidecars import by_document, positions, used_tokens
 
@@ -36,7 +36,7 @@ def check_shard(
     try:
         faults += _tokens(Path(bin_path), index, vocab_size)
     except OSError as error:
-        faults.append(f"{bin_path} cannot be read: {error.strerror or error}")
+        faults.append(f"{bin_path} cannot be read: {cause_of(error)}")
     if lineage_path is not None:
         faults += _lineage(Path(lineage_path), index)
     return faults

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from fsspec.implementations.local import LocalFileSystem
 
-from gristmill.errors import UserError
+from gristmill.errors import UserError, cause_of
 from gristmill.kernels.text import fasttext as kernel
 from gristmill.kernels.text import fasttext_linear as linear
 from gristmill.kernels.text.fasttext_output import HIERARCHICAL, SOFTMAX, two_labels
@@ -87,7 +87,7 @@ def load(uri: str) -> FastText:
             return _load_local(path, status.st_size, status.st_mtime_ns)
         return _load_remote(uri)
     except OSError as error:
-        raise UserError(f"{uri}: {error.strerror or error}, so no text can be classified. Check the path.") from error
+        raise UserError(f"{uri}: {cause_of(error)}, so no text can be classified. Check the path.") from error
 
 
 @lru_cache(maxsize=4)

@@ -23,7 +23,7 @@ from gristmill.kernels.hash.hashset import HashSet, build, hash_all_digests, has
 from gristmill.kernels.urls.parts import hash_domain_lines, hash_url_lines
 from gristmill.kernels.urls.words import hash_tokens, openings
 from gristmill.places import system_of
-from gristmill.stages.dedup.url_parts import plain_urls
+from gristmill.stages.shared.url_forms import plain_urls
 
 Array = np.ndarray[Any, Any]
 

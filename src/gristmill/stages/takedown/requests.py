@@ -24,7 +24,7 @@ from typing import Any
 import yaml
 
 from gristmill.counted import counted
-from gristmill.errors import UserError
+from gristmill.errors import UserError, cause_of
 from gristmill.stages.yaml_nodes import compose
 
 MOST_BYTES = 256 * 2**20
@@ -70,8 +70,7 @@ def read_requests(path: str, shown: str | None = None) -> tuple[Request, ...]:
         with open(path, "rb") as file:
             data = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as error:
-        cause = getattr(error, "strerror", None) or error
-        raise UserError(f"{shown}: the requests cannot be read: {cause}. Name a readable file.") from None
+        raise UserError(f"{shown}: the requests cannot be read: {cause_of(error)}. Name a readable file.") from None
     if len(data) > MOST_BYTES:
         raise UserError(f"{shown}: the file is larger than 256 MiB, the limit for requests. Split it into several.")
     try:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
-from gristmill.errors import UserError
+from gristmill.errors import UserError, cause_of
 from gristmill.stages.config_types import matching
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.decontaminate.suite.form import FieldPath, Form, Protection
@@ -96,8 +96,9 @@ def _path(folder: str) -> str:
     try:
         names = sorted(name for name in os.listdir(folder) if name.lower().endswith((".yaml", ".yml")))
     except (OSError, ValueError) as error:
-        cause = getattr(error, "strerror", None) or error
-        raise UserError(f"{folder}: the suite cannot be read: {cause}. Name a folder with a suite.yaml.") from None
+        raise UserError(
+            f"{folder}: the suite cannot be read: {cause_of(error)}. Name a folder with a suite.yaml."
+        ) from None
     if len(names) != 1:
         present = f"{len(names)} YAML files ({', '.join(names[:5])})" if names else "no YAML file"
         raise UserError(
@@ -115,7 +116,7 @@ def _load(path: str) -> Values:
             data = file.read(MOST_YAML_BYTES + 1)
         text = data.decode("utf-8-sig")
     except (OSError, ValueError) as error:
-        cause = getattr(error, "strerror", None) or "not UTF-8"
+        cause = cause_of(error) if isinstance(error, OSError) else "not UTF-8"
         raise UserError(f"{path}: the suite cannot be read: {cause}. Correct the file.") from None
     if len(data) > MOST_YAML_BYTES:
         raise UserError(f"{path}: the file is larger than 4 MiB, the limit for a suite.yaml. Name another file.")
