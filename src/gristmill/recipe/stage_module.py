@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -283,6 +284,7 @@ def _faults_of_schema(schema: object) -> list[str]:
     return faults
 
 
+@cache
 def _as_kept(item: pa.Field) -> pa.DataType | None:
     """The type of a column after it was stored; None if it cannot be stored."""
     stored = io.BytesIO()

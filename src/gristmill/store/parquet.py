@@ -82,12 +82,20 @@ class PartReader:
         self.part = part
         self.store = store
         self._opened = None if part.verdicts is None else SparsePart(store, part)
-        self._file = self._whole() if self._opened is None else _through(self._opened)
-        metadata = self._file.metadata
+        self._reading = self._whole() if self._opened is None else None
+        metadata = self._file.metadata if self._opened is None else self._opened.metadata
         self.groups = [metadata.row_group(i).num_rows for i in range(metadata.num_row_groups)]
         self.rows_hash = rows_hash_of(metadata)
-        self.schema: pa.Schema = self._file.schema_arrow
+        self.schema: pa.Schema = metadata.schema.to_arrow_schema() if self._opened is None else self._opened.schema
         self.names: list[str] = self.schema.names
+
+    @property
+    def _file(self) -> pq.ParquetFile:
+        """Opened for the first column that is read: many readers are only asked for rows and names."""
+        if self._reading is None:
+            assert self._opened is not None
+            self._reading = _through(self._opened)
+        return self._reading
 
     def _whole(self) -> pq.ParquetFile:
         try:
@@ -102,7 +110,7 @@ class PartReader:
         runs = self._opened.missing(columns, group)
         wanted = sum(run[-1].stop - run[0].start for run in runs)
         if self.store.is_local and wanted * MUCH_OF >= self.part.file_bytes:
-            self._file, self._opened = self._whole(), None
+            self._reading, self._opened = self._whole(), None
             return []
         return runs
 

@@ -55,7 +55,8 @@ def write_verdicts(store: Store, data: pa.Buffer) -> Verdicts:
     with pa.ipc.new_stream(sink, _SCHEMA, options=_OPTIONS) as writer:
         writer.write_batch(rows)
     part = store.put_part(sink.getvalue(), VERDICTS)
-    return Verdicts(part.hash, part.file_bytes, _drop_hash(metadata, chunks, hashes))
+    drop = _drop_hash(metadata, metadata.schema.to_arrow_schema(), chunks, hashes)
+    return Verdicts(part.hash, part.file_bytes, drop)
 
 
 class SparsePart:
@@ -71,9 +72,10 @@ class SparsePart:
         self.footer = bytes(data[-1])
         """The bytes of the part after its last chunk."""
         self.metadata = pq.read_metadata(pa.BufferReader(data[-1]))
+        self.schema: pa.Schema = self.metadata.schema.to_arrow_schema()
         self.chunks = list(_chunks_of(self.metadata))
         self._hashes: list[bytes] = rows["hash"].to_pylist()[:-1]
-        if _drop_hash(self.metadata, self.chunks, self._hashes) != part.verdicts.drop:
+        if _drop_hash(self.metadata, self.schema, self.chunks, self._hashes) != part.verdicts.drop:
             raise CorruptPart(beside.hash, "has verdicts that differ from its record")
         self._starts = [chunk.start for chunk in self.chunks]
         small = zip(self.chunks, data[:-1], strict=True)
@@ -150,9 +152,8 @@ def _chunks_of(metadata: pq.FileMetaData) -> Iterator[Chunk]:
             yield Chunk(group, path, start, start + column.total_compressed_size)
 
 
-def _drop_hash(metadata: pq.FileMetaData, chunks: Sequence[Chunk], hashes: Sequence[bytes]) -> str:
+def _drop_hash(metadata: pq.FileMetaData, schema: pa.Schema, chunks: Sequence[Chunk], hashes: Sequence[bytes]) -> str:
     """A hash of the rows, their row groups and their `drop` values: of everything that depends only on verdicts."""
-    schema = metadata.schema.to_arrow_schema()
     kind = schema.field("drop").type if "drop" in schema.names else None
     groups = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
     found = hashlib.sha256(repr((rows_hash_of(metadata), groups, str(kind))).encode())

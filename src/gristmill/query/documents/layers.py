@@ -44,13 +44,17 @@ class DocumentLayers:
 
     def column(self, layer: str, column: str, group: int) -> pa.Array:
         """A column of a row group."""
+        self._load(layer, [column], group)
+        return self._read[layer, column]
+
+    def _load(self, layer: str, columns: Sequence[str], group: int) -> None:
+        """Read the columns that are not cached, together."""
         if group != self._group:
             self._read.clear()
             self._group = group
-        if (layer, column) not in self._read:
-            table = self._readers[layer].read_group(group, [column])
-            self._read[layer, column] = table[column].combine_chunks()
-        return self._read[layer, column]
+        if new := [name for name in columns if (layer, name) not in self._read]:
+            table = self._readers[layer].read_group(group, new)
+            self._read |= {(layer, name): table[name].combine_chunks() for name in new}
 
     def cell(self, layer: str, column: str, row: int) -> pa.Array:
         """A value as an array of one row."""
@@ -59,11 +63,15 @@ class DocumentLayers:
         return self.column(layer, column, group).take(pa.array([place]))
 
     def value(self, layer: str, column: str, row: int) -> Any:
-        return self.cell(layer, column, row)[0].as_py()
+        group, place = self.place(row)
+        return self.column(layer, column, group)[place].as_py()
 
     def row(self, layer: str, row: int) -> dict[str, Any]:
         """All values of a layer."""
-        return {name: self.value(layer, name, row) for name in self.columns(layer)}
+        group, place = self.place(row)
+        names = self.columns(layer)
+        self._load(layer, names, group)
+        return {name: self._read[layer, name][place].as_py() for name in names}
 
     def dropped_by(self, row: int) -> str | None:
         """The first layer that dropped a row."""

@@ -70,10 +70,10 @@ def lives_of(
         places = find(view, doc_id=at["doc_id"], note=note)
     else:
         places = best_of(find(view, **_question(what, text), note=note))
-    found = _documents(view, places)
-    if len(found) > MOST_SHOWN:
-        note(f"{counted(len(found), 'document')} match; the first {MOST_SHOWN} are shown.")
-    found = found[:MOST_SHOWN]
+    places = _documents(view, places)
+    if len(places) > MOST_SHOWN:
+        note(f"{counted(len(places), 'document')} match; the first {MOST_SHOWN} are shown.")
+    found = [(place, life_of(view, place)) for place in places[:MOST_SHOWN]]
     found = _with_parents(view, found, note)
     shown = [place for place, life in found if life.withheld is None]
     prover = Prover(view, shown) if prove and isinstance(view, Run) else None
@@ -145,11 +145,15 @@ def _question(what: str | None, text: str | None) -> dict[str, Any]:
     return {"text": what}
 
 
-def _documents(view: CorpusView, places: Iterable[RowMatch]) -> list[tuple[RowMatch, Life]]:
-    """The documents with their lives; records that are not documents (HTTP requests) only if there is nothing else."""
-    found = [(place, life_of(view, place)) for place in places]
-    documents = [(place, life) for place, life in found if not life.steps or life.steps[0].reason not in NO_DOCUMENT]
-    return documents or found
+def _documents(view: CorpusView, places: Sequence[RowMatch]) -> Sequence[RowMatch]:
+    """Those that are documents; records that are not (HTTP requests) only if there is nothing else."""
+    documents, layers = [], None
+    for place in places:
+        if layers is None or layers.document is not place.document:
+            layers = DocumentLayers(view, place.document, ())
+        if layers.value(INGEST, "drop", place.row) not in NO_DOCUMENT:
+            documents.append(place)
+    return documents or places
 
 
 def _shards(view: CorpusView) -> Published | None:

@@ -175,10 +175,12 @@ def _threads(view: CorpusView, named: Sequence[TakenDocument]) -> Iterator[RowMa
     """The documents into which named posts were joined; the query of a match is the id of the post."""
     heads: dict[str, str] = {}
     for answer in named:
-        layers = DocumentLayers(view, answer.place.document)
-        for layer in layers:
-            if layer.rpartition("/")[2] == "thread_places" and (head := layers.value(layer, "head", answer.place.row)):
-                heads.setdefault(head.hex(), answer.place.doc_id.hex())
+        chain = view.chains[answer.place.document.source]
+        if joins := [step for step in chain if step.rpartition("/")[2] == "thread_places"]:
+            layers = DocumentLayers(view, answer.place.document, joins)
+            for layer in joins:
+                if layer in layers and (head := layers.value(layer, "head", answer.place.row)):
+                    heads.setdefault(head.hex(), answer.place.doc_id.hex())
     for place in find(view, doc_id=list(heads)) if heads else ():
         yield replace(place, query=heads[place.doc_id.hex()])
 
