@@ -163,6 +163,11 @@ def test_short_verbatim_text_and_german_letters_are_kept(tmp_path):
         (r"\begin{tabular*}{9cm}{ll}\$5 & .01 \\ \cmidrule(lr){1-2}b & c\end{tabular*}", "$5 | .01\nb | c"),
         (r"\begin{minted}[x=y]{python}" + "\na % b\n" + r"\end{minted}", "a % b"),
         (r"\begin{align}a &= b\label{c}\\ c\end{align}", r"$$\begin{aligned}a &= b\\ c\end{aligned}$$"),
+        (r"\renewcommand\section{\@startsection{section}{1}{0pt}{2ex}{1ex}{\bf}}\section{A}b", "A\n\nb"),
+        (r"\newcommand{\h}{\@startsection {section}{1}{0pt}{2ex}{1ex}{}}\h{A}b", "A\n\nb"),
+        ("a $x\n\nb $y$ \\(z\n\nc \\(w\\)", "a x\n\nb $y$ z\n\nc $w$"),
+        (r"\begin{itemize}\item<1-> a\item<2> b\end{itemize}\includegraphics<3>{x}\ldots<b", "- a\n- b\n\n...<b"),
+        (r"\pdfbookmark[1]{A}{b}\urladdr{x}a", "a"),
         (r"\XeTeX{} and a .tex file \ref{a}.", "XeTeX and a .tex file."),
     ],
 )

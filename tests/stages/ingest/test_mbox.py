@@ -63,6 +63,8 @@ ATTACHED = b'--b\nContent-Type: text/plain\nContent-Disposition: attachment; fil
         (mail(b"Content-Type: text/plain; charset=no-such\n", "é".encode()), "é", None),
         (mail(b"Content-Type: text/plain; format=flowed\n", b"a \nb\n \n> q \n> r\n c"), "a b\n\nc", None),
         (mail(b"Subject: \xfcber\nno header\n", b"x"), "no header\n\nx", None),
+        (mail(b"", b"Hi\n-------------- next part --------------\nAn HTML attachment was scrubbed...\n"), "Hi", None),
+        (mail(b"", b"Hi\n\n--- On Wed, 4/4/12, a@b <a@b> wrote:\n\nFrom: a@b\nNo\n"), "Hi", None),
         (mail(b"Content-Transfer-Encoding: base64\n", b"SGk"), "Hi", None),
     ],
 )

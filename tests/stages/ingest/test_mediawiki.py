@@ -134,6 +134,10 @@ def test_damage_in_a_stream_costs_its_own_pages(tmp_path):
         ),
         ("[[File:a.jpg|thumb|A [[mill]]]]a [http://a.example the mill] b [http://b.example]", "a the mill b"),
         ("{{convert|5|to|10|mi|km}}, {{convert|5|ft|6|in|m}}, {{cvt|3|sqmi}}", "5 to 10 mi, 5 ft 6 in, 3 sq mi"),
+        (
+            "{{convert|29|km|0|abbr=on}}, {{convert|1.5|to|2|m|1}}, {{convert|5|ft|6|in|0}}",
+            "29 km, 1.5 to 2 m, 5 ft 6 in",
+        ),
         ("{{formatnum:1234.5}} {{val|1.2|0.1|e=6|u=m}} {{frac|3|1|2}}", "1234.5 1.2 ± 0.1×10^{6} m 3 1/2"),
         ("{{lang|de|Mühle}} {{lang-fr|moulin}} {{nihongo|mill|水車|suisha}}", "Mühle moulin mill (水車, suisha)"),
         ("{{as of|2010|5|lc=y}}; {{birth date|1879|3|14|df=y}}", "as of May 2010; 14 March 1879"),

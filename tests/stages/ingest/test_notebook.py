@@ -84,7 +84,13 @@ def test_another_file_is_a_row_with_a_reason(tmp_path, content, reason):
 
 def test_what_stands_for_an_object_is_no_output(tmp_path):
     """Its address differs in every run; and the title may be in the front matter of R Markdown."""
-    outputs = [{"data": {"text/plain": "<matplotlib.figure.Figure at 0x10d0da080>"}}, {"text": "<b>1</b> at 0x1"}]
+    handles = (
+        "<matplotlib.figure.Figure at 0x10d0da080>",
+        "<Figure size 640x480 with 1 Axes>",
+        "<Axes: title={'x': 1}>",
+    )
+    outputs = [{"data": {"text/plain": one}} for one in handles]
+    outputs += [{"data": {"text/plain": "<AxesSubplot:xlabel='a', ylabel='b'>"}}, {"text": "<b>1</b> at 0x1"}]
     cells = [{"cell_type": "raw", "source": "---\ntitle: Mills\na: b\n---"}]
     cells += [{"cell_type": "code", "source": "x", "outputs": outputs}]
     found = row(tmp_path, {"cells": cells})

@@ -130,7 +130,10 @@ def test_what_is_left_out_leaves_no_gap(tmp_path):
     """Citations in brackets before a sign, and the brackets of notes."""
     cite = '<xref ref-type="bibr">[{}]</xref>'
     body = f"seen {cite.format(1)}, {cite.format(2)}–{cite.format(4)}. As {cite.format(5)} says {cite.format(6)}it"
-    assert row(tmp_path, jats, f"<article><body><p>{body}</p></body></article>").text == "seen. As says it"
+    empty = (
+        "<sec><label>2</label><title>Supplement</title><supplementary-material><p>x</p></supplementary-material></sec>"
+    )
+    assert row(tmp_path, jats, f"<article><body><p>{body}</p>{empty}</body></article>").text == "seen. As says it"
     note = '<p>a</p><aside><span><span class="fn-bracket">[</span><a role="doc-backlink">1</a><span class="fn-bracket">]</span></span><p>n</p></aside>'
     assert row(tmp_path, epub, BOOK | {"OEBPS/1.xhtml": f"<body>{note}</body>"}).text.startswith("a\n\nn\n")
 

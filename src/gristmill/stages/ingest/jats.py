@@ -26,6 +26,7 @@ _SKIPPED = (
     "ref-list object-id graphic media supplementary-material inline-graphic counts related-article kwd-group"
     " funding-group custom-meta-group permissions contrib-group processing-meta sig-block"
 )
+_NO_TEXT = frozenset(("label", "title", *_SKIPPED.split()))
 ROLES = {
     **dict.fromkeys(_BLOCKS.split(), "block"),
     **dict.fromkeys(_SKIPPED.split(), "skip"),
@@ -94,7 +95,10 @@ def _date(date: Element) -> int | None:
 
 
 def _role(element: Element) -> str | None:
-    """Citations by number are left out; alternatives are forms of a formula only if they contain one."""
+    """Citations by number are left out, and sections without text, as that of supplements; alternatives are forms of a
+    formula only if they contain one."""
+    if element.tag in ("sec", "app") and all(one.tag in _NO_TEXT for one in element):
+        return "skip"
     if element.tag == "xref":
         kind = element.get("ref-type")
         if kind in ("fn", "table-fn") and len(words(element)) <= _LONGEST_MARK:
@@ -105,4 +109,4 @@ def _role(element: Element) -> str | None:
     return None
 
 
-STAGE = tree_reader(4, Config, read, ("orjson",))
+STAGE = tree_reader(5, Config, read, ("orjson",))

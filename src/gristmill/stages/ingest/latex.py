@@ -259,7 +259,7 @@ def _labels(files: _Sources, main: str) -> dict[str, str]:
 
 
 STAGE = Reader(
-    version=4,
+    version=5,
     config=Config,
     libraries=("resiliparse", "zstandard"),
     positions=text.POSITIONS,

@@ -176,7 +176,7 @@ def _set_body(record: Record, message: Message, config: Config) -> None:
 
 
 STAGE = Reader(
-    version=2,
+    version=3,
     config=Config,
     libraries=("orjson", "resiliparse", "zstandard"),
     positions="bytes of the decompressed stream",

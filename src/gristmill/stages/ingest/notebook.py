@@ -19,8 +19,11 @@ from gristmill.stages.reading.json_value import parsed
 _EMBEDDED = re.compile(r"\(data:[^()\s]*\)|(?<=src=\")data:[^\"\s]*|(?<=src=')data:[^'\s]*")
 """Images in Markdown, written out as base64."""
 _COLOURS = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-_HANDLE = re.compile(r"\[?<[\w.]{1,200}(?:\(\S{0,40}\))?(?: \w{1,40})?(?: at 0x[0-9A-Fa-f]{1,16}| object)>\]?")
-"""The name and address of an object, such as a picture: <matplotlib.figure.Figure at 0x10d0da080>."""
+_HANDLE = re.compile(
+    r"\[?<[\w.]{1,200}(?:\(\S{0,40}\))?(?: \w{1,40})?(?: at 0x[0-9A-Fa-f]{1,16}| object)>\]?"
+    r"|<Figure size [^\n]{1,60}>|<[\w.]{0,60}(?:Axes|Subplot)\w{0,20}:? ?[^\n]{0,300}>"
+)
+"""What stands for an object, such as a picture: <matplotlib.figure.Figure at 0x10d0da080>, <Figure size 640x480>."""
 _FENCES = re.compile("`{3,}")
 _COMMENTS = {"javascript": "//", "typescript": "//", "java": "//", "c++": "//", "scala": "//", "rust": "//", "go": "//"}
 
@@ -119,4 +122,4 @@ def _joined(source: Any) -> str:
     return source if isinstance(source, str) else ""
 
 
-STAGE = tree_reader(2, Config, read, ("orjson", "pyyaml"))
+STAGE = tree_reader(3, Config, read, ("orjson", "pyyaml"))

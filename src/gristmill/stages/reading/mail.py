@@ -14,7 +14,11 @@ MAX_PARTS = 100
 _REPLY = re.compile(r"(?:\s{0,8}(?:re|aw|sv|antw|fwd?|wg)(?:\[\d{1,3}\])?\s{0,8}[::])+\s*", re.I)
 _QUOTED = re.compile(r"\s{0,3}(?:>|\|\s|[A-Za-z]{2,3}>\s)")
 _ATTRIBUTION = re.compile(r"@|\d|wrote|writes|said|schrieb|écrit|escribió|пиш|написал", re.I)
-_ORIGINAL = re.compile(r"-{2,30}\s{0,3}(?:original message|forwarded message|ursprüngliche nachricht)[\s-]*", re.I)
+_ORIGINAL = re.compile(
+    r"-{2,30}\s{0,3}(?:(?:original|forwarded) message|ursprüngliche nachricht|next part|on\s.{1,200}\swrote:)[\s-]*",
+    re.I,
+)
+"""A line above another mail; `next part` is above what Mailman writes for attachments."""
 _FOOTER = re.compile(r"[_=*-]{20,200}\s*")
 _PGP_HEAD = re.compile(r"\A\s{0,8}-----BEGIN PGP SIGNED MESSAGE-----\n(?:[A-Za-z]{1,30}:[^\n]{0,200}\n){0,5}\n")
 _PGP_SIGNATURE = "-----BEGIN PGP SIGNATURE-----"

@@ -28,6 +28,7 @@ _XPARSE = frozenset(f"{verb}DocumentCommand" for verb in ("New", "Renew", "Provi
 _ENVIRONMENTS = frozenset(("newenvironment", "renewenvironment"))
 _LET = re.compile(r"\s*+\\([A-Za-z@]++)\s*+=?\s*+\\([A-Za-z@]+)")
 _DEFINING = _NEW | _OLD | _XPARSE | _ENVIRONMENTS
+_HEADING = re.compile(r"\\@startsection\s*+\{(\w{1,30})\}")
 _SPACE = re.compile(r"\s*")
 
 
@@ -111,7 +112,9 @@ class Macros:
             self._known[f"begin {found[1]}"] = (int(found[2] or 0), found[3], body)
             self._known[f"end {found[1]}"] = (0, None, source[after + 1 : last])
             return last + 1
-        if kind in _OLD:
+        if heading := _HEADING.search(body):  # how a heading looks, which is not text
+            self._let(next(filter(None, found.groups())), heading[1])
+        elif kind in _OLD:
             if not found[3].strip():  # else its arguments end at a sign
                 self._known[found[1]] = (found[2].count("#"), None, body)
         elif kind in _XPARSE:

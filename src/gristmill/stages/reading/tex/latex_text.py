@@ -16,7 +16,17 @@ _MATH = frozenset(("equation", "align", "gather", "multline", "eqnarray", "displ
 _ROWS = dict.fromkeys(("align", "eqnarray", "flalign"), "aligned") | dict.fromkeys(("gather", "multline"), "gathered")
 """{environment: the one that has its rows inside $$}"""
 _CUT = frozenset(
-    ("thebibliography", "comment", "picture", "pspicture", "tikzpicture", "pgfpicture", "CCSXML", "filecontents")
+    (
+        "thebibliography",
+        "comment",
+        "picture",
+        "pspicture",
+        "tikzpicture",
+        "pgfpicture",
+        "CCSXML",
+        "filecontents",
+        "rawhtml",
+    )
 )
 _STATEMENTS = {
     name: label
@@ -61,14 +71,16 @@ _ONE_GROUP = (
     "label ref eqref pageref autoref cref Cref nocite includegraphics vspace hspace vskip hskip usepackage"
     " documentclass bibliographystyle bibliography pagestyle thispagestyle index color textcolor href hypersetup cline"
     " graphicspath pagenumbering input include bibinfo author date thanks affiliation email address institute keywords"
-    " inst orcid pacs preprint lstinputlisting verbatiminput includepdf includesvg ccsdesc received markright phantom"
-    " hphantom vphantom raisebox scalebox rotatebox parbox captionsetup sisetup geometry lstset tikzset pgfplotsset"
-    " usetikzlibrary usetheme RequirePackage newlength newcounter stepcounter refstepcounter setlist write openin"
-    " openout cmidrule hyphenation subfile pgfuseimage pgfdeclareimage citestyle crefname bibdata addbibresource tag"
+    " urladdr curraddr subjclass dedicatory inst orcid pacs preprint lstinputlisting verbatiminput includepdf"
+    " includesvg ccsdesc received markright phantom hphantom vphantom raisebox scalebox rotatebox parbox captionsetup"
+    " sisetup geometry lstset tikzset pgfplotsset usetikzlibrary usetheme RequirePackage newlength newcounter"
+    " stepcounter refstepcounter setlist write openin openout cmidrule hyphenation subfile pgfuseimage pgfdeclareimage"
+    " citestyle crefname bibdata addbibresource tag"
 )
 _TWO_GROUPS = (
     "setlength addtolength setcounter addtocounter newtheorem rule multicolumn multirow fontsize inputminted resizebox"
     " markboth addtocontents settowidth settoheight lstdefinestyle lstdefinelanguage DeclareSIUnit colorlet import"
+    " pdfbookmark"
 )
 _NOT_TEXT = (
     dict.fromkeys(_ONE_GROUP.split(), 1)
@@ -131,9 +143,11 @@ _STREAM = re.compile(r"\s*(?:-?\d{1,3}|\\[A-Za-z@]{1,40})(?:\s*=?\s*[^\s{}\\=]{1
 _BETWEEN = re.compile(r"\s*\([^()\n]{0,40}\)")
 _COMMAND = re.compile(r"\s*\\[A-Za-z@]{1,60}")
 _LABEL = re.compile(r"\\label\s*\{[^{}]{0,200}\}|\\(?:nonumber|notag)\b")
+_OVERLAY = re.compile(r"<(?=[^<>\n]{0,40}[\d+])[-+\d,.@|a-z: ]{1,40}>")
+"""The slides on which beamer shows something: \\item<1->"""
 _STATED = re.compile(r"\s*+\\label\s*+\{[^{}]{0,200}\}[ \t]*+\n?")
 _DOLLAR = re.compile(r"(?<!\\)\$")
-_BLANK = re.compile(r"\n[ \t]*\n\s*")
+_BLANK = re.compile(r"\n[ \t]*+\n\s*+")
 _SPACES = re.compile(r"[ \t]{2,}")
 _GAPS = re.compile(r"(?<! \|) (?=[,.](?:\s|$)|\))")
 """A space that is left before a sign where a reference was."""
@@ -178,6 +192,8 @@ class LatexText:
                 formula, at = self._up_to(source, at, ending, missing)
                 out.append(_formula(formula, dollar == "$$" or sign == "["))
             elif word:
+                if source.startswith("<", at) and (overlay := _OVERLAY.match(source, at)):
+                    at = overlay.end()
                 text, at = self._command(word, source, at, close, after)
                 out.append(text)
             elif sign:
@@ -198,13 +214,16 @@ class LatexText:
         return _tidy("".join(out), self._kept)
 
     def _up_to(self, source: str, at: int, ending: str, missing: set[str]) -> tuple[str, int]:
-        """The source up to an ending, and the place after it. Without an ending, nothing is taken."""
+        """The source up to an ending, and the place after it. Without an ending, or if a paragraph ends before it,
+        nothing is taken: a missing $ spoils one paragraph, as in TeX."""
         end = -1
         if ending not in missing:
             found = _DOLLAR.search(source, at) if ending == "$" else None
             end = found.start() if found else source.find(ending, at) if ending != "$" else -1
         if end < 0:
             missing.add(ending)
+            return "", at
+        if ending in ("$", "\\)") and _BLANK.search(source, at, end):
             return "", at
         return source[at:end], end + len(ending)
 

@@ -95,7 +95,7 @@ def _convert(given: Arguments) -> str:
         at += 2
     unit = given.get(str(at), "")
     following = given.get(str(at + 1), "")
-    while _NUMBER.fullmatch(following):  # {{convert|5|ft|6|in}}
+    while _NUMBER.fullmatch(following) and given.get(str(at + 2)):  # {{convert|5|ft|6|in}}; {{convert|5|ft|0}} rounds
         text += f" {_UNITS.get(unit, unit)} {following}"
         unit, at = given.get(str(at + 2), ""), at + 2
         following = given.get(str(at + 1), "")
