@@ -145,7 +145,7 @@ def _question(what: str | None, text: str | None) -> dict[str, Any]:
     return {"text": what}
 
 
-def _documents(view: CorpusView, places: Sequence[RowMatch]) -> Sequence[RowMatch]:
+def _documents(view: CorpusView, places: list[RowMatch]) -> list[RowMatch]:
     """Those that are documents; records that are not (HTTP requests) only if there is nothing else."""
     documents, layers = [], None
     for place in places:

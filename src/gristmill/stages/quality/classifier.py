@@ -49,7 +49,8 @@ def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[s
         table = pa.table([text, pc.equal(side, POSITIVE), target, group], names=SCHEMA.names)
         tables.append(table.filter(text.is_valid()).cast(SCHEMA))
         named = pa.table({"side": side, "language": language.cast(pa.string())}).filter(text.is_valid())
-        for entry in named.group_by(["side", "language"]).aggregate([([], "count_all")]).to_pylist():
+        counted = named.group_by(["side", "language"], use_threads=False).aggregate([([], "count_all")])
+        for entry in counted.to_pylist():
             counts = languages.setdefault(entry["side"], {})
             name = entry["language"] or UNKNOWN
             counts[name] = counts.get(name, 0) + entry["count_all"]

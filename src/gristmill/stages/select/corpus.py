@@ -74,7 +74,7 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 def _no_documents(batch: pa.RecordBatch, answers: pa.RecordBatch, chosen: pa.Array) -> dict[str, dict[str, int]]:
     table = pa.table({"reason": answers["drop"].filter(chosen), "bytes": _raw(batch)})
-    counted = table.group_by("reason").aggregate([("bytes", "sum"), ([], "count_all")])
+    counted = table.group_by("reason", use_threads=False).aggregate([("bytes", "sum"), ([], "count_all")])
     return {one["reason"]: {"rows": one["count_all"], "raw_bytes": one["bytes_sum"]} for one in counted.to_pylist()}
 
 
@@ -121,7 +121,7 @@ def _funnel(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 def _first(answers: pa.RecordBatch, text: _Ints, raw: _Ints) -> dict[str, dict[str, dict[str, int]]]:
     first: dict[str, dict[str, dict[str, int]]] = {}
     table = pa.table({"step": answers["step"], "reason": answers["drop"], "text": text, "raw": raw})
-    taken = table.filter(pc.is_valid(table["reason"])).group_by(["step", "reason"])
+    taken = table.filter(pc.is_valid(table["reason"])).group_by(["step", "reason"], use_threads=False)
     for one in taken.aggregate([("text", "sum"), ("raw", "sum"), ([], "count_all")]).to_pylist():
         counts = {"rows": one["count_all"], "text_bytes": one["text_sum"], "raw_bytes": one["raw_sum"]}
         first.setdefault(one["step"], {})[one["reason"]] = counts
@@ -144,7 +144,8 @@ def _languages(labels: pa.Array, answers: pa.RecordBatch) -> dict[str, Any]:
         {"label": labels.cast(pa.string()).fill_null(NOTHING), "step": answers["step"], "reason": answers["drop"]}
     )
     found: dict[str, Any] = {}
-    for entry in table.group_by(["label", "step", "reason"]).aggregate([([], "count_all")]).to_pylist():
+    counted = table.group_by(["label", "step", "reason"], use_threads=False).aggregate([([], "count_all")])
+    for entry in counted.to_pylist():
         rows, language = entry["count_all"], found.setdefault(entry["label"], {"read": 0, "kept": 0, "first": {}})
         language["read"] += rows
         if entry["step"] is None:

@@ -89,7 +89,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
     """Count the documents and tokens of every group, and the weights outside the levels."""
     table = pa.table({"group": answers.column("group"), "tokens": batch.column("tokens.tokens")})
-    counted = table.group_by("group").aggregate([("tokens", "sum"), ([], "count_all")]).to_pylist()
+    counted = table.group_by("group", use_threads=False).aggregate([("tokens", "sum"), ([], "count_all")]).to_pylist()
     groups = {
         entry["group"]: {"documents": entry["count_all"], "tokens": entry["tokens_sum"] or 0} for entry in counted
     }

@@ -36,7 +36,8 @@ def verdicts_by(values: pa.Array, drop: pa.Array, text_bytes: pa.Array) -> dict[
     """{value: {verdict: documents and bytes of text}}; the verdict is `kept`, or the reason of the drop."""
     table = pa.table({"of": values, "verdict": drop.fill_null("kept"), "bytes": text_bytes.fill_null(0)})
     found: dict[str, Any] = {}
-    for entry in table.group_by(["of", "verdict"]).aggregate([("bytes", "sum"), ([], "count_all")]).to_pylist():
+    counted = table.group_by(["of", "verdict"], use_threads=False).aggregate([("bytes", "sum"), ([], "count_all")])
+    for entry in counted.to_pylist():
         counts = {"documents": entry["count_all"], "text_bytes": entry["bytes_sum"]}
         found.setdefault(entry["of"], {})[entry["verdict"]] = counts
     return found

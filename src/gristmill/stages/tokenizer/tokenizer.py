@@ -95,7 +95,8 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
 def _count(domains: dict[str, Any], domain: pa.Array, split: pa.Array, text: pa.Array) -> None:
     """Add the sampled documents and bytes, by domain and split, to `domains`."""
     taken = pa.table({"domain": domain, "split": split, "bytes": pc.binary_length(text)}).drop_null()
-    for entry in taken.group_by(["domain", "split"]).aggregate([("bytes", "sum"), ([], "count_all")]).to_pylist():
+    counted = taken.group_by(["domain", "split"], use_threads=False).aggregate([("bytes", "sum"), ([], "count_all")])
+    for entry in counted.to_pylist():
         counts = domains.setdefault(entry["domain"], {}).setdefault(entry["split"], {"documents": 0, "bytes": 0})
         counts["documents"] += entry["count_all"]
         counts["bytes"] += entry["bytes_sum"]
