@@ -234,9 +234,9 @@ def text_of(view: CorpusView, place: RowMatch) -> str | None:
     return _text(view, place, reversed(text_layers(view, place.document)))
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)
 def _layers(view: CorpusView, document: DocumentPart) -> DocumentLayers:
-    """Cached, because matching documents are often in the same row group."""
+    """Cached, because matching documents come part by part."""
     return DocumentLayers(view, document)
 
 
