@@ -176,7 +176,7 @@ def _set_body(record: Record, message: Message, config: Config) -> None:
 
 
 STAGE = Reader(
-    version=3,
+    version=4,
     config=Config,
     libraries=("orjson", "resiliparse", "zstandard"),
     positions="bytes of the decompressed stream",
