@@ -31,9 +31,9 @@ _FENCES = re.compile("`{3,}")
 _FORMULA = re.compile(r"\s*(?:\$|\\[\[(]|\\begin\{(?:align|equation|gather|multline|eqnarray)\*?\})")
 """LaTeX that is a formula. Tables of numbers are LaTeX, too, and their plain text is easier to read."""
 _MAGIC = re.compile(r"\s*%%(\w{1,20})")
-_MAGICS = {
-    **{name: name for name in "bash cython html javascript julia latex markdown octave perl python r ruby sql".split()},
-    **{"js": "javascript", "python2": "python", "python3": "python", "sh": "bash", "bigquery": "sql"},
+_MAGICS = {"js": "javascript", "python2": "python", "python3": "python", "sh": "bash", "bigquery": "sql"} | {
+    name: name
+    for name in re.findall(r"\w+", "bash cython html javascript julia latex markdown octave perl python r ruby sql")
 }
 """Cells that begin with %%bash are in another language than the kernel's."""
 _NOTED = (("vscode", "languageId"), ("polyglot_notebook", "kernelName"), ("dotnet_interactive", "language"))
