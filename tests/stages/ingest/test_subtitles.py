@@ -60,7 +60,12 @@ def test_times_may_lack_zeros(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("1\n2\n3\n", "not_subtitles"), ("00:00:01,000 --> 00:00:02,500\n\n", "empty_text"), (b"\0\1\2", "binary_file")],
+    [
+        ("1\n2\n3\n", "not_subtitles"),
+        ("WEBVTT\n\n00:01.000 --> 00:02.000\na/b.jpg#xywh=0,0,128,72\n", "empty_text"),
+        ("00:00:01,000 --> 00:00:02,500\n\n", "empty_text"),
+        (b"\0\1\2", "binary_file"),
+    ],
 )
 def test_another_file_is_a_row_with_a_reason(tmp_path, text, reason):
     """The row has no text."""
