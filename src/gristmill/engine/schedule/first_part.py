@@ -102,12 +102,9 @@ def _fix(source: Source, name: str, looks_like: str | None, reason: str, detail:
             "guesses the encoding), and read the converted files."
         )
     fields, there = dict(source.config).get("fields"), names_there(detail)
-    if name.lower().endswith(".ipynb") or {"cells", "nbformat"}.issubset(there):
-        return (
-            f"{shown(name)} is a Jupyter notebook, and no reader extracts text from notebooks. Convert them "
-            "(`jupyter nbconvert --to markdown FILE`), and read the results with `format: text`; for their code, "
-            "convert with `--to script` and read with `format: code`."
-        )
+    is_notebook = name.lower().endswith(".ipynb") or {"cells", "nbformat"}.issubset(there)
+    if is_notebook and READERS["notebook"] != source.module:
+        return f"{shown(name)} is a Jupyter notebook. Read such files with `format: notebook`."
     if looks_like is not None and READERS[looks_like] != source.module:
         return f"The first bytes of {shown(name)} suggest `format: {looks_like}`."
     named = format_by_name(name)

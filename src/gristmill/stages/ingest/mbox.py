@@ -20,7 +20,7 @@ from email.message import Message
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader
 from gristmill.stages.ingest.charset import decode
-from gristmill.stages.ingest.sniff import refuse
+from gristmill.stages.ingest.sniff import beginning, refuse
 from gristmill.stages.ingest.text import TreeConfig, skipped_folder, wanted
 from gristmill.stages.reading import mail
 from gristmill.stages.reading.decompress import ReadFault
@@ -67,7 +67,9 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
                 raise ReadFault("empty_file", f"{len(head)} bytes, none of them visible")
             refuse(head, plain, "not_mbox")
             if not _FIRST.match(head) and not broken:
-                raise ReadFault("not_mbox", f"the file begins with {head[:16]!r} instead of a line From ... 12:34:56")
+                raise ReadFault(
+                    "not_mbox", f"the file begins with {beginning(head)} instead of a line From ... 12:34:56"
+                )
         except ReadFault as fault:
             if piece.start == 0 and piece.stop != 0:
                 yield Record(0, drop=fault.reason, detail=fault.detail)
