@@ -37,7 +37,7 @@ from gristmill.recipe.sections.snapshot import is_regex
 from gristmill.stages import READERS
 from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest.sniff import format_by_name
-from gristmill.stages.reading.archive import is_archive
+from gristmill.stages.reading.archive import archive_glob, is_archive
 from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES, without_compression_suffix
 from gristmill.stages.reading.views import Unpacked, View
 
@@ -221,8 +221,8 @@ def other_format(source: Source, names: Mapping[str, str]) -> str:
     """The fix if a reader takes no file with these names."""
     first = next(iter(names.values()))
     if is_archive(first):
-        ending = os.path.splitext(without_compression_suffix(first))[1]
-        return f"A folder opens none of the archives in it: name them, as in `*{ending}`, and their members are read."
+        glob = archive_glob(first)
+        return f"A folder opens none of the archives in it: name them, as in `{glob}`, and their members are read."
     fits = format_by_name(first)
     if fits is not None and READERS[fits] != source.module:
         return f"Their names suggest `format: {fits}`."
