@@ -48,6 +48,12 @@ def test_a_mail_is_what_its_author_wrote(tmp_path):
     assert "> The wheel turns." in rows(tmp_path, REPLY, quotes=True)[0].text
 
 
+def test_mails_without_a_common_mail_are_not_one_thread(tmp_path):
+    """Some refer to `<yes>`, which is no mail."""
+    found = rows(tmp_path, b"".join(mail(b"References: <yes>\nMessage-ID: <%d@a>\n" % n, b"x") for n in range(2)))
+    assert len({json.loads(row.meta)["thread"] for row in found}) == 2
+
+
 ALTERNATIVE = b"Content-Type: multipart/alternative; boundary=b\n"
 PLAIN = b"--b\nContent-Type: text/plain; charset=koi8-r\n\n\xf0\xd2\xc9\xd7\xc5\xd4\n"
 HTML = b"--b\nContent-Type: text/html\nContent-Transfer-Encoding: base64\n\n" + base64.b64encode(b"<p>Hi</p>") + b"\n"

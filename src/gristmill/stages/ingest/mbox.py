@@ -37,7 +37,8 @@ _DAY = re.compile(rb"(?>[^\n]*? (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? )[^\n]*+\n[!-9
 _LONGEST_LINE = 480
 """Bytes of a line From and of the name of a header."""
 _ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)
-_ID = re.compile(r"<([^<>\s]{1,250})>")
+_ID = re.compile(r"<(?=[^<>\s]{0,249}[@\d])([^<>\s]{1,250})>")
+"""An id; `<yes>` is none, which people answered when git asked for one."""
 _MULTIPART = re.compile(rb"^content-type:\s{0,8}(?:multipart|message)/", re.I | re.MULTILINE)
 
 
