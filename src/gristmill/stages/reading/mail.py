@@ -140,15 +140,16 @@ def own_words(text: str) -> str:
     while lines and (not lines[-1] or _DEVICE.fullmatch(lines[-1])):
         lines.pop()
     kept: list[str] = []
-    last_quoted = False
+    begun = last_quoted = False
     for place, line in enumerate(lines):
-        if _ORIGINAL.fullmatch(line) or (any(kept) and _is_outlook(lines, place)):
+        if _ORIGINAL.fullmatch(line) or (begun and _is_outlook(lines, place)):
             break
         if is_quoted := _QUOTED.match(line) is not None or _is_rest(lines, place):
             if not last_quoted:
                 _cut_attribution(kept)
         elif line or not kept or kept[-1]:
             kept.append(line)
+            begun |= bool(line)
         last_quoted = is_quoted or (last_quoted and not line)
     return "\n".join(kept).strip("\n")
 
