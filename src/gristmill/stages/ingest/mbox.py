@@ -38,7 +38,7 @@ _LONGEST_LINE = 480
 """Bytes of a line From and of the name of a header."""
 _ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)
 _ID = re.compile(r"<(?=[^<>\s]{0,249}[@\d])([^<>\s]{1,250})>")
-"""An id; `<yes>` is none, which people answered when git asked for one."""
+"""An id. `<yes>` is not one: some people typed it as an answer when git wanted an id."""
 _MULTIPART = re.compile(rb"^content-type:\s{0,8}(?:multipart|message)/", re.I | re.MULTILINE)
 
 

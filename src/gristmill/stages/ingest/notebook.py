@@ -140,7 +140,7 @@ def _outputs(outputs: Any, limit: int) -> list[str]:
 
 
 def _output(one: dict[str, Any]) -> tuple[bool, str]:
-    """Whether an output is markup, and its text: "" for what stands for a picture, a widget or another object."""
+    """Whether an output is markup, and its text: "" if it is the description of a picture, a widget or an object."""
     if one.get("output_type") in ("pyerr", "error"):
         return False, _COLOURS.sub("", f"{one.get('ename')}: {one.get('evalue')}")
     stated = one.get("data")
