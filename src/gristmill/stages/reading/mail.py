@@ -144,7 +144,7 @@ def own_words(text: str) -> str:
     for place, line in enumerate(lines):
         if _ORIGINAL.fullmatch(line) or (begun and _is_outlook(lines, place)):
             break
-        if is_quoted := _QUOTED.match(line) is not None or _is_rest(lines, place):
+        if is_quoted := _QUOTED.match(line) is not None or (last_quoted and _is_rest(lines, place)):
             if not last_quoted:
                 _cut_attribution(kept)
         elif line or not kept or kept[-1]:
