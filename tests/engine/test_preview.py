@@ -72,7 +72,7 @@ def test_all_mistakes_of_all_sources_are_one_message(plan, project):
         "column": ("c.parquet#0", "nothing under body", '["id", "text"]'),
         "packed": ("d.parquet#0", "not_parquet"),
         "page": ("e.jsonl#0", "The first bytes of e.jsonl suggest `format: html`"),
-        "notebook": ("f.ipynb#0", "f.ipynb is a Jupyter notebook", "jupyter nbconvert"),
+        "notebook": ("f.ipynb#0", "f.ipynb is a Jupyter notebook", "`format: notebook`"),
         "charset": ("g.jsonl#0", "iconv -f latin1"),
         "empty": ("h.jsonl#0", "empty_file"),
     }

@@ -3,6 +3,7 @@
 import gzip
 import json
 import os
+import tarfile
 import zipfile
 from datetime import UTC, datetime
 
@@ -44,6 +45,22 @@ def test_files_in_another_format_are_reported_as_such(project, edit):
         (project.folder / "in" / f"{number:02}.jsonl").rename(project.folder / "in" / f"{number:02}.mill")
     edit(project.recipe, "in/*.jsonl", "in/*.mill")
     with pytest.raises(UserError, match=r"\.mill matches 4 files .*skips all of them.*`suffixes`"):
+        project.run()
+
+
+def test_a_folder_of_archives_and_an_empty_folder_are_named_as_such(project, edit):
+    """The fix is to name the archives, or to add files; the path is right."""
+    folder = project.folder / "there"
+    folder.mkdir()
+    edit(project.recipe, "in/*.jsonl", "there/")
+    with pytest.raises(UserError, match=r"matches no file.*The folder has no files: add some"):
+        project.run()
+    with tarfile.open(folder / "a.tar.gz", "w:gz") as archive:
+        archive.add(project.recipe, "a.txt")
+    with pytest.raises(UserError, match=r"Name it in `paths`, as in `\*\.tar\.gz`"):
+        project.run()
+    edit(project.recipe, "format: jsonl", "format: text")
+    with pytest.raises(UserError, match=r"opens none of the archives in it: name them, as in `\*\.tar\.gz`"):
         project.run()
 
 

@@ -111,6 +111,9 @@ def test_a_token_comes_from_the_environment_and_is_nowhere_else(project, hub, mo
 
 def test_a_revision_or_file_that_does_not_exist_is_one_message(project, hub):
     hub.revisions["main"] = {"a.jsonl": lines("a")}
+    recipe(project, "hf://datasets/set")
+    with pytest.raises(UserError, match=r"cannot be listed: .*`hf://datasets/OWNER/NAME@REVISION/PATH`"):
+        project.run()
     for path in ("hf://datasets/our/set@gone/a.jsonl", "hf://datasets/our/set/b.jsonl", "hf://datasets/our/other/*"):
         recipe(project, path)
         with pytest.raises(UserError, match=r"our/(set|other)"):

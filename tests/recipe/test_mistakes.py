@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from gristmill import stages
 from gristmill.errors import UserError
 from gristmill.printable import printable
 from gristmill.recipe.checks.mistakes import MOST_SHOWN
 from gristmill.recipe.load import load
 from gristmill.recipe.model import Recipe
 from gristmill.recipe.settings import all_entries
+from gristmill.recipe.stage_module import Unfit, find_stage
 
 TOP = "recipe: demo\nsources:\n  a: {kind: web, read: {format: lines, paths: [a.txt]}}\n"
 SOURCE = "recipe: demo\nsteps: []\nsources:\n"
@@ -634,3 +636,12 @@ def test_alias_of_a_scalar_is_reported_where_it_is_used(loaded: Callable[..., Re
     """A value that is right where it is written and wrong where an alias inserts it is reported at the alias."""
     message = mistakes_of(loaded, TOP.replace("demo", "&name demo") + "steps: []\nseed: *name\n")
     assert "r.yaml:5: seed must be a whole number, not 'demo'" in message
+
+
+@pytest.mark.parametrize(
+    ("called", "name"), [("ebook", "epub"), (".docx", "office"), ("Wikipedia", "mediawiki"), ("mails", "mbox")]
+)
+def test_what_people_call_a_format_is_understood(tmp_path, called, name):
+    """Letters alone would suggest notebook for ebook."""
+    with pytest.raises(Unfit, match=f"is not a format. Did you mean {name}\\?"):
+        find_stage("format", called, stages.READERS, str(tmp_path))

@@ -170,6 +170,7 @@ def library(folder: Path) -> None:
     container = '<container><rootfile full-path="a.opf"/></container>'
     package = '<package><item id="a" href="a.xhtml" media-type="text/html"/><itemref idref="a"/></package>'
     book = {"META-INF__container_xml": container, "a_opf": package, "a_xhtml": f"<p>{story('book')}</p>"}
+    paper = story("paper") + " $x_{1} = 81.2.69.142$"
     begin = "From a@b Mon Nov  9 21:54:11 1999\nMessage-ID: <{}>\nReferences: <1>\nSubject: Re: Wheel\n\n"
     cells = [{"cell_type": "code", "source": "x = 1"}, {"cell_type": "markdown", "source": story("notebook")}]
     row = '<row Id="{}" PostTypeId="{}" ParentId="1" Score="{}" CreationDate="2020-01-0{}" Title="Why?" Body="{}"/>\n'
@@ -178,7 +179,7 @@ def library(folder: Path) -> None:
     files: dict[str, str | bytes] = {
         "wiki/a.xml": f"<mediawiki><page><title>Mill</title><text>{story('wiki')}</text></page></mediawiki>",
         "journals/a.xml": f"<article><body><p>{story('journal')}</p></body></article>",
-        "papers/a.tex": f"\\documentclass{{a}}\\begin{{document}}{story('paper')}\\end{{document}}",
+        "papers/a.tex": f"\\documentclass{{a}}\\begin{{document}}{paper}\\end{{document}}",
         "books/a.epub": zipped(**book),
         "office/a.docx": zipped(word__document_xml=f"<d><p><r><t>{story('office')}</t></r></p></d>"),
         "notebooks/a.ipynb": json.dumps({"cells": cells}),
@@ -218,6 +219,7 @@ def test_reference_keeps_a_document_of_each_kind(tmp_path: Path, monkeypatch: py
     assert {source: len(found) for source, found in before.items()} == dict.fromkeys(load(recipe).sources, 1)
     (thread,) = before["answers"]
     assert re.fullmatch(r"Why\?\n\n.*question.*\n---\n.*answer.*\n---\n\nGood answer\.", thread, re.DOTALL), thread
+    assert before["papers"][0].endswith("$x_{1} = 81.2.69.142$")  # no address of a computer
     assert before["lists"][0].endswith("\n\n---\n\nAgreed.")
     requests.write_text("https://mill.example/a/2\n")
     assert texts() == {source: found for source, found in before.items() if source != "answers"}

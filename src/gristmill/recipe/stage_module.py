@@ -149,7 +149,31 @@ def _import(name: str, path: str) -> None:
         raise Unfit(f"{name} cannot be imported: {message}", message.splitlines()[-1]) from None
 
 
+_MEANT = {
+    other: name
+    for name, others in {
+        "epub": "ebook ebooks book books",
+        "jats": "nxml pmc pubmed",
+        "latex": "tex arxiv",
+        "mbox": "mail mails email eml mailbox",
+        "mediawiki": "wiki wikipedia",
+        "notebook": "ipynb jupyter notebooks",
+        "office": "docx odt word opendocument libreoffice",
+        "stack_exchange": "stackexchange stackoverflow stack_overflow",
+        "subtitles": "srt vtt webvtt subtitle captions",
+        "text": "txt md markdown plain",
+        "html": "htm xhtml web page pages",
+        "jsonl": "ndjson jsonlines json_lines",
+        "csv": "tsv table",
+    }.items()
+    for other in others.split()
+}
+"""What people call formats, and their names here."""
+
+
 def _unknown(noun: str, name: str, known: Mapping[str, str], folder: str) -> str:
+    if noun == "format" and (meant := _MEANT.get(name.lower().strip("."))) in known:
+        return f"{name} is not a format. Did you mean {meant}? Formats: {', '.join(known)}."
     beside = [own for own in _stages_beside(noun, name, folder) if own not in known]
     names = [*known, *get_close_matches(name, beside, MOST_BESIDE, 0)]
     own = f"To use your own {noun}, write the name of a module next to the recipe, or an import path."

@@ -55,6 +55,9 @@ def test_every_way_to_write_a_formula_gives_the_same_text(way: str) -> None:
         ("$$ x\n y $$", "x y"),
         (r"\begin{equation}x\label{eq:1}\end{equation}", "x"),
         (r"\begin{align*}a&=b\end{align*}", r"\begin{aligned}a&=b\end{aligned}"),
+        (r"\begin{align}\begin{aligned}a&=b\end{aligned}\end{align}", r"\begin{aligned}a&=b\end{aligned}"),
+        (r"a &= b \\ c &= d", r"\begin{aligned}a &= b \\ c &= d\end{aligned}"),
+        (r"\matrix{a & b} \& c", r"\matrix{a & b} \& c"),
         (r"\text{if $x$}", r"\text{if \(x\)}"),
         (r"5\$ a", r"5\$ a"),
         ("", ""),
@@ -142,3 +145,15 @@ def test_no_mark_is_left(text: str) -> None:
     written = write_formulas(text.encode())
     assert b"\x7f" not in written.text
     assert written.text.count(b"word") == text.count("word")
+
+
+def test_pictures_of_formulas_after_one_on_its_own_line_stay() -> None:
+    """Sphinx writes both kinds as pictures; the number of a formula is after it."""
+    pictures = (
+        '<p>As <img class="math" alt="x^2"/>,</p><div class="math"><p><span class="eqno">(1)</span><img alt="y^2"/>'
+    )
+    page = f'<p>{SENTENCE * 3}</p>{pictures}</p></div><p>and <img class="math" alt="z^2"/>. {SENTENCE * 3}</p>'
+    columns = [pa.array([one], pa.string()) for one in (page, None, None, None)]
+    batch = pa.RecordBatch.from_arrays(columns, names=["html", "text", "title", "language_hint"])
+    text = extract.apply(batch, extract.Config()).column("text")[0].as_py()
+    assert "As $x^2$,\n\n$$y^2$$ (1)\n\nand $z^2$." in text

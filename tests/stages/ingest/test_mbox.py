@@ -48,6 +48,12 @@ def test_a_mail_is_what_its_author_wrote(tmp_path):
     assert "> The wheel turns." in rows(tmp_path, REPLY, quotes=True)[0].text
 
 
+def test_mails_without_a_common_mail_are_not_one_thread(tmp_path):
+    """Some refer to `<yes>`, which is no mail."""
+    found = rows(tmp_path, b"".join(mail(b"References: <yes>\nMessage-ID: <%d@a>\n" % n, b"x") for n in range(2)))
+    assert len({json.loads(row.meta)["thread"] for row in found}) == 2
+
+
 ALTERNATIVE = b"Content-Type: multipart/alternative; boundary=b\n"
 PLAIN = b"--b\nContent-Type: text/plain; charset=koi8-r\n\n\xf0\xd2\xc9\xd7\xc5\xd4\n"
 HTML = b"--b\nContent-Type: text/html\nContent-Transfer-Encoding: base64\n\n" + base64.b64encode(b"<p>Hi</p>") + b"\n"
@@ -66,12 +72,27 @@ ATTACHED = b'--b\nContent-Type: text/plain\nContent-Disposition: attachment; fil
         (mail(b"", b"Hi\n-------------- next part --------------\nAn HTML attachment was scrubbed...\n"), "Hi", None),
         (mail(b"", b"Hi\n\n--- On Wed, 4/4/12, a@b <a@b> wrote:\n\nFrom: a@b\nNo\n"), "Hi", None),
         (mail(b"Content-Transfer-Encoding: base64\n", b"SGk"), "Hi", None),
+        (mail(b"", b"Hi\n02.04.2012 14:20, Miller <\nm@mill.org> wrote:\n\n> No\n"), "Hi", None),
+        (mail(b"", b"From: Miller <m@mill.org>\nDate: Sun, 14 Nov 2010\n\n> No\n\nApplied.\n"), "Applied.", None),
+        (mail(b"", b"Hi\n\n*From:* m@mill.org\n*Sent:* March-09-12\n*To:* a\n*Subject:* b\n\nNo\n"), "Hi", None),
+        (mail(b"", b"From: M\nSent: now\nTo: a\nHi\n"), "From: M\nSent: now\nTo: a\nHi", None),
+        (mail(b"", b"Hi\n\nSent from my iPhone\n"), "Hi", None),
+        (mail(b"", b"Hi\n\n> " + b"a " * 34 + b"\nand b\n> c\n"), "Hi", None),
+        (mail(b"", b"> " + b"a " * 34 + b"?\nand b\n> c\n"), "and b", None),
     ],
 )
 def test_encodings_and_parts(tmp_path, data, text, html):
     """The plain form of alternatives is taken; broken headers and unknown charsets lose nothing."""
     [found] = rows(tmp_path, data)
     assert (found.text, found.html) == (text, html)
+
+
+@pytest.mark.parametrize(
+    ("subject", "title"), [("[list] Re: mill", "[list] mill"), ("Re: [list] Re: mill", "[list] Re: mill"), ("Re", "Re")]
+)
+def test_a_title_has_no_mark_of_a_reply(tmp_path, subject, title):
+    """Also if the list has put its name before it."""
+    assert rows(tmp_path, mail(f"Subject: {subject}\n".encode(), b"x"))[0].title == title
 
 
 def test_bad_files_and_mails_are_rows_with_a_reason(tmp_path):

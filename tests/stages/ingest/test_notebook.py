@@ -47,7 +47,7 @@ def test_cells_become_markdown_with_fenced_code(tmp_path):
     assert found.text == (
         "# The mill\n![stone]() turns\n\n````python\nprint('```')\n````\n\n```output\nred\n...\n```\n\nthe end"
     )
-    assert (found.title, found.language_hint, found.drop) == ("The mill", "python", None)
+    assert (found.title, found.language_hint, found.drop) == ("The mill", "Python", None)
     assert "ValueError: no grain" in row(tmp_path, FORMAT_4, max_output_bytes=4000).text
     assert "output" not in row(tmp_path, FORMAT_4, max_output_bytes=0).text
 
@@ -96,3 +96,39 @@ def test_what_stands_for_an_object_is_no_output(tmp_path):
     found = row(tmp_path, {"cells": cells})
     assert found.text.endswith("```output\n<b>1</b> at 0x1\n```")
     assert found.title == "Mills"
+
+
+def test_formulas_and_markdown_of_outputs_are_text(tmp_path):
+    """Widgets are not; LaTeX that is a table has its plain text; a line that was overwritten is written once."""
+    outputs = [
+        {"text": ["  5%|#\r", " 50%|##\r", "100%|####\n", "done\r\n"]},
+        {"data": {"text/plain": " 2\nx", "text/latex": "$\\displaystyle x^{2}$"}},
+        {"data": {"text/plain": "<IPython.core.display.Markdown object>", "text/markdown": ["**The** ", "mill\n"]}},
+        {"data": {"text/plain": "a  b", "text/latex": "\\begin{tabular}{l}a\\end{tabular}"}},
+        {"data": {"text/plain": "HBox(children=())", "application/vnd.jupyter.widget-view+json": {"model_id": "1"}}},
+    ]
+    cells = [{"cell_type": "code", "source": "x", "outputs": outputs}]
+    found = row(tmp_path, {"cells": cells}).text
+    assert found == (
+        "```\nx\n```\n\n```output\n100%|####\ndone\n```\n\n$x^{2}$\n\n**The** mill\n\n```output\na  b\n```"
+    )
+    assert row(tmp_path, {"cells": cells}, max_output_bytes=16).text.endswith("done\n```\n\n...")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "cell", "fence", "hint"),
+    [
+        ({"language_info": {"name": "c++"}}, {}, "c++", "C++"),
+        ({"kernelspec": {"name": "python3"}}, {}, "python", "Python"),
+        ({"kernelspec": {"name": "ir"}}, {}, "r", "R"),
+        ({"kernelspec": {"name": 3}}, {}, "", None),
+        ({"language_info": {"name": "C#"}}, {"metadata": {"vscode": {"languageId": "fsharp"}}}, "fsharp", "C#"),
+        ({"language_info": {"name": "python"}}, {"source": "%%R\nx"}, "r", "Python"),
+        ({"language_info": {"name": "python"}}, {"source": "%%time\nx"}, "python", "Python"),
+        ({}, {"language": "python"}, "python", None),
+    ],
+)
+def test_a_fence_names_the_language_of_its_cell(tmp_path, metadata, cell, fence, hint):
+    """That of the kernel, unless the cell names another one. The hint is the name that code has."""
+    found = row(tmp_path, {"cells": [{"cell_type": "code", "source": "x"} | cell], "metadata": metadata})
+    assert (found.text.partition("\n")[0], found.language_hint) == (f"```{fence}", hint)

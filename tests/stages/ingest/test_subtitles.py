@@ -38,6 +38,20 @@ def test_webvtt_names_its_speakers_and_repeats_no_line(tmp_path):
     assert found.meta == '{"captions":2,"seconds":3,"repeated_lines":1}'
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("so 2<3, and 5>1", "so 2<3, and 5>1"),
+        ("{y:i}The\\Nmill\\hstands", "The mill stands"),
+        ("<font size=8>a</font> <00:00:01.500><c.loud>b</c></>", "a b"),
+        ("{more} or <", "{more} or <"),
+    ],
+)
+def test_tags_go_and_signs_stay(tmp_path, line, said):
+    """Also those that come from other formats of subtitles."""
+    assert row(tmp_path, f"1\n00:00:01,000 --> 00:00:02,000\n{line}\n").text == said
+
+
 def test_times_may_lack_zeros(tmp_path):
     """As meeting software writes them: 0:0:3.5 is three and a half seconds."""
     found = row(tmp_path, "WEBVTT\n\n0:0:0.0 --> 0:0:3.5\na\n\n0:0:7.0 --> 1:2:7.25\nb\n")
@@ -46,7 +60,12 @@ def test_times_may_lack_zeros(tmp_path):
 
 @pytest.mark.parametrize(
     ("text", "reason"),
-    [("1\n2\n3\n", "not_subtitles"), ("00:00:01,000 --> 00:00:02,500\n\n", "empty_text"), (b"\0\1\2", "binary_file")],
+    [
+        ("1\n2\n3\n", "not_subtitles"),
+        ("WEBVTT\n\n00:01.000 --> 00:02.000\na/b.jpg#xywh=0,0,128,72\n", "empty_text"),
+        ("00:00:01,000 --> 00:00:02,500\n\n", "empty_text"),
+        (b"\0\1\2", "binary_file"),
+    ],
 )
 def test_another_file_is_a_row_with_a_reason(tmp_path, text, reason):
     """The row has no text."""

@@ -100,7 +100,7 @@ def test_dates_are_read_or_left_out(path: Path, value: str, micros: int | None) 
         (record(http(b"<p>part", status="206 Partial Content")), "http_status", "206"),
         (record(http(b"\x89PNG", mime="Image/PNG; a=b")), "not_text", "image/png"),
         (record(http(b"%PDF-1.4 \x00\x01")), "corrupt_pdf", "Failed to load document (PDFium: Data format error)."),
-        (record(http(b"<p>moved", mime="application/pdf")), "not_pdf", "the body begins with b'<p>moved'"),
+        (record(http(b"<p>moved", mime="application/pdf")), "not_pdf", "the body begins with '<p>moved'"),
         (record(http(b"")), "empty_body", None),
         (record(http(b" \r\n ")), "empty_body", None),
         (record(b"no http here"), "bad_http_header", "'no http here'"),

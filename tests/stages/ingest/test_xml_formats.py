@@ -232,6 +232,39 @@ def test_items_and_headings_of_an_open_document_have_their_numbers_and_code_its_
     assert found.text == "head\n1. a\n  (1.a) b\n7. c\n\nx\n\n8. d\n\n1. e\n\nif x:\n    y =\t1"
 
 
+STATED = (
+    """<Relationships><Relationship Type="http://x/officeDocument" Target="/word/document2.xml"/></Relationships>"""
+)
+CAP = '<w:p><w:pPr><w:framePr w:dropCap="drop"/></w:pPr><w:r><w:t>O</w:t></w:r></w:p>'
+TITLE = '<w:style w:styleId="Titel"><w:name w:val="Title"/></w:style>'
+
+
+def test_a_word_document_has_one_text_wherever_it_is(tmp_path):
+    """Its main part may have another name; a drop cap is part of its paragraph; the title may only be in the text;
+    an index is left out, as contents are."""
+    members = in_word(
+        paragraph("Mills", style="Titel"), CAP, CAP, paragraph("nce"), CAP, paragraph("mill, 1", style="Index1")
+    )
+    members |= {"_rels/.rels": STATED, "word/document2.xml": members.pop("word/document.xml")}
+    members["word/styles.xml"] = STYLES.replace("</w:styles>", f"{TITLE}</w:styles>")
+    found = row(tmp_path, office, members)
+    assert (found.title, found.text) == ("Mills", "Mills\n\nO\n\nOnce")
+    assert row(tmp_path, office, members | {"_rels/.rels": STATED.replace("2", "3")}).drop == "not_a_text_document"
+
+
+OPEN_HIDDEN = """<c xmlns:t="x" xmlns:s="y"><s:automatic-styles><s:style s:name="T1"><s:text-properties t:display="none"/>
+</s:style><s:style s:name="P1" s:parent-style-name="T1"/><s:style s:name="P2" s:parent-style-name="Title"/></s:automatic-styles>
+<t:p t:style-name="P1">a</t:p><t:p t:style-name="P2">Mills<t:span t:style-name="T1">b</t:span></t:p><t:section t:display="none">
+<t:p>c</t:p></t:section><t:p>x<t:hidden-text t:is-hidden="true">d</t:hidden-text></t:p><t:illustration-index><t:p>e</t:p>
+</t:illustration-index><chart><table-row><table-cell><t:p>1</t:p></table-cell></table-row></chart></c>"""
+
+
+def test_an_open_document_has_what_is_shown(tmp_path):
+    """Hidden text, indexes and the numbers behind a chart are left out; the title may only be in the text."""
+    found = row(tmp_path, office, OPEN | {"content.xml": OPEN_HIDDEN})
+    assert (found.title, found.text) == ("Mills", "Mills\n\nx")
+
+
 def test_code_of_word_keeps_its_spaces_and_lines(tmp_path):
     """Code is known by the name of its style, also through others, which may form a circle, or by its font."""
     mono = '<w:rFonts w:ascii="Courier New"/>'

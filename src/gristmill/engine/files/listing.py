@@ -37,6 +37,7 @@ from gristmill.recipe.sections.snapshot import is_regex
 from gristmill.stages import READERS
 from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest.sniff import format_by_name
+from gristmill.stages.reading.archive import archive_glob, is_archive
 from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES, without_compression_suffix
 from gristmill.stages.reading.views import Unpacked, View
 
@@ -164,6 +165,8 @@ def list_files(source: Source, reader: Reader[Any], recipe: Recipe, folders: Fol
             near = _meant(pattern)
             also = " and `exclude`" if source.exclude else ""
             fix = f"Check the path{also}; relative paths start at the recipe's folder."
+            if os.path.isdir(local_path(pattern) or "") and not expanded.files:
+                fix = "The folder has no files: add some, or name another one."
             raise NoInput(
                 f"{line_of(pattern, source, recipe)}: {shown(pattern)} matches no file, so there is nothing to read. "
                 + (f"Did you mean {near}?" if near else f"{fix}{_skipped_entries(expanded.skipped)}"),
@@ -216,7 +219,11 @@ def _count_of(names: Mapping[str, str]) -> str:
 
 def other_format(source: Source, names: Mapping[str, str]) -> str:
     """The fix if a reader takes no file with these names."""
-    fits = format_by_name(next(iter(names.values())))
+    first = next(iter(names.values()))
+    if is_archive(first):
+        glob = archive_glob(first)
+        return f"A folder opens none of the archives in it: name them, as in `{glob}`, and their members are read."
+    fits = format_by_name(first)
     if fits is not None and READERS[fits] != source.module:
         return f"Their names suggest `format: {fits}`."
     setting = next((name for name in ("suffixes", "skip_dirs") if name in type(source.config).model_fields), None)
@@ -328,9 +335,9 @@ def _elsewhere(pattern: str, recipe: Recipe) -> _Expansion:
     except UserError:
         raise
     except Exception as error:  # the libraries of file systems raise anything
-        raise UserError(
-            f"{shown(pattern)} cannot be listed: {error or type(error).__name__}. Give read permission, or name others."
-        ) from None
+        why = str(error).rstrip(". ") or type(error).__name__
+        fix = "Give read permission, or name others." if isinstance(error, PermissionError) else _FIXES.get(scheme, "")
+        raise UserError(f"{shown(pattern)} cannot be listed: {why}. {fix or _CHECK}") from None
     own = recipe.store.rstrip("/") + "/"
     files = {
         scheme + name: (FileLocation(name, system), info)
@@ -338,6 +345,10 @@ def _elsewhere(pattern: str, recipe: Recipe) -> _Expansion:
         if info["type"] == "file" and not (scheme + name).startswith(own)
     }
     return _Expansion(scheme + root, files)
+
+
+_CHECK = "Check the location, the network and your permission to read it."
+_FIXES = {"hf://": f"Locations are `hf://datasets/OWNER/NAME@REVISION/PATH`. {_CHECK}"}
 
 
 def _fixed_part(path: str) -> tuple[str, tuple[str, ...]]:

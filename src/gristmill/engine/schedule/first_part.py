@@ -20,6 +20,7 @@ from gristmill.recipe.model import Recipe, Source
 from gristmill.stages import READERS
 from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest.sniff import UNREADABLE, format_by_name, format_of
+from gristmill.stages.reading.archive import archive_glob, is_archive
 from gristmill.stages.reading.fields import Fields, names_there
 from gristmill.store.parquet import PartReader
 from gristmill.store.store import Store
@@ -92,6 +93,8 @@ def _first_row(result: Result, store: Store, reason: str) -> tuple[str, str]:
 def _fix(source: Source, name: str, looks_like: str | None, reason: str, detail: str) -> str:
     if "`delimiter:" in detail:
         return "Set it under `read`, and run again."
+    if UNREADABLE in detail and is_archive(name):
+        return f"Name it in `paths`, as in `{archive_glob(name)}`, or leave it out with `exclude`."
     if UNREADABLE in detail:
         return "Unpack it and name the files."
     if "`iconv " in detail:
@@ -102,12 +105,9 @@ def _fix(source: Source, name: str, looks_like: str | None, reason: str, detail:
             "guesses the encoding), and read the converted files."
         )
     fields, there = dict(source.config).get("fields"), names_there(detail)
-    if name.lower().endswith(".ipynb") or {"cells", "nbformat"}.issubset(there):
-        return (
-            f"{shown(name)} is a Jupyter notebook, and no reader extracts text from notebooks. Convert them "
-            "(`jupyter nbconvert --to markdown FILE`), and read the results with `format: text`; for their code, "
-            "convert with `--to script` and read with `format: code`."
-        )
+    is_notebook = name.lower().endswith(".ipynb") or {"cells", "nbformat"}.issubset(there)
+    if is_notebook and READERS["notebook"] != source.module:
+        return f"{shown(name)} is a Jupyter notebook. Read such files with `format: notebook`."
     if looks_like is not None and READERS[looks_like] != source.module:
         return f"The first bytes of {shown(name)} suggest `format: {looks_like}`."
     named = format_by_name(name)

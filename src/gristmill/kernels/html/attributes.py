@@ -45,7 +45,7 @@ _START, _VALUE, _SRC = map(_name, ("start", "value", "src"))
 ) = range(11)
 """Fields of a tag: HINTS and a hash of its CLASS; begin and end of the values of href and alt (or alttext), 0 if there
 is none; the first letters of TYPE and DISPLAY; 1 + the number of START or VALUE, 0 if there is none (for a script:
-whether its formula is a block); MATH: its class marks a picture of a formula."""
+whether its formula is a block); MATH: its class marks a picture of a formula, or the kind of a term."""
 
 _REMEMBERED = 512
 NOTED = ATTRIBUTES + 2 * _REMEMBERED
@@ -196,7 +196,8 @@ def _note(data: np.ndarray, name: Any, begin: int, stop: int, noted: np.ndarray)
         noted[A_MATH] = MATH_IMAGE
 
 
-MATH_KATEX, MATH_JAX, MATH_IMAGE, MATH_WORD = 1, 2, 3, 4
+MATH_KATEX, MATH_JAX, MATH_IMAGE, MATH_WORD, CLASSIFIER = 1, 2, 3, 4, 5
+_CLASSIFIER = np.frombuffer(b"classifier", np.uint8)
 _SERVERS = tuple(map(_name, ("latex.co", "latex.ph", "etex.cgi", "htex.cgi")))
 """In addresses of pictures of formulas: latex.codecogs.com, latex.php, mimetex.cgi, mathtex.cgi."""
 _SERVER_BYTES = 64
@@ -217,8 +218,13 @@ def draws_formulas(data: np.ndarray, begin: int, stop: int) -> bool:
 @njit(nogil=True, cache=True)
 def math_class(data: np.ndarray, begin: int, stop: int) -> int:
     """Whether a class is katex-html, MathJax (or MathJax_SVG, MathJax_Preview), one of pictures of formulas, or math
-    and others, as pandoc and Sphinx write it."""
+    and others, as pandoc and Sphinx write it; or classifier, with which Sphinx marks the kind of a term."""
     size = stop - begin
+    if size == _CLASSIFIER.size and data[begin] == _CLASSIFIER[0]:
+        same = 1
+        while same < size and data[begin + same] == _CLASSIFIER[same]:
+            same += 1
+        return CLASSIFIER if same == size else 0
     is_math = size >= 4 and data[begin] == 0x6D and data[begin + 1] == LOWER_A and data[begin + 2] == 0x74
     if is_math and data[begin + 3] == 0x68 and (size == 4 or data[begin + 4] <= SP):
         return MATH_WORD

@@ -22,6 +22,7 @@ from gristmill.kernels.html.attributes import (
     A_START,
     A_TYPE,
     ATTRIBUTES,
+    CLASSIFIER,
     MATH_IMAGE,
     MATH_JAX,
     MATH_KATEX,
@@ -101,6 +102,7 @@ from gristmill.kernels.html.inline import (
     has_displaystyle,
     inline,
     is_delimited,
+    put_colon,
     put_math,
     script,
 )
@@ -249,7 +251,9 @@ def cut_page(
         elif kind == BOX_IMG:
             state[S_IMAGES] += 1
             first, last = noted[A_ALT], noted[A_ALT_END]
-            is_formula = last > first and (noted[A_MATH] >= MATH_IMAGE or is_delimited(source, first, last))
+            is_formula = last > first and (
+                noted[A_MATH] in (MATH_IMAGE, MATH_WORD) or is_delimited(source, first, last)
+            )
             if wanted and is_formula and not missing[BOX_IMG]:
                 state[S_END] = put_math(source, first, last, text, state[S_END], tally, False)
         elif kind in (BOX_MATH, BOX_MJX):
@@ -305,6 +309,8 @@ def cut_page(
                 state[S_HINTS] |= noted[A_HINTS]
                 if noted[A_MATH] == MATH_WORD:
                     state[S_MATH] |= TEX_IN_TEXT if begins_formula(source, at, stop) else WITHOUT_TEX
+                elif noted[A_MATH] == CLASSIFIER:
+                    put_colon(state, tally, text)
                 # KaTeX may write only its boxes, without the MathML that has the formula.
                 picture = noted[A_MATH] == MATH_JAX or (noted[A_MATH] == MATH_KATEX and missing[BOX_IMG])
                 picture |= noted[A_MATH] == 0 and noted[A_HINTS] & HINT_INVISIBLE != 0

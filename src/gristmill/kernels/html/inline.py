@@ -24,6 +24,7 @@ from gristmill.kernels.html.block_text import (
     T_GAP,
     T_LENGTH,
     T_WORDS,
+    end_word,
     put_gap,
     take_text,
 )
@@ -184,6 +185,17 @@ def data_latex(data: Bytes, at: int, stop: int) -> tuple[int, int]:
 
 
 @njit(nogil=True, cache=True)
+def put_colon(state: np.ndarray, tally: np.ndarray, text: Bytes) -> None:
+    """Writes the colon between a term and its kind, which the style sheets of Sphinx draw."""
+    end = state[S_END]
+    if end > tally[T_BEGIN] and text[end - 1] > SP and text[end - 1] != COLON:
+        end_word(tally)
+        text[end], text[end + 1] = SP, COLON
+        state[S_END] = end + 2
+        tally[T_GAP] = 1
+
+
+@njit(nogil=True, cache=True)
 def is_delimited(data: Bytes, begin: int, stop: int) -> bool:
     """Whether an alternative text is a formula between dollar signs or their like."""
     if stop - begin < 3:
@@ -311,7 +323,7 @@ def inline(
         if state[S_LINK]:
             state[S_LINK_CHARS] += tally[T_CHARS] - state[S_LINK_FROM]
             state[S_LINK] = 0
-            _drop_pilcrow(state, tally, text)
+            _drop_pilcrow(state, tally, data, text)
             if markdown:
                 _end_link(state, data, text)
         if not closing and noted[A_HREF_END]:
@@ -344,12 +356,16 @@ def inline(
 
 
 @njit(nogil=True, cache=True)
-def _drop_pilcrow(state: np.ndarray, tally: np.ndarray, text: Bytes) -> None:
-    """Drops a link after a heading that is only a paragraph sign: it leads to the heading itself."""
-    end = state[S_END]
-    if state[S_LINK_AT] < 0 or end - state[S_LINK_AT] not in (2, 3) or text[end - 1] != 0xB6:
+def _drop_pilcrow(state: np.ndarray, tally: np.ndarray, data: Bytes, text: Bytes) -> None:
+    """Drops a link after a heading that is only a paragraph sign, or `#` with such an address: it leads to the heading
+    itself."""
+    begin, end = state[S_LINK_AT], state[S_END]
+    if begin < 0 or begin >= end:
         return
-    if text[end - 2] == 0xC2 and (end - state[S_LINK_AT] == 2 or text[end - 3] == SP):
+    size = 2 if text[end - 1] == 0xB6 and text[end - 2] == 0xC2 else 1
+    if size == 1 and (text[end - 1] != HASH or begin <= tally[T_BEGIN] or data[state[S_HREF]] != HASH):
+        return
+    if end - begin == size or (end - begin == size + 1 and text[begin] == SP):
         state[S_END], state[S_LINK_AT] = state[S_LINK_AT], -1
         state[S_LINK_CHARS] -= 1
         state[S_LINKS] -= 1

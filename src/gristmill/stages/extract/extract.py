@@ -244,7 +244,7 @@ def _texts(
 
 
 STAGE = Map(
-    version=8,
+    version=9,
     config=Config,
     libraries=libraries,
     reads=READS,

@@ -29,6 +29,10 @@ _OUTER = re.compile(r"\$\$(.*)\$\$|\$(.*)\$|\\\((.*)\\\)|\\\[(.*)\\\]", re.DOTAL
 _LABEL = re.compile(r"\\label\s*\{[^{}]*\}")
 _STYLE = re.compile(r"\\(?:displaystyle|textstyle)(?![A-Za-z])\s*")
 _ENVIRONMENT = re.compile(rf"\\(begin|end)\{{({'|'.join(ENVIRONMENTS)})\*?\}}")
+_TWICE = re.compile(r"\\begin\{aligned\}\s*(\\begin\{aligned\}.*\\end\{aligned\})\s*\\end\{aligned\}", re.DOTALL)
+_NESTING = re.compile(r"\\.|[{}&]", re.DOTALL)
+_NUMBERED = re.compile(r"^(\([\w.]{1,12}\)) ?((\$\$|\\\[)[^\n]*(?:\$\$|\\\]))$", re.MULTILINE)
+"""A formula on its own line with its number before it, as Sphinx writes it."""
 _DELIMITER = re.compile(r"(?<!\\)\$|\\[()\[\]]")
 _BRACKET = re.compile(r"\\.|\$", re.DOTALL)
 
@@ -70,6 +74,7 @@ def write_formulas(marked: bytes, delimiters: Delimiters = "dollars", known: boo
         text = write_scripts(text)
         formulas = iter(marks)
         text = re.sub(_FORMULA_SIGN, lambda _: written(*next(formulas, ("", False))), text)
+    text = _NUMBERED.sub(r"\2 \1", text) if count else text
     return WrittenText(text.encode("utf-8", "surrogateescape"), count, chars)
 
 
@@ -99,6 +104,10 @@ def normal_form(tex: str, delimiters: Delimiters = "dollars") -> str:
     if tex.startswith("{") and _STYLE.match(tex, 1) and tex.endswith("}"):
         tex = tex[1:-1]  # as Wikipedia writes it
     tex = _ENVIRONMENT.sub(_inner, _STYLE.sub("", tex, count=1) if _STYLE.match(tex) else tex).strip()
+    if (twice := _TWICE.fullmatch(tex)) and twice[1].count("\\begin{aligned}") == 1:
+        tex = twice[1]
+    elif _has_loose_cells(tex):
+        tex = f"\\begin{{aligned}}{tex}\\end{{aligned}}"
     if delimiters == "brackets":
         return _BRACKET.sub(lambda match: "$" if match[0] in ("\\(", "\\)") else match[0], tex)
     opened = False
@@ -111,6 +120,18 @@ def normal_form(tex: str, delimiters: Delimiters = "dollars") -> str:
         return "\\(" if opened else "\\)"
 
     return _BRACKET.sub(bracket, tex)
+
+
+def _has_loose_cells(tex: str) -> bool:
+    """Whether there is an `&` outside of environments and braces: Sphinx draws `a &= b` as if it was in `split`."""
+    if "&" not in tex or "\\begin" in tex:
+        return False
+    depth = 0
+    for sign in _NESTING.finditer(tex):
+        if sign[0] == "&" and depth == 0:
+            return True
+        depth += (sign[0] == "{") - (sign[0] == "}")
+    return False
 
 
 def _inner(match: re.Match[str]) -> str:

@@ -20,7 +20,7 @@ from pydantic import field_validator
 from gristmill.counted import counted
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
-from gristmill.stages.ingest.sniff import refuse
+from gristmill.stages.ingest.sniff import beginning, refuse
 from gristmill.stages.reading.csv_cut import Repaired, cut
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import Fields, mapper, missing_paths, nothing_under
@@ -71,7 +71,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
         try:
             refuse(head, plain, "not_csv")
             if head.count(0) > len(head) // 8:  # UTF-16, or no text at all; a few zeros are only dirt in a row
-                raise ReadFault("not_csv", f"no UTF-8 text; the file begins with {head[:16]!r}")
+                raise ReadFault("not_csv", f"no UTF-8 text; the file begins with {beginning(head)}")
             yield from _records(chunks, piece, config)
         except ReadFault as fault:
             if piece.start == 0 and piece.stop != 0:
@@ -134,7 +134,7 @@ def _named(header: Any, config: Config) -> list[str]:
 
 
 STAGE = Reader(
-    version=9,
+    version=10,
     config=Config,
     libraries=("orjson", "zstandard"),
     positions="bytes of the decompressed stream",

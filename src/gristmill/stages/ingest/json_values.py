@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest.jsonl import records
-from gristmill.stages.ingest.sniff import refuse
+from gristmill.stages.ingest.sniff import beginning, refuse
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import Fields, mapper
 from gristmill.stages.reading.json_value import BOM
@@ -67,7 +67,7 @@ def _refuse_head(head: bytes, plain: bool) -> None:
     """Raises `ReadFault` for a file that is not JSON at all."""
     refuse(head, plain, "not_json")
     if head.removeprefix(BOM).lstrip(_SPACE)[:1] not in (b"[", b"{", b""):
-        raise ReadFault("not_json", f"neither an array nor an object; the file begins with {head[:16]!r}")
+        raise ReadFault("not_json", f"neither an array nor an object; the file begins with {beginning(head)}")
 
 
 def elements(chunks: Iterator[bytes], limit_bytes: int) -> Iterator[tuple[int, bytes | ReadFault]]:
@@ -174,7 +174,7 @@ class _Cutter:
 
 
 STAGE = Reader(
-    version=7,
+    version=8,
     config=Config,
     libraries=("orjson", "zstandard"),
     positions="bytes of the decompressed stream",

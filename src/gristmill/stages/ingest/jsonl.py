@@ -13,7 +13,7 @@ import orjson
 
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
-from gristmill.stages.ingest.sniff import refuse
+from gristmill.stages.ingest.sniff import beginning, refuse
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import Fields, mapper
 from gristmill.stages.reading.json_repair import repaired
@@ -156,7 +156,7 @@ def _refuse_head(head: bytes, plain: bool, broken: bool) -> None:
                 return
     if lines_checked >= _HEAD_LINES:
         raise ReadFault(
-            "not_jsonl", f"no JSON object in the first {lines_checked} lines; the file begins with {head[:16]!r}"
+            "not_jsonl", f"no JSON object in the first {lines_checked} lines; the file begins with {beginning(head)}"
         )
 
 
@@ -179,7 +179,7 @@ def _next_line(chunks: Iterator[bytes], position: int, stop: int | None) -> tupl
 
 
 STAGE = Reader(
-    version=9,
+    version=10,
     config=Config,
     libraries=("orjson", "zstandard"),
     positions="bytes of the decompressed stream",

@@ -20,7 +20,7 @@ from email.message import Message
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader
 from gristmill.stages.ingest.charset import decode
-from gristmill.stages.ingest.sniff import refuse
+from gristmill.stages.ingest.sniff import beginning, refuse
 from gristmill.stages.ingest.text import TreeConfig, skipped_folder, wanted
 from gristmill.stages.reading import mail
 from gristmill.stages.reading.decompress import ReadFault
@@ -37,7 +37,8 @@ _DAY = re.compile(rb"(?>[^\n]*? (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? )[^\n]*+\n[!-9
 _LONGEST_LINE = 480
 """Bytes of a line From and of the name of a header."""
 _ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)
-_ID = re.compile(r"<([^<>\s]{1,250})>")
+_ID = re.compile(r"<(?=[^<>\s]{0,249}[@\d])([^<>\s]{1,250})>")
+"""An id. `<yes>` is not one: some people typed it as an answer when git wanted an id."""
 _MULTIPART = re.compile(rb"^content-type:\s{0,8}(?:multipart|message)/", re.I | re.MULTILINE)
 
 
@@ -67,7 +68,9 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
                 raise ReadFault("empty_file", f"{len(head)} bytes, none of them visible")
             refuse(head, plain, "not_mbox")
             if not _FIRST.match(head) and not broken:
-                raise ReadFault("not_mbox", f"the file begins with {head[:16]!r} instead of a line From ... 12:34:56")
+                raise ReadFault(
+                    "not_mbox", f"the file begins with {beginning(head)} instead of a line From ... 12:34:56"
+                )
         except ReadFault as fault:
             if piece.start == 0 and piece.stop != 0:
                 yield Record(0, drop=fault.reason, detail=fault.detail)
@@ -176,7 +179,7 @@ def _set_body(record: Record, message: Message, config: Config) -> None:
 
 
 STAGE = Reader(
-    version=3,
+    version=4,
     config=Config,
     libraries=("orjson", "resiliparse", "zstandard"),
     positions="bytes of the decompressed stream",

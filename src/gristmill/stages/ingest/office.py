@@ -7,6 +7,7 @@ title, language and date are those of the document's properties.
 import posixpath
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from xml.etree.ElementTree import Element
 
 from gristmill.schema import Record
@@ -21,6 +22,7 @@ from gristmill.stages.reading.xml_text import Writer
 from gristmill.stages.reading.xml_tree import Members, parse_xml, words
 
 _DOCX = "word/document.xml"
+_RELATIONS = "_rels/.rels"
 _ODT = "content.xml"
 _DOCX_SKIPPED = (
     "instrText delText del moveFrom Fallback pPr rPr tblPr trPr tcPr sectPr footnoteReference endnoteReference"
@@ -36,7 +38,7 @@ _DOCX_ROLES = {
 }
 _ODT_SKIPPED = (
     "annotation tracked-changes note-citation sequence-decls forms automatic-styles font-face-decls scripts"
-    " table-of-content image desc title"
+    " table-of-content illustration-index table-index object-index user-index alphabetical-index image desc title chart"
 )
 _ODT_ROLES = {
     **dict.fromkeys(_ODT_SKIPPED.split(), "skip"),
@@ -52,8 +54,10 @@ _ODT_ROLES = {
     "math": "math",
 }
 _BLANKS = re.compile(r"\s+")
-_CONTENTS = re.compile(r"(?:TOC|TM|Verzeichnis|TDC|Sommario|Inhopg|Spistreci)\d|TOCHeading|TableofFigures")
-"""Styles of a table of contents in Word, in some languages."""
+_CONTENTS = re.compile(
+    r"(?:TOC|TM|Verzeichnis|TDC|Sommario|Inhopg|Spistreci|Index)\d|TOCHeading|TableofFigures|IndexHeading"
+)
+"""Styles of a table of contents or an index in Word, in some languages."""
 
 
 class Config(TreeConfig):
@@ -72,26 +76,35 @@ def _parse(data: bytes, record: Record, config: Config) -> None:
             "encrypted", "an OLE file: an old .doc, or a .docx with a password. Save it as .docx without one"
         )
     members = Members(data, config.max_record_bytes)
-    if _DOCX in members.names:
+    if main := _main_part(members):
         record.content_type = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-        writer = _docx(members)
+        writer, title = _docx(members, main)
         facts = "docProps/core.xml"
     elif _ODT in members.names and b"opendocument.text" in members.read("mimetype"):
         record.content_type = "application/vnd.oasis.opendocument.text"
-        writer = _odt(members)
+        writer, title = _odt(members)
         facts = "meta.xml"
     else:
         raise ReadFault("not_a_text_document", f"the zip file has neither {_DOCX} nor {_ODT} of a text")
-    record.text = writer.text()
+    record.text, record.title = writer.text(), title or None
     if facts in members.names:
         root = parse_xml(members.read(facts))
         found = {name: words(next(root.iter(name), None)) for name in ("title", "language", "modified", "date")}
-        record.title, record.language_hint = found["title"] or None, found["language"] or None
+        record.title, record.language_hint = found["title"] or record.title, found["language"] or None
         record.timestamp_us = microseconds((found["modified"] or found["date"])[:19])
 
 
-def _docx(members: Members) -> Writer:
-    """Styles and numbers say which paragraphs are headings, code and items of lists."""
+def _main_part(members: Members) -> str:
+    """The text of a .docx: `word/document.xml`, or another member that the file states. "" for other files."""
+    if _DOCX in members.names:
+        return _DOCX
+    stated = parse_xml(members.read(_RELATIONS)).iter("Relationship") if _RELATIONS in members.names else ()
+    targets = (one.get("Target", "").lstrip("/") for one in stated if one.get("Type", "").endswith("/officeDocument"))
+    return next((name for name in targets if name in members.names and name.startswith("word/")), "")
+
+
+def _docx(members: Members, main: str) -> tuple[Writer, str]:
+    """The text and its title. Styles and numbers say which paragraphs are headings, code and items of lists."""
     styles, numbering = (
         parse_xml(members.read(name)) if name in members.names else None
         for name in ("word/styles.xml", "word/numbering.xml")
@@ -100,7 +113,8 @@ def _docx(members: Members) -> Writer:
     roles: dict[Element, str] = {}
     marks: dict[Element, tuple[int, str]] = {}
     writer = Writer(_DOCX_ROLES, lambda element: roles.get(element) or _docx_role(element), marks)
-    for name in (_DOCX, "word/footnotes.xml", "word/endnotes.xml"):
+    title = ""
+    for name in (main, "word/footnotes.xml", "word/endnotes.xml"):
         if name not in members.names:
             continue
         root = parse_xml(members.read(name))
@@ -108,7 +122,9 @@ def _docx(members: Members) -> Writer:
             element.tail = None
             if element.tag != "t":
                 element.text = "\u2011" if element.tag == "noBreakHyphen" else None
+        _join_drop_caps(root)
         for paragraph in root.iter("p"):
+            title = title or (words(paragraph) if paragraphs.is_title(paragraph) else "")
             kind, mark = paragraphs.kind(paragraph), paragraphs.mark(paragraph)
             if kind == "heading":
                 paragraph.text = f"{mark[1]} " if mark and mark[1] not in ("", "-") else None
@@ -117,7 +133,22 @@ def _docx(members: Members) -> Writer:
             elif kind:
                 roles[paragraph] = kind
         writer.add(root)
-    return writer
+    return writer, title
+
+
+def _join_drop_caps(root: Element) -> None:
+    """A large first letter is a paragraph in a frame; its text belongs to the next paragraph."""
+    for parent in root.iter():
+        for cap, below in pairwise([one for one in parent if one.tag == "p"]):
+            if _is_drop_cap(cap) and not _is_drop_cap(below):
+                for run in cap.findall("r")[::-1]:
+                    cap.remove(run)
+                    below.insert(1 if len(below) and below[0].tag == "pPr" else 0, run)
+
+
+def _is_drop_cap(paragraph: Element) -> bool:
+    frame = paragraph.find("pPr/framePr")
+    return frame is not None and frame.get("dropCap") in ("drop", "margin")
 
 
 def _docx_role(element: Element) -> str | None:
@@ -141,8 +172,8 @@ def _docx_role(element: Element) -> str | None:
     return None
 
 
-def _odt(members: Members) -> Writer:
-    """Styles say which text is raised, lowered or code; a formula is a member of the zip file."""
+def _odt(members: Members) -> tuple[Writer, str]:
+    """The text and its title. Styles say which text is raised, lowered or code; a formula is a member of the file."""
     root = parse_xml(members.read(_ODT))
     unused = set(members.names)  # an object has one place; in many, it would be more text than the file
     for drawn in root.iter("object"):
@@ -154,6 +185,8 @@ def _odt(members: Members) -> Writer:
     marks = styles.number(root)
 
     def role(element: Element) -> str | None:
+        if styles.is_hidden(element):
+            return "skip"
         if element.tag == "span":
             return styles.placed(element)
         if element.tag != "p" or not styles.is_code(element):
@@ -162,9 +195,11 @@ def _odt(members: Members) -> Writer:
             one.text, one.tail = (_BLANKS.sub(" ", text) if text else text for text in (one.text, one.tail))
         return "code"
 
-    writer = Writer(_ODT_ROLES, role, marks)
+    writer, title = (Writer(_ODT_ROLES, role, marks) for _ in range(2))
     writer.add(root)
-    return writer
+    for paragraph in (one for one in root.iter("p") if styles.is_title(one)):
+        title.add(paragraph)
+    return writer, title.text().partition("\n")[0]
 
 
-STAGE = tree_reader(3, Config, read)
+STAGE = tree_reader(4, Config, read)

@@ -9,6 +9,7 @@ import orjson
 
 from gristmill.schema import Record
 from gristmill.stages.ingest import charset, http, pdf
+from gristmill.stages.ingest.sniff import beginning
 from gristmill.stages.ingest.tape import Tape
 from gristmill.stages.ingest.walk import FIRST_READ_BYTES, ArchiveRecord
 from gristmill.stages.ingest.warc_headers import decoded
@@ -165,7 +166,7 @@ def document(row: Record, body: bytes, label: str | None, config: Limits, robots
     """Decodes a body into `html` or `text`, depending on the row's content type; returns metadata of a PDF file."""
     if config.pdf_types and (row.content_type in config.pdf_types or pdf.opens_pdf(body)) and body.strip():
         if pdf.MAGIC not in body[: pdf.HEAD_BYTES]:
-            row.drop, row.detail = "not_pdf", f"the body begins with {body[:8]!r}"
+            row.drop, row.detail = "not_pdf", f"the body begins with {beginning(body, 8)}"
             return {}
         return pdf.fill(row, body, config.max_pages, images=config.images)
     if row.content_type is None:

@@ -17,6 +17,7 @@ from pydantic import Field
 from gristmill.schema import Record
 from gristmill.stages.contract import AsCount, Bytes, Piece, Reader, Resources
 from gristmill.stages.ingest import text
+from gristmill.stages.ingest.sniff import beginning
 from gristmill.stages.pdf.child import PageImages, PdfChild
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import dump
@@ -113,7 +114,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
         if not data.strip():
             raise ReadFault("empty_file", f"{len(data)} bytes, none of them visible")
         if MAGIC not in data[:HEAD_BYTES]:
-            raise ReadFault("not_pdf", f"the file begins with {data[:8]!r}")
+            raise ReadFault("not_pdf", f"the file begins with {beginning(data, 8)}")
         fill(record, data, config.max_pages, config.markdown, config.images)
     except ReadFault as fault:
         reason = "too_large" if fault.reason == "record_too_large" else fault.reason
@@ -150,7 +151,7 @@ def fill(
 
 
 STAGE = Reader(
-    version=5,
+    version=6,
     config=Config,
     libraries=lambda config: (*libraries(config.images), "zstandard"),
     positions=text.POSITIONS,

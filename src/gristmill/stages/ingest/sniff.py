@@ -28,13 +28,27 @@ _SUFFIXES = {
     **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
     **dict.fromkeys((".warc", ".arc"), "warc"),
     **dict.fromkeys((".txt", ".md", ".rst"), "text"),
+    **dict.fromkeys((".docx", ".odt"), "office"),
+    **dict.fromkeys((".mbox", ".mbx"), "mbox"),
+    **dict.fromkeys((".srt", ".vtt"), "subtitles"),
     **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
+    ".epub": "epub",
+    ".nxml": "jats",
     ".pdf": "pdf",
     ".json": "json",
     ".ipynb": "notebook",
     ".parquet": "parquet",
     ".wet": "wet",
 }
+
+
+def beginning(head: bytes, size: int = 16) -> str:
+    """The first bytes of a file for people: as text, or as numbers if they are not text."""
+    try:
+        text = codecs.getincrementaldecoder("utf-8")().decode(head[:size])  # the last character may be cut
+    except UnicodeDecodeError:
+        text = "\0"
+    return repr(text) if "".join(text.split()).isprintable() else f"the bytes {head[:size].hex(' ')}"
 
 
 def format_by_name(name: str) -> str | None:
@@ -77,10 +91,10 @@ def refuse(head: bytes, plain: bool, reason: str) -> None:
     """Raises `ReadFault` for a file that clearly has another format, or that must be converted first."""
     refuse_packed(head, plain, reason)
     if (charset := wide_charset(head)) is not None:
-        fact = f"the file is {charset.upper()} by its first bytes, {head[:8]!r}, and this reader takes UTF-8"
+        fact = f"the file is {charset.upper()} by its first bytes, {beginning(head, 8)}, and this reader takes UTF-8"
         raise ReadFault(reason, f"{fact}: `iconv -f {charset} -t utf-8 OLD > NEW` makes it so")
     if (found := signature(head)) is not None:
-        raise ReadFault(reason, f"the file begins with {head[:16]!r}, as those do that `format: {found}` reads")
+        raise ReadFault(reason, f"the file begins with {beginning(head)}, as those do that `format: {found}` reads")
 
 
 def wide_charset(head: bytes) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest.jsonl import lines
-from gristmill.stages.ingest.sniff import refuse
+from gristmill.stages.ingest.sniff import beginning, refuse
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import dump
 from gristmill.stages.reading.stream import (
@@ -98,7 +98,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
             elif (row := line.strip()).startswith(b"<row"):
                 yield _record(position, row, is_comment, site, host, config)
             elif not row.startswith((b"<?xml", b"\xef\xbb\xbf<?xml", b"<posts", b"<comments", b"</")):
-                yield Record(position, drop="not_a_row", detail=f"the line begins with {row[:40]!r}")
+                yield Record(position, drop="not_a_row", detail=f"the line begins with {beginning(row, 40)}")
 
 
 def _record(position: int, row: bytes, is_comment: bool, site: str, host: str | None, config: Config) -> Record:
@@ -145,7 +145,7 @@ def _record(position: int, row: bytes, is_comment: bool, site: str, host: str | 
 
 
 STAGE = Reader(
-    version=1,
+    version=2,
     config=Config,
     libraries=("orjson", "zstandard"),
     positions="bytes of the decompressed stream",

@@ -22,7 +22,11 @@ from gristmill.stages.reading.fields import dump
 _TIME = r"(?:(\d{1,4}):)?(\d\d?):(\d\d?)[.,](\d{1,3})"
 _CUE = re.compile(rf"[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}")
 _SPEAKER = re.compile(r"<v(?:\.[^\s<>]*)?\s++([^<>]{1,100}+)>")
-_TAG = re.compile(r"<[^<>\n]{0,200}>|\{\\[^{}\n]{0,200}\}")
+_TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,200}>|<\d{1,4}:[\d:.]{1,20}>|</?>|\{(?:\\|[Yy]:)[^{}\n]{0,200}\}")
+_BREAK = re.compile(r"\\[Nh]")
+"""A line end and a space as the format SubStation Alpha has them, from which files are converted."""
+_PICTURE = re.compile(r"\S{1,300}\.(?:jpe?g|png|webp|gif|avif)(?:[?#]\S{0,200})?", re.I)
+"""A line of a track of thumbnails: `sprite.jpg#xywh=0,0,128,72`."""
 _LANGUAGE = re.compile(r"^Language:[ \t]*([A-Za-z-]{2,20})", re.MULTILINE)
 
 
@@ -76,9 +80,10 @@ def _milliseconds(time: tuple[str | None, ...]) -> int:
 
 
 def _said(line: str) -> str:
-    """A line without tags, with the name of its speaker."""
-    line = _TAG.sub("", _SPEAKER.sub(r"\1: ", line))
-    return " ".join(html.unescape(line).split())
+    """A line without tags, with the name of its speaker; "" for the address of a picture."""
+    line = _BREAK.sub(" ", _TAG.sub("", _SPEAKER.sub(r"\1: ", line)))
+    said = " ".join(html.unescape(line).split())
+    return "" if _PICTURE.fullmatch(said) else said
 
 
-STAGE = tree_reader(2, Config, read, ("orjson", "resiliparse"))
+STAGE = tree_reader(3, Config, read, ("orjson", "resiliparse"))

@@ -29,6 +29,11 @@ def is_archive(name: str) -> bool:
     return without_compression_suffix(name).lower().endswith(ARCHIVES)
 
 
+def archive_glob(name: str) -> str:
+    """The glob of archives with the suffix of this one: `*.tar.gz`."""
+    return f"*{os.path.splitext(without_compression_suffix(name))[1]}{name[len(without_compression_suffix(name)) :]}"
+
+
 def unpacked(name: str, file: IO[bytes], wanted: Wanted) -> Iterator[tuple[str, bytes | None]]:
     """The names of the files in an archive, with the content of those that are selected."""
     if name.lower().endswith(".zip"):

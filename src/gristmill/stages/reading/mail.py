@@ -11,7 +11,9 @@ Decode = Callable[[bytes, str | None, bool], tuple[str, str, int]]
 """Bytes, their declared charset, and whether they are markup -> the text, its charset, replaced characters."""
 
 MAX_PARTS = 100
-_REPLY = re.compile(r"(?:\s{0,8}(?:re|aw|sv|antw|fwd?|wg)(?:\[\d{1,3}\])?\s{0,8}[::])+\s*", re.I)
+_REPLY = re.compile(
+    r"(\[[^\[\]]{1,60}\]\s{0,8})?(?:\s{0,8}(?:re|aw|sv|antw|fwd?|wg)(?:\[\d{1,3}\])?\s{0,8}[::])+\s*", re.I
+)
 _QUOTED = re.compile(r"\s{0,3}(?:>|\|\s|[A-Za-z]{2,3}>\s)")
 _ATTRIBUTION = re.compile(r"@|\d|wrote|writes|said|schrieb|écrit|escribió|пиш|написал", re.I)
 _ORIGINAL = re.compile(
@@ -19,6 +21,34 @@ _ORIGINAL = re.compile(
     re.I,
 )
 """A line above another mail; `next part` is above what Mailman writes for attachments."""
+_ANNOUNCED = re.compile(
+    r"(?:on|at|am|le|el|il|em|op|den|på|dnia|w dniu|в|quoting)\s|\d{1,4}[./-]\d|[-*]{2,30}\s|(?:from|date|sent)\s?:",
+    re.I,
+)
+"""How the announcement of a quotation begins: `On Mon, 9 Nov 1999, Miller wrote:`."""
+_FIELD = re.compile(r"(?:from|date|sent|to|cc|subject)\s?:\s", re.I)
+_OUTLOOK = tuple(
+    tuple(re.compile(rf"\W{{0,3}}{name}\s?:", re.I) for name in names.split())
+    for names in (
+        "From Sent To",
+        "Von Gesendet An",
+        "De Envoyé À",
+        "De Enviado Para",
+        "Da Inviato A",
+        "Van Verzonden Aan",
+    )
+)
+"""The first lines above a mail that Outlook quotes without signs, in some languages."""
+_OUTLOOK_FIRST = re.compile(r"\W{0,3}(?:From|Von|De|Da|Van)\s?:", re.I)
+_MOST_OUTLOOK_LINES = 6
+_DEVICE = re.compile(
+    r"(?:sent|gesendet|envoyé|enviado|inviato|verzonden) (?:from|von|de|desde|da|vanaf|via) "
+    r"(?:my|meinem|mon|mi|meu|mijn|yahoo|outlook|mail for|samsung|proton) ?.{0,60}",
+    re.I,
+)
+"""A signature that a telephone writes."""
+_WRAPPED, _LONGEST_REST = 60, 30
+"""Characters of a quoted line whose end a mail program has put on the next line, at least, and of that end, at most."""
 _FOOTER = re.compile(r"[_=*-]{20,200}\s*")
 _PGP_HEAD = re.compile(r"\A\s{0,8}-----BEGIN PGP SIGNED MESSAGE-----\n(?:[A-Za-z]{1,30}:[^\n]{0,200}\n){0,5}\n")
 _PGP_SIGNATURE = "-----BEGIN PGP SIGNATURE-----"
@@ -48,8 +78,8 @@ def _sound(text: str) -> str:
 
 
 def bare_subject(subject: str) -> str:
-    """The subject without the marks of replies."""
-    return _REPLY.sub("", subject, count=1) if _REPLY.match(subject) else subject
+    """The subject without the marks of replies; the name of a list before them stays."""
+    return _REPLY.sub(lambda found: found[1] or "", subject, count=1) if _REPLY.match(subject) else subject
 
 
 def parts_of(message: Message) -> Iterator[Message]:
@@ -107,18 +137,39 @@ def own_words(text: str) -> str:
     lines = _without_footer(lines)
     if "--" in lines[-_MOST_FOOTER_LINES:]:  # the space may be lost
         lines = lines[: len(lines) - 1 - lines[::-1].index("--")]
+    while lines and (not lines[-1] or _DEVICE.fullmatch(lines[-1])):
+        lines.pop()
     kept: list[str] = []
-    last_quoted = False
-    for line in lines:
-        if _ORIGINAL.fullmatch(line):
+    begun = last_quoted = False
+    for place, line in enumerate(lines):
+        if _ORIGINAL.fullmatch(line) or (begun and _is_outlook(lines, place)):
             break
-        if is_quoted := _QUOTED.match(line) is not None:
+        if is_quoted := _QUOTED.match(line) is not None or (last_quoted and _is_rest(lines, place)):
             if not last_quoted:
                 _cut_attribution(kept)
         elif line or not kept or kept[-1]:
             kept.append(line)
+            begun |= bool(line)
         last_quoted = is_quoted or (last_quoted and not line)
     return "\n".join(kept).strip("\n")
+
+
+def _is_outlook(lines: list[str], place: int) -> bool:
+    """Whether the header of a mail that is quoted without signs begins here. That of a patch has no `Sent:`."""
+    for first, *others in _OUTLOOK if _OUTLOOK_FIRST.match(lines[place]) else ():
+        if first.match(lines[place]):
+            below = lines[place + 1 : place + _MOST_OUTLOOK_LINES]
+            return all(any(one.match(line) for line in below) for one in others)
+    return False
+
+
+def _is_rest(lines: list[str], place: int) -> bool:
+    """Whether a line between two quoted ones is the end of the first, which a mail program has wrapped."""
+    if not 0 < place < len(lines) - 1:
+        return False
+    before, line, after = lines[place - 1 : place + 2]
+    is_between = bool(line and _QUOTED.match(before) and _QUOTED.match(after))
+    return is_between and len(line) <= _LONGEST_REST and len(before) >= _WRAPPED and before[-1] not in ".?!:"
 
 
 def _without_footer(lines: list[str]) -> list[str]:
@@ -133,14 +184,20 @@ def _without_footer(lines: list[str]) -> list[str]:
 
 
 def _cut_attribution(kept: list[str]) -> None:
-    """Remove the lines above a quotation that say who wrote it: up to three, of which the last ends with a colon."""
+    """Remove the lines above a quotation that say who wrote it: up to three, of which the last ends with a colon, or
+    lines of a header."""
     while kept and not kept[-1]:
         kept.pop()
     first = len(kept)
     while first and kept[first - 1] and len(kept) - first < 3:
         first -= 1
-    is_announced = kept and kept[-1].endswith(":") and (not first or not kept[first - 1])
-    if is_announced and _ATTRIBUTION.search(" ".join(kept[first:])):
+    is_whole = not first or not kept[first - 1]
+    begun = next((at for at in range(len(kept) - 1, first - 1, -1) if _ANNOUNCED.match(kept[at])), None)
+    if kept and kept[-1].endswith(":") and (is_whole or begun is not None):
+        begun = first if begun is None else begun
+        if _ATTRIBUTION.search(" ".join(kept[begun:])):
+            del kept[begun:]
+    elif is_whole and len(kept) - first > 1 and all(map(_FIELD.match, kept[first:])):
         del kept[first:]
     if kept:
         kept.append("")

@@ -93,8 +93,12 @@ def with_latex(page: bytes) -> bytes:
                 at = tex_end
             elif name == "div" and at > pictures_end >= 0:
                 pictures_end = text.find("</div", at)
-        elif name == "img" and at < pictures_end and (alttext := _attributes(tag).get("alt", "")):
-            put(tag.start(), at, alttext, display=True)
+        elif name == "img":
+            # The kernel takes a picture after MathML for the same formula, so none is left in a page that gets some.
+            attributes = _attributes(tag)
+            is_formula = at < pictures_end or attributes.get("class", "").split()[:1] == ["math"]
+            if is_formula and (alttext := attributes.get("alt", "")):
+                put(tag.start(), at, alttext, display=at < pictures_end)
     out.append(text[done:])
     return "".join(out).encode("utf-8", "surrogateescape")
 

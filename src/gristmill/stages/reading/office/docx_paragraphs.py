@@ -70,6 +70,11 @@ class Paragraphs:
         fonts = [_font(one) or font for one in written]
         return "code" if fonts and all(map(is_monospaced, fonts)) else ""
 
+    def is_title(self, paragraph: Element) -> bool:
+        """Whether its style is the one that Word has for the title, whose name is English in every language."""
+        style = _value(paragraph.find("pPr"), "pStyle")
+        return bool(style) and _value(self._styles.get(style), "name").lower() == "title"
+
     def mark(self, paragraph: Element) -> tuple[int, str] | None:
         """The level of an item and the number before it, `-` for a bullet; None if it is not in a list."""
         properties = paragraph.find("pPr")

@@ -37,7 +37,7 @@ class OdtStyles:
 
     def is_code(self, paragraph: Element) -> bool:
         """By the name of its style, or if all of it is in a monospaced font."""
-        names, font = self._inherited(paragraph)
+        names, font, _ = self._inherited(paragraph)
         if any(is_code_style(name.replace("_20_", " ")) for name in names):
             return True
         if is_monospaced(font):
@@ -47,18 +47,28 @@ class OdtStyles:
         is_whole = bool(spans) and not any(one and one.strip() for one in loose)
         return is_whole and all(one.tag == "span" and is_monospaced(self._inherited(one)[1]) for one in spans)
 
-    def _inherited(self, element: Element) -> tuple[list[str], str]:
-        """The names of a style and of those that it inherits from, and the nearest font."""
+    def is_title(self, paragraph: Element) -> bool:
+        return "Title" in self._inherited(paragraph)[0]
+
+    def is_hidden(self, element: Element) -> bool:
+        """Whether a paragraph, a span, a section or a field is not shown."""
+        if element.tag in ("p", "h", "span"):
+            return self._inherited(element)[2] == "none"
+        return element.get("display") == "none" or element.get("is-hidden") == "true"
+
+    def _inherited(self, element: Element) -> tuple[list[str], str, str]:
+        """The names of a style and of those that it inherits from, the nearest font, and whether text is shown."""
         names: list[str] = []
-        name, font = element.get("style-name", ""), ""
+        name, font, shown = element.get("style-name", ""), "", ""
         while name and name not in names and len(names) < _MOST_STYLES:
             names.append(name)
             style = self._styles.get(name)
             found = style.find("text-properties") if style is not None else None
-            if found is not None and not font:
-                font = found.get("font-name", "") or found.get("font-family", "")
+            if found is not None:
+                font = font or found.get("font-name", "") or found.get("font-family", "")
+                shown = shown or found.get("display", "")
             name = style.get("parent-style-name", "") if style is not None else ""
-        return names, font
+        return names, font, shown
 
     def number(self, root: Element) -> dict[Element, tuple[int, str]]:
         """The marks of the items of lists. Numbers of headings are written into their text."""
