@@ -147,7 +147,11 @@ def test_damage_in_a_stream_costs_its_own_pages(tmp_path):
             "$$a''^2 |x| {{b}}$$ 10^6 1st H_2O",
         ),
         ("<nowiki>[[a]] ''b''</nowiki> &amp;nbsp; &ndash;", "[[a]] ''b'' &nbsp; –"),
-        ("* a\n** b\n# c\n: d\n; e", "- a\n  - b\n- c\nd\ne"),
+        ("* a\n** b\n# c\n: d\n; e", "- a\n  - b\n1. c\nd\ne"),
+        ("# a\n## b\n## c\n#: d\n# e\nf\n# g", "1. a\n  1. b\n  2. c\nd\n2. e\nf\n1. g"),
+        ("{|\n|\n#[[a]]\n#b\n| c:\n* d\n* e\n|\nf\n|}", "a; b | c: d; e | f"),
+        ("''{{GGY}}'' (UK), {{bra|x}} {{BRA}} {{TOC}}", "GGY (UK), ⟨x| BRA"),
+        ("{{1/3}} of {{HMS|Hood|51}} {{script/Arabic|ﷲ}} {{US patent|5}}", "1/3 of HMS Hood ﷲ U.S. Patent 5"),
         ("a\n== B ==\nc\n=== D ===\n== References ==\n{{reflist}}", "a\n\nB\n\nc"),
         ("== A ==\n=== B ===\nc", "A\n\nB\n\nc"),
         (

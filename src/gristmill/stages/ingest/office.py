@@ -167,4 +167,4 @@ def _odt(members: Members) -> Writer:
     return writer
 
 
-STAGE = tree_reader(3, Config, read)
+STAGE = tree_reader(4, Config, read)
