@@ -340,6 +340,11 @@ ATTACKS = [
     ),
     Attack("office", "one formula of Word", fill(b"<r><t>a+1</t></r>", b"<p><oMath>", b"</oMath></p>")),
     Attack("mbox", "mails without an empty line", fill(b"From a Mon 1:11\nb: c\n")),
+    Attack("epub", "links", fill(b'<a href="a">b</a>', b"<html><body>", b"</body></html>")),
+    Attack("epub", "links in links", fill(b'<a href="a">b', b"<html><body>")),
+    Attack("jats", "articles", fill(b"<article><body><p>a</p></body></article>", b"<a>", b"</a>")),
+    Attack("jats", "items", fill(b"<list-item><label>1</label><p>a</p></list-item>", b"<article><body><list>", b"</list></body></article>")),
+    Attack("latex", "signs of short verbatim text", fill(b"|a", b"\\documentclass{ltxdoc}\\begin{document}")),
     Attack("jats", "opened elements", fill(b"<a>")),
     Attack("jats", "citations", fill(b'[<xref ref-type="bibr">1</xref>, ', b"<article><body>", b"</body></article>")),
     Attack("mediawiki", "pages", fill(b"<page><text>x</text></page>", b"<mediawiki>")),
@@ -347,6 +352,7 @@ ATTACKS = [
     Attack("mediawiki_chunk", "one end after many open pages", fill(b"<page>", b"<mediawiki>", b"</page>")),
     Attack("mediawiki", "opened texts", fill(b"<text ", b"<mediawiki><page>")),
     Attack("mediawiki", "pages in bzip2", packed(bz2.compress, fill(b"<page></page>", b"<mediawiki>"), 4)),
+    Attack("wikitext", "lines of one cell", fill(b"\n*a", b"{|\n|a")),
     *(
         Attack("wikitext", what, fill(mark))
         for what, mark in (
@@ -367,6 +373,9 @@ ATTACKS = [
             ("equals signs", b"\n="),
             ("lists", b"\n*#:;"),
             ("list marks", b"*"),
+            ("numbered lists", b"\n#a\n##b"),
+
+            ("countries", b"{{USA}}"),
             ("brackets", b" ( , "),
             ("spaces", b" "),
             ("quotes", b"'"),
@@ -390,6 +399,13 @@ ATTACKS = [
             ("dollars", b"$ a "),
             ("opened equations", b"\\begin{equation}"),
             ("opened verbatim", b"\\begin{verbatim}"),
+            ("opened lists", b"\\begin{enumerate}\\item"),
+            ("labels of items", b"\\item[\\textbf{a}]"),
+            ("marks of items", b"\\item\n\n"),
+            ("raised text in itself", b"\\textsuperscript{"),
+            ("algorithms", b"\\begin{algorithmic}\\If{a}"),
+            ("addresses", b"\\url{a%b}\\href{"),
+            ("backslashes before a comment", b"\\\\%"),
             ("short verbatim", b"\\verb|a| "),
             ("opened short verbatim", b"\\verb|a"),
             ("German letters", b'"a'),

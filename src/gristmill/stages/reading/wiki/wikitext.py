@@ -268,7 +268,7 @@ def _list_marks() -> Callable[[re.Match[str]], str]:
 def _without_tables(text: str) -> Iterator[str]:
     """The lines, with each row of a table as one line: its cells with ` | ` between them."""
     depth = 0
-    row: list[str] = []
+    row: list[list[str]] = []  # the lines of each cell
     for line in text.split("\n"):
         bare = line.lstrip(" \t:*")
         if bare.startswith("{|"):
@@ -287,17 +287,20 @@ def _without_tables(text: str) -> Iterator[str]:
                 yield bare[2:]
         elif bare.startswith(("|", "!")):
             cells = _CELLS.split(bare[1:]) if bare[0] == "!" else bare[1:].split("||")
-            row.extend(map(_cell, cells))
+            row.extend([_cell(cell)] for cell in cells)
         elif bare:
-            cell = row.pop() if row else ""
-            is_next = cell and line.lstrip()[0] in "*#" and cell[-1] not in ":;,"  # an item of a list in the cell
-            row.append(f"{cell}{';' if is_next else ''} {bare.lstrip('#').lstrip()}".strip())
+            cell = row[-1] if row else [""]
+            if line.lstrip()[0] in "*#" and cell[-1] and cell[-1][-1] not in ":;,":  # an item of a list in the cell
+                cell[-1] += ";"
+            cell.append(bare.lstrip("#").lstrip())
+            row[-1:] = [cell]
     yield from _row(row)
 
 
-def _row(row: list[str]) -> Iterator[str]:
-    if any(row):
-        yield " | ".join(cell or "-" for cell in row)
+def _row(row: list[list[str]]) -> Iterator[str]:
+    cells = [" ".join(filter(None, cell)) for cell in row]
+    if any(cells):
+        yield " | ".join(cell or "-" for cell in cells)
     row.clear()
 
 
