@@ -239,7 +239,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Callable[[Arguments], str]], ...] = (
     (re.compile(r"lang-[a-z-]{2,12}"), lambda given: given.get("1", "")),
     (re.compile(r"(?:birth|death|start|end|film|release)[ -]?date.*|dts|date|birth-date|death-date|bda|dob"), _date),
     (re.compile(r"script/[a-z ]{2,30}"), lambda given: given.get("1", "")),
-    (re.compile(r"ipa-[a-z-]{2,12}|ipa"), _sounds),
+    (re.compile(r"ipa-[a-z-]{2,12}"), _sounds),
     (re.compile(r"cite .*|citation|vcite .*|cite"), _citation),
 )
 _FUNCTIONS: dict[str, Callable[[Arguments], str]] = {
@@ -262,6 +262,7 @@ _FUNCTIONS: dict[str, Callable[[Arguments], str]] = {
     "duration": _duration,
     "height": _height,
     "gaps": _listed(""),
+    "ipa": lambda given: _sounds(given) if given.get("2") else given.get("1", ""),
     "nihongo": _nihongo,
     "val": _value,
 }
