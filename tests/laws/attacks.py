@@ -401,6 +401,8 @@ ATTACKS = [
             ("opened verbatim", b"\\begin{verbatim}"),
             ("opened lists", b"\\begin{enumerate}\\item"),
             ("labels of items", b"\\item[\\textbf{a}]"),
+            ("options of captions", b"\\subfloat[a][b]"),
+            ("options after options", b"[a]"),
             ("marks of items", b"\\item\n\n"),
             ("raised text in itself", b"\\textsuperscript{"),
             ("algorithms", b"\\begin{algorithmic}\\If{a}"),

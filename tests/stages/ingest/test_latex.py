@@ -181,6 +181,10 @@ def test_short_verbatim_text_and_german_letters_are_kept(tmp_path):
             "aX\n\nb | c",
         ),
         (r"`a' ``b'' \og c\fg{} \enquote{d} TH\+\_X \=\hskip6pc e", '\'a\' "b" « c » "d" TH_X =e'),
+        (
+            r"\makebox[3cm][c]{a}\addvspace{3ex plus 1ex}\subfloat[Short][The \emph{mill}]{\includegraphics{x}}",
+            "a\n\nThe mill",
+        ),
         (r"\begin{tabbing}a \= b \\ c \> d\end{tabbing}", "a b c d"),
         ("漢字と\nかな and\nb \\\\か\\\\な", "漢字とかな and b か な"),
         ("a%\\begin{verbatim}\n% x\n%\\end{verbatim}\nb \\\\% c\nd\\% e", "ab d% e"),

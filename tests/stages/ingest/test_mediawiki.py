@@ -159,7 +159,10 @@ def test_damage_in_a_stream_costs_its_own_pages(tmp_path):
             "Cap\na | b\n1 | 2 | -\nlong\n\nafter",
         ),
         ("words (; {{audio|x}}) and ({{audio|x}}, more)", "words and (more)"),
-        ("{{IPA-fr|x}} {{IPA|/y/}} {{IPA|m}} {{IPA|fr|n}} {{IPAc-en|f|uː}} {{respell|FOO|bar}}", "[x] /y/ m [n] /fuː/ FOO-bar"),
+        (
+            "{{IPA-fr|x}} {{IPA|/y/}} {{IPA|m}} {{IPA|fr|n}} {{IPAc-en|f|uː}} {{respell|FOO|bar}}",
+            "[x] /y/ m [n] /fuː/ FOO-bar",
+        ),
         ("{{quote|text=a|author=B}} {{cquote|c|D}} {{blockquote|e}}", "a — B c — D e"),
         ("{{circa|1800|1810}} {{circa|1790}} {{sort|1|one}} {{sort|2}}", "c. 1800 – 1810 c. 1790 one 2"),
         ("{{convert|1|e6km2}} {{val|5|+2|-1}} {{val|5(2)|e=3|s=+}}", "1 million km² 5 +2 −1 5(2)×10^{3}+"),

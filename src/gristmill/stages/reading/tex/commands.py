@@ -69,7 +69,7 @@ _ONE_GROUP = (
     " pagecolor linespread setstretch selectlanguage foreignlanguage fontfamily fontencoding fontseries fontshape"
     " theoremstyle nobibliography includestandalone includepdfmerge vref Vref nameref labelcref Autoref cpageref todo"
     " fancyhead fancyfoot fancyhf lhead rhead chead lfoot rfoot cfoot KOMAoptions microtypesetup pdfinfo newsavebox"
-    " pagebreak nopagebreak enlargethispage"
+    " pagebreak nopagebreak enlargethispage addvspace"
 )
 _TWO_GROUPS = (
     "setlength addtolength setcounter addtocounter newtheorem rule multicolumn multirow fontsize inputminted resizebox"

@@ -186,9 +186,11 @@ class LatexText:
         return source[at:end], end + len(ending)
 
     def _skip(self, source: str, at: int, close: Mapping[int, int], groups: int) -> int:
-        """The place after an option and a number of groups."""
-        if option := _OPTION.match(source, at):
+        """The place after options and a number of groups."""
+        option = _OPTION.match(source, at)
+        while option:  # \\makebox[3cm][c]
             at = option.end()
+            option = _OPTION.match(source, at) if source.startswith("[", at) else None
         for _ in range(groups):
             if option := _OPTION.match(source, at):
                 at = option.end()
@@ -243,6 +245,10 @@ class LatexText:
             return " " if source[at : at + 1].isalnum() or source[at : at + 1] in ("(", "\\", "$") else "", at
         if word in NOT_TEXT:
             return "", self._skip(source, at, close, NOT_TEXT[word])
+        if word in ("subfloat", "subfigure", "subtable"):  # [in the list of figures][below the figure]{figure}
+            end = self._skip(source, at, close, 0)
+            options = list(_OPTION.finditer(source, at, end))
+            return f"\n\n{self._apart(options[-1][1])}\n\n" if options else "", end
         at = self._skip(source, at, close, 0)
         if word.endswith(("TeX", "TeXe")):
             return word, at
