@@ -164,7 +164,7 @@ class LatexText:
         return LatexText(self._cited, self._kept).text(source).replace("\n", " ")
 
     def _item(self) -> str:
-        """The mark of an item without a label of its own: that of the list, or its number."""
+        """What is written before an item without a label: a dash, or its number."""
         depth = sum(name == "enumerate" for name, _ in self._opened[-MAX_LISTS:])
         if self._opened[-1][0] != "enumerate":
             return "-"
