@@ -402,6 +402,7 @@ ATTACKS = [
             ("opened lists", b"\\begin{enumerate}\\item"),
             ("labels of items", b"\\item[\\textbf{a}]"),
             ("options of captions", b"\\subfloat[a][b]"),
+            ("lines of tabbing", b"\\begin{tabbing}a\\kill b\\\\"),
             ("options after options", b"[a]"),
             ("marks of items", b"\\item\n\n"),
             ("raised text in itself", b"\\textsuperscript{"),

@@ -185,6 +185,7 @@ def test_short_verbatim_text_and_german_letters_are_kept(tmp_path):
             r"\makebox[3cm][c]{a}\addvspace{3ex plus 1ex}\subfloat[Short][The \emph{mill}]{\includegraphics{x}}",
             "a\n\nThe mill",
         ),
+        (r"\begin{tabbing}XXX \= YY \kill $x$ \> mass\\ZZ\=\kill b\end{tabbing}", "$x$ mass b"),
         (r"\begin{tabbing}a \= b \\ c \> d\end{tabbing}", "a b c d"),
         ("漢字と\nかな and\nb \\\\か\\\\な", "漢字とかな and b か な"),
         ("a%\\begin{verbatim}\n% x\n%\\end{verbatim}\nb \\\\% c\nd\\% e", "ab d% e"),
@@ -202,6 +203,13 @@ def test_short_verbatim_text_and_german_letters_are_kept(tmp_path):
 def test_commands_leave_what_a_reader_sees(tmp_path, source, text):
     """Names of files, lengths and hidden parts go; macros, quantities and statements are written out."""
     assert row(tmp_path, f"\\documentclass{{a}}\\begin{{document}}{source}\\end{{document}}").text == text
+
+
+def test_title_and_abstract_of_the_preamble_are_text(tmp_path):
+    """Some classes have the abstract as a command; a title of several lines is one line."""
+    preamble = r"\documentclass{apa6}\title{On\\ \par mills}\abstract{They \emph{grind}.}\begin{document}"
+    found = row(tmp_path, preamble + r"\maketitle Flour.\end{document}")
+    assert (found.title, found.text) == ("On mills", "On mills\n\nThey grind.\n\nFlour.")
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,7 @@ _UMLAUT = re.compile(r'"([aouAOUs`\'|=~-])')
 _UMLAUTS = dict(zip("aouAOUs`'|=~-", (*"äöüÄÖÜß„“", "", "-", "-", ""), strict=True))
 _BEGIN = re.compile(r"\\begin\s*\{document\}")
 _TITLE = re.compile(r"\\title\s*+(?:\[[^\[\]]{0,300}\]\s*+)?(?=\{)")
+_ABSTRACT = re.compile(r"\\abstract\s*+(?=\{)")
 _ITEM = re.compile(r"\\bibitem\s*\[")
 _KEY = re.compile(r"\]\s*\{([^{}]{1,200})\}")
 _AUTHOR_YEAR = re.compile(r"(.{1,200}?)(?:\((\d{4}[a-z]?)\)|,\s(\d{4}[a-z]?)$)", re.DOTALL)
@@ -185,12 +186,18 @@ def _paper(files: _Sources, main: str, record: Record) -> None:
     body = expanded[begin.end() :] if begin else expanded
     theorems = {name: LatexText({}, []).text(label) for name, label in _THEOREM.findall(expanded)}
     writer = LatexText(_labels(files, main), kept, theorems)
+    close = closings(expanded)
     title = _TITLE.search(expanded)
-    if title and (end := closings(expanded).get(title.end())):
-        record.title = writer.text(expanded[title.end() + 1 : end]).replace("\n", " ") or None
-    text = writer.text(body.partition("\\end{document}")[0])
+    if title and (end := close.get(title.end())):
+        record.title = " ".join(writer.text(expanded[title.end() + 1 : end]).split()) or None
+    parts = [writer.text(body.partition("\\end{document}")[0])]
+    abstract = _ABSTRACT.search(expanded, 0, begin.start()) if begin else None
+    if abstract and (end := close.get(abstract.end())):
+        parts.insert(0, writer.text(expanded[abstract.end() + 1 : end]))
     is_in_body = title is not None and begin is not None and title.start() > begin.end()
-    record.text = text if is_in_body or not record.title else f"{record.title}\n\n{text}"
+    if record.title and not is_in_body:
+        parts.insert(0, record.title)
+    record.text = "\n\n".join(filter(None, parts))
 
 
 def _decoded(data: bytes) -> tuple[str, str]:

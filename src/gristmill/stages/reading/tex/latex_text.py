@@ -93,7 +93,7 @@ class LatexText:
         self._cited, self._kept = cited, kept
         self._statements = {**STATEMENTS, **(theorems or {})}
         self._opened: list[list[Any]] = [["", 0]]
-        """The open environments, each with the number of its last item."""
+        """The open environments, each with the number of its last item; of tabbing, where its line begins."""
 
     def text(self, source: str) -> str:
         close = closings(source)
@@ -116,7 +116,7 @@ class LatexText:
                         at = size.end()
                     option = _OPTION.match(source, at)
                     at = self._skip(source, at, close, GROUPS.get(begin, GROUPS.get(name, 0)))
-                    self._opened.append([name, 0])
+                    self._opened.append([name, len(out) if name == "tabbing" else 0])
                     out.append("\n\n")
                     if label := self._statements.get(begin, STATEMENTS.get(name)):
                         stated = self._apart(option[1]) if option else ""
@@ -131,6 +131,8 @@ class LatexText:
                 ending = {"(": "\\)", "[": "\\]"}.get(sign or "", dollar or "")
                 formula, at = self._up_to(source, at, ending, missing)
                 out.append(_formula(formula, dollar == "$$" or sign == "["))
+            elif word == "kill" and self._opened[-1][0] == "tabbing":  # a line that only sets the tabs
+                del out[self._opened[-1][1] :]
             elif word:
                 if source.startswith("<", at) and (overlay := _OVERLAY.match(source, at)):
                     at = overlay.end()
@@ -145,6 +147,8 @@ class LatexText:
                 else:
                     if sign == "\\" and (ended := _ROW_END.match(source, at)):
                         at = ended.end()
+                        if self._opened[-1][0] == "tabbing":
+                            self._opened[-1][1] = len(out) + 1
                     out.append(
                         {"\\": f"{_BREAK}\n", ",": " ", ";": " ", ":": " ", ">": " "}.get(
                             sign, "" if sign in "!-/+<@*" else sign
