@@ -168,12 +168,58 @@ def test_short_verbatim_text_and_german_letters_are_kept(tmp_path):
         ("a $x\n\nb $y$ \\(z\n\nc \\(w\\)", "a x\n\nb $y$ z\n\nc $w$"),
         (r"\begin{itemize}\item<1-> a\item<2> b\end{itemize}\includegraphics<3>{x}\ldots<b", "- a\n- b\n\n...<b"),
         (r"\pdfbookmark[1]{A}{b}\urladdr{x}a", "a"),
+        (r"10\textsuperscript{6} H\textsubscript{2}O 1\textsuperscript{st} 2\ieme{}", "10^6 H_2O 1st 2e"),
+        (r"\item[\textbf{Mill} \ldots] a \item[{[x]}] b", "- Mill ... a\n- [[x]] b"),
+        (
+            r"\begin{enumerate}\item a\begin{enumerate}\item b\item c\end{enumerate}\item[x)] d\item e\end{enumerate}",
+            "1. a\n(a) b\n(b) c\n- x) d\n2. e",
+        ),
+        ("\\begin{itemize}\n\\item\n\na\n\\item\n\\end{itemize}b", "- a\n\nb"),
+        (r"\medskip\begin{quote}a\end{quote}\noindent\cite{b}\bigskip\section{C}", "a\n\nC"),
+        (
+            r"\hbox to 3cm{a}\kern-.125em X\hrule height 4pt width\textwidth\begin{tabu} to 5cm{ll}b & c\end{tabu}",
+            "aX\n\nb | c",
+        ),
+        (r"`a' ``b'' \og c\fg{} \enquote{d} TH\+\_X \=\hskip6pc e", '\'a\' "b" « c » "d" TH_X =e'),
+        (
+            r"\makebox[3cm][c]{a}\addvspace{3ex plus 1ex}\subfloat[Short][The \emph{mill}]{\includegraphics{x}}",
+            "a\n\nThe mill",
+        ),
+        (r"\begin{tabbing}XXX \= YY \kill $x$ \> mass\\ZZ\=\kill b\end{tabbing}", "$x$ mass b"),
+        (r"\begin{tabbing}a \= b \\ c \> d\end{tabbing}", "a b c d"),
+        ("漢字と\nかな and\nb \\\\か\\\\な", "漢字とかな and b か な"),
+        ("a%\\begin{verbatim}\n% x\n%\\end{verbatim}\nb \\\\% c\nd\\% e", "ab d% e"),
+        (r"\url{http://a.b/~c_d%20e} \href{http://x/%7e}{y} \url{a\_b}", "http://a.b/~c_d%20e y a_b"),
+        ("\\begin{Verbatim}[frame=single,\n  label=a]\n%b\n\\end{Verbatim}", "%b"),
+        (
+            r"\begin{algorithmic}\Require $n$\State $x$ \Comment{a}"
+            + "\n"
+            + r"\If{$x$}\RETURN b\EndIf\end{algorithmic}",
+            "Require: $n$\n$x$ # a\nif $x$ then\nreturn b\nend if",
+        ),
         (r"\XeTeX{} and a .tex file \ref{a}.", "XeTeX and a .tex file."),
     ],
 )
 def test_commands_leave_what_a_reader_sees(tmp_path, source, text):
     """Names of files, lengths and hidden parts go; macros, quantities and statements are written out."""
     assert row(tmp_path, f"\\documentclass{{a}}\\begin{{document}}{source}\\end{{document}}").text == text
+
+
+def test_title_and_abstract_of_the_preamble_are_text(tmp_path):
+    """Some classes have the abstract as a command; a title of several lines is one line."""
+    preamble = r"\documentclass{apa6}\title{On\\ \par mills}\abstract{They \emph{grind}.}\begin{document}"
+    found = row(tmp_path, preamble + r"\maketitle Flour.\end{document}")
+    assert (found.title, found.text) == ("On mills", "On mills\n\nThey grind.\n\nFlour.")
+
+
+@pytest.mark.parametrize(
+    "preamble",
+    [r"\documentclass{ltxdoc}", r"\documentclass{a}\MakeShortVerb{\|}", r"\documentclass{a}\DefineShortVerb{\|}"],
+)
+def test_signs_of_short_verbatim_text_are_known(tmp_path, preamble):
+    """By the package that defines them, or by the class."""
+    found = row(tmp_path, preamble + r"\begin{document}Write |\def\a{%}| or |b|.\end{document}")
+    assert found.text == r"Write \def\a{%} or b."
 
 
 def test_compressed_files_of_a_folder_are_included(tmp_path):

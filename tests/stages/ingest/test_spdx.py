@@ -167,3 +167,20 @@ def test_license_files_of_one_folder_are_one_expression(found, expected):
 def test_license_files_are_recognised_by_name(name, expected):
     """Names of license files, and names that only look like them."""
     assert spdx.is_license_file(name) is expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("see https://creativecommons.org/licenses/by-nc/4.0/", "CC-BY-NC-4.0"),
+        ("2010-2021, Ubuntu Developers, Creative Commons Attribution-ShareAlike 3.0", "CC-BY-SA-3.0"),
+        ("the Attribution-ShareAlike 3.0 Unported (CC BY-SA 3.0) license.", "CC-BY-SA-3.0"),
+        ("Creative Commons Attribution-NonCommercial-NoDerivatives License, version 4.0", "CC-BY-NC-ND-4.0"),
+        ("Creative Commons Attribution (CC BY) license 4.0", "CC-BY-4.0"),
+        ("the terms of the Creative Commons Attribution License", None),
+        ("All rights reserved. 4.0", None),
+    ],
+)
+def test_a_creative_commons_license_is_known_by_its_address_or_its_name(text, expected):
+    """A name without a version is no license of SPDX."""
+    assert spdx.creative_commons(text) == expected

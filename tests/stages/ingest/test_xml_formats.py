@@ -140,6 +140,51 @@ def test_what_is_left_out_leaves_no_gap(tmp_path):
     assert row(tmp_path, epub, BOOK | {"OEBPS/1.xhtml": f"<body>{note}</body>"}).text.startswith("a\n\nn\n")
 
 
+def test_items_of_an_article_have_their_numbers_and_tables_are_apart(tmp_path):
+    """Labels are marks, unless they are bullets; of notes, nothing is left."""
+    item = "<list-item>{}<p>{}</p></list-item>".format
+    inner = f'<list list-type="alpha-lower">{item("", "b")}</list>'
+    lists = (
+        f'<list list-type="order">{item("", f"a{inner}")}{item("", "c")}</list><list>{item("<label>(i)</label>", "d")}'
+    )
+    lists += item("<label>•</label>", "e") + "</list>"
+    table = "<table><tr><td>k</td><td>v</td></tr></table>"
+    note = 'A note<xref ref-type="fn"><sup>1</sup></xref> <xref ref-type="fn">2</xref>.'
+    body = f"<p>{note}</p>{lists}<table-wrap>{table}</table-wrap><table-wrap>{table}</table-wrap>"
+    assert row(tmp_path, jats, f"<article><body>{body}</body></article>").text == (
+        "A note.\n\n1. a\n  a. b\n2. c\n(i) d\n- e\n\nk | v\n\nk | v"
+    )
+
+
+def test_a_file_of_articles_has_a_row_for_each(tmp_path):
+    """As PubMed Central sends several articles."""
+    path = tmp_path / "in"
+    path.write_text(
+        f"<pmc-articleset>{ARTICLE[ARTICLE.index('<article') :]}<article/><article><body><p>b</p></body></article></pmc-articleset>"
+    )
+    found = list(jats.read(Piece(str(path), "in"), jats.Config()))
+    assert [(one.position, one.title, one.drop) for one in found] == [
+        (0, "On mills", None),
+        (1, None, "empty_text"),
+        (2, None, None),
+    ]
+
+
+def test_pages_of_links_and_navigation_are_not_text_of_a_book(tmp_path):
+    """Tables of contents and indexes are mostly links to pages of the book; lists of addresses stay."""
+    links = "".join(f'<li><a href="{place}{number}">The mill</a></li>' for number in range(6) for place in ("{}",))
+    page = "<body><h1>C</h1><ul>{}</ul></body>".format
+    assert row(tmp_path, epub, BOOK | {"OEBPS/1.xhtml": page(links.format(*["1.xhtml#"] * 6))}).text == "Two\n\nA note."
+    kept = row(tmp_path, epub, BOOK | {"OEBPS/1.xhtml": page(links.format(*["http://a.example/"] * 6))})
+    assert kept.text.startswith("C\n\n- The mill\n")
+    parts = (
+        '<div role="navigation">next</div><ol start="4"><li>Fig\xadure <ruby>漢<rp>(</rp><rt>かん</rt></ruby></li></ol>'
+    )
+    parts += '<label class="ocn">7</label><table><tr><td>a</td></tr></table><table><tr><td>b</td></tr></table>'
+    found = row(tmp_path, epub, BOOK | {"OEBPS/1.xhtml": f"<body>{parts}<div role='contentinfo'>x</div></body>"})
+    assert found.text == "4. Figure 漢(かん)\n\na\n\nb\n\nTwo\n\nA note."
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -26,21 +26,30 @@ _CONTAINER = "META-INF/container.xml"
 _TYPES = ("application/xhtml+xml", "text/html")
 _BLOCKS = (
     "address article aside blockquote body caption center dd div dl dt fieldset figcaption figure footer form h1 h2 h3 "
-    "h4 h5 h6 header hr main p section summary details table tbody thead tfoot"
+    "h4 h5 h6 header hr main p section summary details tbody thead tfoot"
 )
 ROLES = {
     **dict.fromkeys(_BLOCKS.split(), "block"),
-    **dict.fromkeys(("head", "script", "style", "nav", "template", "svg", "audio", "video", "iframe"), "skip"),
+    **dict.fromkeys(("head", "script", "style", "nav", "template", "svg", "audio", "video", "iframe", "rp"), "skip"),
     **dict.fromkeys(("ul", "menu", "dir"), "list"),
     **dict.fromkeys(("td", "th"), "cell"),
-    **{name: name for name in ("pre", "sup", "sub", "math")},
+    **{name: name for name in ("pre", "sup", "sub", "math", "table")},
+    "rt": "reading",
     "ol": "numbered",
     "li": "item",
     "tr": "row",
     "br": "break",
 }
-_MARKS = re.compile(r"\b(?:noteref|doc-noteref|headerlink|pagebreak|doc-pagebreak|backlink|doc-backlink|fn-bracket)\b")
-_CONTENTS = {"toc", "doc-toc", "toctree-wrapper", "toctree-wrapper compound", "list-of-tables", "list-of-figures"}
+_MARKS = re.compile(
+    r"\b(?:noteref|doc-noteref|headerlink|pagebreak|doc-pagebreak|backlink|doc-backlink|fn-bracket|ocn)\b"
+)
+_CONTENTS = {
+    *("toc", "doc-toc", "toctree-wrapper", "toctree-wrapper compound", "list-of-tables", "list-of-figures"),
+    *("navigation", "contentinfo"),
+}
+_FEWEST_LINKS = 5
+_MOST_LINKED = 0.75
+"""A page of a book with this share of its letters in links to pages of the book is its table of contents or index."""
 
 
 class Config(TreeConfig):
@@ -81,7 +90,9 @@ def _parse(data: bytes, record: Record, config: Config) -> None:
             continue
         used.add(name)
         try:
-            writer.add(parse_xml(members.read(name)))
+            page = parse_xml(members.read(name))
+            if not _is_contents(page):
+                writer.add(page)
         except ReadFault as fault:
             if fault.reason == "invalid_xml" and "META-INF/encryption.xml" in members.names:
                 raise ReadFault("encrypted", f"{name[:200]} is encrypted") from fault
@@ -95,14 +106,31 @@ def _parse(data: bytes, record: Record, config: Config) -> None:
     record.text = writer.text()
 
 
+def _is_contents(page: Element) -> bool:
+    links = letters = linked = 0
+    remaining = [(next(page.iter("body"), page), False)]
+    while remaining:
+        element, is_link = remaining.pop()
+        if _role(element) == "skip" or ROLES.get(element.tag) == "skip":
+            continue
+        if element.tag == "a" and element.get("href") and ":" not in element.get("href", ""):
+            is_link = True
+            links += 1
+        for part in (element.text, *(child.tail for child in element)):
+            size = len((part or "").strip())
+            letters, linked = letters + size, linked + size * is_link
+        remaining += [(child, is_link) for child in element]
+    return links >= _FEWEST_LINKS and linked >= _MOST_LINKED * letters
+
+
 def _role(element: Element) -> str | None:
-    """Marks of notes, of pages and of headings are not text, nor is a table of contents."""
+    """What attributes say. Marks of notes, of pages and of headings are not text, nor is a table of contents."""
     if element.tag in ("div", "section"):
         return "skip" if _CONTENTS & {element.get("class"), element.get("type"), element.get("role")} else None
-    if element.tag not in ("a", "span", "sup"):
+    if element.tag not in ("a", "span", "sup", "label"):
         return None
     kinds = " ".join(element.get(name, "") for name in ("type", "role", "class"))
     return "skip" if kinds.strip() and _MARKS.search(kinds) else None
 
 
-STAGE = tree_reader(4, Config, read, ("orjson",))
+STAGE = tree_reader(5, Config, read, ("orjson",))

@@ -1,4 +1,4 @@
-"""Reads articles in JATS XML (PubMed Central and publishers), one document per file.
+"""Reads articles in JATS XML (PubMed Central and publishers), one document per article; a file may have several.
 
 The text is title, abstract, body, and notes; the list of references and the marks of citations are left out. Formulas
 are the article's TeX, or what its MathML becomes. The license is that of the article's permissions.
@@ -14,6 +14,7 @@ from gristmill.stages.ingest.text import TreeConfig
 from gristmill.stages.ingest.whole_file import one_record, tree_reader
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import dump
+from gristmill.stages.reading.office.numerals import numeral
 from gristmill.stages.reading.timestamps import microseconds
 from gristmill.stages.reading.xml_text import Writer
 from gristmill.stages.reading.xml_tree import descendants, parse_xml, words
@@ -32,7 +33,7 @@ ROLES = {
     **dict.fromkeys(_SKIPPED.split(), "skip"),
     **dict.fromkeys(("td", "th", "entry"), "cell"),
     **dict.fromkeys(("preformat", "code"), "pre"),
-    **{name: name for name in ("sup", "sub", "math")},
+    **{name: name for name in ("sup", "sub", "math", "table")},
     **dict.fromkeys(("tr", "row"), "row"),
     "list": "list",
     "list-item": "item",
@@ -43,6 +44,11 @@ ROLES = {
 _FORMULAS = ("math", "tex-math")
 _LONGEST_MARK = 3
 """Characters of the mark of a note, such as `a` or `12`."""
+_NUMBERED = {"order": "1", "alpha-lower": "a", "alpha-upper": "A", "roman-lower": "i", "roman-upper": "I"}
+"""{type of a list: how its items are numbered}"""
+
+
+_TYPE = "application/jats+xml"
 
 
 class Config(TreeConfig):
@@ -52,26 +58,58 @@ class Config(TreeConfig):
 def read(piece: Piece, config: Config) -> Iterator[Record]:
     """Reasons: `not_jats`, `invalid_xml`, `xml_entities`, `nested_too_deeply`, `too_many_elements`,
     `too_many_attributes`, and those of every file."""
-    return one_record(piece, config, "application/jats+xml", _parse)
+    others: list[Element] = []
+
+    def parse(data: bytes, record: Record, config: Config) -> None:
+        root = parse_xml(data)
+        articles = list(descendants(root, "article"))
+        if not articles:
+            raise ReadFault("not_jats", f"the root is <{root.tag[:40]}>, and there is no <article>")
+        others.extend(articles[1:])
+        _read(articles[0], record)
+
+    yield from one_record(piece, config, _TYPE, parse)
+    for position, article in enumerate(others, 1):
+        record = Record(position, content_type=_TYPE)
+        _read(article, record)
+        if not record.text:
+            record = Record(position, content_type=_TYPE, drop="empty_text", detail="the article has no text")
+        yield record
 
 
-def _parse(data: bytes, record: Record, config: Config) -> None:
-    root = parse_xml(data)
-    article = next(descendants(root, "article"), None)
-    if article is None:
-        raise ReadFault("not_jats", f"the root is <{root.tag[:40]}>, and there is no <article>")
+def _read(article: Element, record: Record) -> None:
     meta = next(article.iter("article-meta"), article)
     _facts(article, meta, record)
+    marks = _marks(article)
     for note in [*article.iter("fn"), *article.iter("list-item")]:  # their marks
         for label in note.findall("label"):
             note.remove(label)
-    writer = Writer(ROLES, _role)
+    writer = Writer(ROLES, _role, marks)
     for part in (*meta.iter("article-title"), *meta.iter("abstract")):
         writer.add(part)
     for name in ("body", "back", "floats-group"):
         if (section := article.find(name)) is not None:
             writer.add(section)
     record.text = writer.text()
+
+
+def _marks(article: Element) -> dict[Element, tuple[int, str]]:
+    """{item of a list: its level, and its label or number}"""
+    marks: dict[Element, tuple[int, str]] = {}
+    remaining = [(article, -1)]
+    while remaining:
+        element, level = remaining.pop()
+        if element.tag == "list":
+            level += 1
+            form = _NUMBERED.get(element.get("list-type", ""))
+            for number, item in enumerate(element.findall("list-item"), 1):
+                label = words(item.find("label"))
+                if any(map(str.isalnum, label)):
+                    marks[item] = level, label
+                elif form:
+                    marks[item] = level, f"{numeral(number, form)}."
+        remaining += [(child, level) for child in element]
+    return marks
 
 
 def _facts(article: Element, meta: Element, record: Record) -> None:
@@ -102,11 +140,11 @@ def _role(element: Element) -> str | None:
     if element.tag == "xref":
         kind = element.get("ref-type")
         if kind in ("fn", "table-fn") and len(words(element)) <= _LONGEST_MARK:
-            return "skip"
+            return "gone"
         return "cite" if kind in ("bibr", "fn", "table-fn", "aff", "corresp") else None
     if element.tag == "alternatives" and not any(True for _ in descendants(element, *_FORMULAS)):
         return "inline"
     return None
 
 
-STAGE = tree_reader(5, Config, read, ("orjson",))
+STAGE = tree_reader(6, Config, read, ("orjson",), "the number of the article in the file, from 0")

@@ -6,6 +6,7 @@ numbers of citations are left out. A file without `\\documentclass` is part of a
 has a file with one.
 """
 
+import functools
 import io
 import posixpath
 import re
@@ -37,17 +38,25 @@ _HEAD_BYTES = 1 << 16
 _INPUT = re.compile(
     r"\\(?:input|include|subfile|(?:sub)?import\*?\s*\{([^{}]{0,300})\})\s*\{([^{}]{1,300})\}|\\input\s+([^\s{}\\]{1,300})"
 )
-_COMMENT = re.compile(r"\\.|%[^\n]*(?:\n[ \t]*)?", re.DOTALL)
-_VERBATIM = re.compile(
-    r"\\begin\{(verbatim\*?|lstlisting|minted|Verbatim|alltt)\}(?:\[[^\[\]\n]{0,300}\])?+(?:\{[^{}\n]{0,40}\}(?=\n))?"
-    r"|\\(?:verb\*?|lstinline(?:\[[^\[\]\n]{0,200}\])?)([^\w\s*{\[])([^\n]{0,500}?)\2"
+_AS_IT_IS = (
+    r"(?<!\\)((?:\\\\)*+)%[^\n]*(?:\n[ \t]*)?"
+    r"|\\begin\{(verbatim\*?|lstlisting|minted|[BL]?Verbatim|alltt)\}(?:\[[^\[\]]{0,300}\])?+(?:\{[^{}\n]{0,40}\}(?=\n))?"
+    r"|\\(?:verb\*?|lstinline(?:\[[^\[\]\n]{0,200}\])?)([^\w\s*{\[])([^\n]{0,500}?)\3"
+    r"|\\(?:url|nolinkurl|path|href)\s?\{([^{}\n#]{0,1000})\}"
 )
+"""A comment, a verbatim environment, verbatim text in a line, an address: the parts in which % has its own meaning."""
+_SHORT = re.compile(
+    r"\\(?:Make|Define)ShortVerb\*?\s*\{?\\([^\w\s\\{}%])|\\documentclass[^{}\n]{0,200}\{(?:ltxdoc|l3doc|ltxguide)\}"
+)
+"""The sign between which text is verbatim; | in documents of LaTeX's own classes for manuals."""
+_ESCAPED = re.compile(r"\\([%#&_~{}])")
 _CONDITION = re.compile(r"\\(if(?!f\b|thenelse)[A-Za-z@]*|else|fi)(?![A-Za-z@])")
 _GERMAN = re.compile(r"\\usepackage\s*\[[^\[\]]{0,300}german[^\[\]]{0,300}\]\s*\{babel\}|\\usepackage\s*\{n?german\}")
 _UMLAUT = re.compile(r'"([aouAOUs`\'|=~-])')
 _UMLAUTS = dict(zip("aouAOUs`'|=~-", (*"äöüÄÖÜß„“", "", "-", "-", ""), strict=True))
 _BEGIN = re.compile(r"\\begin\s*\{document\}")
 _TITLE = re.compile(r"\\title\s*+(?:\[[^\[\]]{0,300}\]\s*+)?(?=\{)")
+_ABSTRACT = re.compile(r"\\abstract\s*+(?=\{)")
 _ITEM = re.compile(r"\\bibitem\s*\[")
 _KEY = re.compile(r"\]\s*\{([^{}]{1,200})\}")
 _AUTHOR_YEAR = re.compile(r"(.{1,200}?)(?:\((\d{4}[a-z]?)\)|,\s(\d{4}[a-z]?)$)", re.DOTALL)
@@ -167,7 +176,9 @@ def _paper(files: _Sources, main: str, record: Record) -> None:
     kept: list[str] = []
     folder = posixpath.dirname(main)
     source, record.charset = _decoded(files.read(main))
-    source = _with_inputs(_without_comments(source, kept), files, folder, kept, 0)
+    short = _SHORT.search(source, 0, _HEAD_BYTES)
+    verbatim = _verbatim(short[1] or "|" if short else "")
+    source = _with_inputs(_without_comments(source, kept, verbatim), files, folder, kept, verbatim, 0)
     if _GERMAN.search(source):
         source = _UMLAUT.sub(lambda found: _UMLAUTS[found[1]], source)
     expanded = Macros(len(source)).expand(source)
@@ -175,12 +186,18 @@ def _paper(files: _Sources, main: str, record: Record) -> None:
     body = expanded[begin.end() :] if begin else expanded
     theorems = {name: LatexText({}, []).text(label) for name, label in _THEOREM.findall(expanded)}
     writer = LatexText(_labels(files, main), kept, theorems)
+    close = closings(expanded)
     title = _TITLE.search(expanded)
-    if title and (end := closings(expanded).get(title.end())):
-        record.title = writer.text(expanded[title.end() + 1 : end]).replace("\n", " ") or None
-    text = writer.text(body.partition("\\end{document}")[0])
+    if title and (end := close.get(title.end())):
+        record.title = " ".join(writer.text(expanded[title.end() + 1 : end]).split()) or None
+    parts = [writer.text(body.partition("\\end{document}")[0])]
+    abstract = _ABSTRACT.search(expanded, 0, begin.start()) if begin else None
+    if abstract and (end := close.get(abstract.end())):
+        parts.insert(0, writer.text(expanded[abstract.end() + 1 : end]))
     is_in_body = title is not None and begin is not None and title.start() > begin.end()
-    record.text = text if is_in_body or not record.title else f"{record.title}\n\n{text}"
+    if record.title and not is_in_body:
+        parts.insert(0, record.title)
+    record.text = "\n\n".join(filter(None, parts))
 
 
 def _decoded(data: bytes) -> tuple[str, str]:
@@ -188,29 +205,41 @@ def _decoded(data: bytes) -> tuple[str, str]:
     return found.replace("\0", "").replace("\r\n", "\n").replace("\r", "\n"), charset
 
 
-def _without_comments(source: str, kept: list[str]) -> str:
+@functools.lru_cache(maxsize=64)
+def _verbatim(sign: str) -> re.Pattern[str]:
+    short = re.escape(sign)
+    return re.compile(_AS_IT_IS + (rf"|(?<!\\){short}([^{short}\n]{{1,300}}){short}" if sign else "|(?!)()"))
+
+
+def _without_comments(source: str, kept: list[str], verbatim: re.Pattern[str]) -> str:
     """Verbatim parts become marks: their number in `kept` between two zeros."""
     parts: list[str] = []
     at = 0
     missing: set[str] = set()
-    while (begin := _VERBATIM.search(source, at)) is not None:
-        if begin[2]:
-            kept.append(begin[3])
-            parts += (source[at : begin.start()], f"\0{len(kept) - 1}\0")
-            at = begin.end()
-            continue
-        ending = f"\\end{{{begin[1]}}}"
-        end = -1 if ending in missing else source.find(ending, begin.end())
-        parts.append(source[at : begin.start()])
-        at = begin.end()
-        if end < 0:
-            missing.add(ending)
-            continue
-        kept.append(source[at:end].strip("\n"))
-        parts.append(f"\n\n\0{len(kept) - 1}\0\n\n")
-        at = end + len(ending)
+    while (found := verbatim.search(source, at)) is not None:
+        parts.append(source[at : found.start()])
+        at = found.end()
+        backslashes, name, _, inline, address, short = found.groups()
+        if backslashes is not None:
+            parts.append(backslashes)
+        elif name is None:
+            text = _ESCAPED.sub(r"\1", address) if address is not None else inline if short is None else short
+            if found[0].startswith("\\href"):
+                parts.append("\\href{}")
+            else:
+                kept.append(text)
+                parts.append(f"\0{len(kept) - 1}\0")
+        else:
+            ending = f"\\end{{{name}}}"
+            end = -1 if ending in missing else source.find(ending, at)
+            if end < 0:
+                missing.add(ending)
+                continue
+            kept.append(source[at:end].strip("\n"))
+            parts.append(f"\n\n\0{len(kept) - 1}\0\n\n")
+            at = end + len(ending)
     parts.append(source[at:])
-    return _without_false(_COMMENT.sub(lambda found: found[0] if found[0][0] == "\\" else "", "".join(parts)))
+    return _without_false("".join(parts))
 
 
 def _without_false(source: str) -> str:
@@ -228,17 +257,18 @@ def _without_false(source: str) -> str:
     return "".join((*parts, source[at:]))
 
 
-def _with_inputs(source: str, files: _Sources, folder: str, kept: list[str], depth: int) -> str:
+def _with_inputs(
+    source: str, files: _Sources, folder: str, kept: list[str], verbatim: re.Pattern[str], depth: int
+) -> str:
     """The source with the files that it includes."""
 
     def included(found: re.Match[str]) -> str:
         name = posixpath.normpath(posixpath.join(folder, found[1] or "", (found[2] or found[3]).strip()))
         data = files.include(name) if depth < MAX_INPUT_DEPTH else None
-        return (
-            ""
-            if data is None
-            else _with_inputs(_without_comments(_decoded(data)[0], kept), files, folder, kept, depth + 1)
-        )
+        if data is None:
+            return ""
+        text = _without_comments(_decoded(data)[0], kept, verbatim)
+        return _with_inputs(text, files, folder, kept, verbatim, depth + 1)
 
     return _INPUT.sub(included, source)
 
@@ -259,7 +289,7 @@ def _labels(files: _Sources, main: str) -> dict[str, str]:
 
 
 STAGE = Reader(
-    version=5,
+    version=6,
     config=Config,
     libraries=("resiliparse", "zstandard"),
     positions=text.POSITIONS,

@@ -113,13 +113,23 @@ _NAMED_LICENSE = re.compile(rf"(?i)(?:licen[sc]e|copying)\d?[-_.]{_FAMILY}{_PROS
 
 
 _CREATIVE_COMMONS = re.compile(r"creativecommons\.org/(?:licenses|publicdomain)/(by|by-[a-z-]{2,8}|zero)/(\d\.\d)")
+_CC_NAMED = re.compile(
+    r"\bcc[ -](by(?:-nc)?(?:-sa|-nd)?)[ -](\d\.\d)"
+    r"|\bcreative commons[ :]+(attribution(?:[ -]+non-?commercial)?(?:[ -]+share-?alike|[ -]+no-?deriv(?:ative)?s)?)"
+    r"(?: \(cc[^()]{0,20}\))?(?: license)?,?(?: version)? (\d\.\d)"
+)
 
 
 def creative_commons(text: str) -> str | None:
-    """The license whose address is in a text, as articles and books state it."""
+    """The license whose address is in a text, or its name with its version, as articles and books state it."""
     found = _CREATIVE_COMMONS.search(text.lower())
     if found is None:
-        return None
+        named = _CC_NAMED.search(" ".join(text.lower().split()))
+        if named is None:
+            return None
+        words = named[1] or named[3]
+        parts = ("-NC" if "nc" in words or "comm" in words else "", "-SA" if "sa" in words or "alike" in words else "")
+        return f"CC-BY{''.join(parts)}{'-ND' if 'nd' in words or 'deriv' in words else ''}-{named[2] or named[4]}"
     return f"CC0-{found[2]}" if found[1] == "zero" else f"CC-{found[1].upper()}-{found[2]}"
 
 

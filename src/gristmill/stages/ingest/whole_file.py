@@ -34,14 +34,18 @@ def one_record(piece: Piece, config: C, content_type: str, parse: Parse[C]) -> I
 
 
 def tree_reader(
-    version: int, config: type[C], read: Callable[[Piece, C], Iterator[Record]], libraries: tuple[str, ...] = ()
+    version: int,
+    config: type[C],
+    read: Callable[[Piece, C], Iterator[Record]],
+    libraries: tuple[str, ...] = (),
+    positions: str = text.POSITIONS,
 ) -> Reader[C]:
     """Declares the reader of such a format."""
     return Reader(
         version=version,
         config=config,
         libraries=(*libraries, "zstandard"),
-        positions=text.POSITIONS,
+        positions=positions,
         splittable=text.splittable,
         wanted=text.wanted,
         other_suffix=text.other_suffix,

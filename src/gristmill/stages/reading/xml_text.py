@@ -13,8 +13,9 @@ Roles = Mapping[str, str]
 """{element: role}. Elements without a role are part of the text around them. The roles: `skip`; `block` (a paragraph or
 a heading); `pre`; `code` (a line of code, after which the next one follows); `list`, `numbered`, `item`, `mark` (an
 item without a list); `row`, `cell`; `break`, `tab`, `space` (`c` of them); `note` (written at the end); `sup`, `sub`;
-`cite` (a reference, left out if it has no letters); `tex`, `math`, `either` (several forms of a formula, of which the
-TeX one is written)."""
+`cite` (a reference, left out if it has no letters); `gone` (a mark that is left out); `reading` (of a word, written in
+brackets); `table` (its rows are apart from those of another one); `tex`, `math`, `either` (several forms of a formula,
+of which the TeX one is written)."""
 
 _EMPTY_BRACKETS = re.compile(r" ?(?:\([\s,;–-]*\)|\[[\s,;–-]*\])")
 _LEFT_OUT_MARKS = re.compile("\\s?\x02(?:[\\s,;–-]*+\x02)*+")
@@ -22,6 +23,8 @@ _DOLLARS = re.compile(r"^(\${1,2}|\\\[|\\\()|(\${1,2}|\\\]|\\\))$")
 _MOST_SPACES = 200
 _LEFT_OUT = "\x02"
 _LINE = "\x0b"
+_HYPHEN = "\xad"
+"""Where a word may be divided; it is not shown."""
 
 
 class Writer:
@@ -53,6 +56,9 @@ class Writer:
             if not text:
                 empty += 1
                 continue
+            if kind == "table":
+                last = ""
+                continue
             between = 1 + empty * (kind == "code") if kind == last != "block" else 2
             found.append("\n" * between + text)
             last, empty = kind, 0
@@ -75,12 +81,18 @@ class Writer:
             self._lists.pop()
         elif role in ("list", "numbered"):
             self._end_block("item" if self._lists else "block")
-            self._lists.append(0 if role == "numbered" else None)
+            self._lists.append(whole(element.get("start"), 1) - 1 if role == "numbered" else None)
             self._inside(element)
             self._end_block("item")
             self._lists.pop()
         elif role == "item":
             self._item(element)
+        elif role == "table" and self._row is None:
+            self._end_block("block")
+            self._blocks.append(("table", "begin"))
+            self._inside(element)
+            self._end_block("block")
+            self._blocks.append(("table", "end"))
         elif role == "row" and self._row is None:
             self._end_block("block")
             self._row = []
@@ -106,6 +118,11 @@ class Writer:
             bare = content.replace(_LEFT_OUT, "")
             if bare == content or any(map(str.isalnum, bare)):
                 self._line.append(raised("^" if role == "sup" else "_", bare))
+        elif role == "gone":
+            self._line.append(_LEFT_OUT)
+        elif role == "reading":
+            content = self._apart(element).strip()
+            self._line.append(f"({content})" if content else "")
         elif role == "cite":
             content = self._apart(element)
             self._line.append(content if any(map(str.isalpha, content)) else _LEFT_OUT)
@@ -146,7 +163,7 @@ class Writer:
         self._end_block("item")
         number = self._lists[-1]
         if number is not None:
-            self._lists[-1] = number = number + 1
+            self._lists[-1] = number = whole(element.get("value"), number + 1)
         level, mark = self._marks.get(element, (len(self._lists) - 1, "-" if number is None else f"{number}."))
         self._mark = "  " * level + (f"{mark} " if mark else "")
         self._inside(element)
@@ -167,7 +184,7 @@ class Writer:
 
 
 def _tidy(line: list[str]) -> str:
-    text = "".join(line)
+    text = "".join(line).replace(_HYPHEN, "")
     if _LEFT_OUT in text:
         text = _EMPTY_BRACKETS.sub("", _LEFT_OUT_MARKS.sub(_gap, text))
     return "\n".join(" ".join(one.split()) for one in text.split(_LINE)).strip("\n")

@@ -9,6 +9,8 @@ from typing import Any
 
 _TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_name("templates.toml").read_text())
 _WRITTEN: dict[str, str] = {name: form for form, names in _TABLES["write"].items() for name in names}
+_WRITTEN |= {name: f"{name.upper()} {{1}}" for name in _TABLES["ships"]["prefixes"].split()}
+_COUNTRIES = frozenset(_TABLES["countries"]["codes"].split())
 _UNITS: dict[str, str] = _TABLES["units"]
 _PREFIXES: dict[str, str] = _TABLES["prefixes"]
 DISAMBIGUATION: frozenset[str] = frozenset(_TABLES["disambiguation"]["names"])
@@ -49,6 +51,8 @@ def arguments(parts: list[str]) -> Arguments:
 def template_text(content: str, title: str) -> str:
     """What is written for a template: "" for those that carry no text. `content` is rendered, without the braces."""
     head, bar, rest = content.partition("|")
+    if head.strip() in _COUNTRIES:
+        return head.strip()
     parts = rest.split("|") if bar else []
     name, colon, first = head.partition(":")
     name = name.strip().replace("_", " ").lower()
@@ -68,6 +72,8 @@ def _writer(name: str) -> Callable[[Arguments], str] | str | None:
         return functools.partial(_formed, form) if "{" in form else form
     if name in _FUNCTIONS:
         return _FUNCTIONS[name]
+    if _SHARE.fullmatch(name):  # {{1/3}}
+        return name
     if century := _CENTURY.fullmatch(name):
         return f"{century[1].upper()}{century[2]} siècle"
     return next((write for pattern, write in _PATTERNS if pattern.fullmatch(name)), None)
@@ -221,6 +227,7 @@ def _citation(given: Arguments) -> str:
 
 _POWER = re.compile("|".join(sorted(_PREFIXES, key=len, reverse=True)) + r"(?=[A-Za-z])")
 _INDEX = re.compile(r"(?<=[A-Za-z)\]])\d+")
+_SHARE = re.compile(r"\d{1,3}/\d{1,3}")
 _YEAR = re.compile(r"\b\d{4}\b")
 _CENTURY = re.compile(r"([ivx]{1,5})(e|er) siècle")
 _LANGUAGE_CODE = re.compile(r"[a-z]{2,3}(?:-[A-Za-z]{2,8})*")
@@ -231,7 +238,8 @@ _DIRECTIONS = frozenset("NSEWO")
 _PATTERNS: tuple[tuple[re.Pattern[str], Callable[[Arguments], str]], ...] = (
     (re.compile(r"lang-[a-z-]{2,12}"), lambda given: given.get("1", "")),
     (re.compile(r"(?:birth|death|start|end|film|release)[ -]?date.*|dts|date|birth-date|death-date|bda|dob"), _date),
-    (re.compile(r"ipa-[a-z-]{2,12}|ipa"), _sounds),
+    (re.compile(r"script/[a-z ]{2,30}"), lambda given: given.get("1", "")),
+    (re.compile(r"ipa-[a-z-]{2,12}"), _sounds),
     (re.compile(r"cite .*|citation|vcite .*|cite"), _citation),
 )
 _FUNCTIONS: dict[str, Callable[[Arguments], str]] = {
@@ -254,6 +262,7 @@ _FUNCTIONS: dict[str, Callable[[Arguments], str]] = {
     "duration": _duration,
     "height": _height,
     "gaps": _listed(""),
+    "ipa": lambda given: _sounds(given) if given.get("2") else given.get("1", ""),
     "nihongo": _nihongo,
     "val": _value,
 }

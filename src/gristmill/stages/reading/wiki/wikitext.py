@@ -83,7 +83,7 @@ def plain_text(source: str, title: str = "", unshown: frozenset[str] = UNSHOWN) 
     if "__" in text:
         text = _SWITCH.sub("", text)
     text = _AFTER_BRACKET.sub("(", _EMPTY_BRACKETS.sub("", text).replace("\xa0", " "))
-    text = _with_content(_LISTED.sub(_list_mark, text.replace(" \n", "\n")))
+    text = _with_content(_LISTED.sub(_list_marks(), text.replace(" \n", "\n")))
     return _BLANK.sub("\n\n", _KEPT.sub(lambda found: kept[int(found[1])], text)).strip()
 
 
@@ -243,17 +243,32 @@ def _link_text(content: str, unshown: frozenset[str]) -> str:
     return label if bar and label else target.lstrip(":")
 
 
-def _list_mark(found: re.Match[str]) -> str:
-    marks = found[1]
-    if found[2]:  # nothing is left of the item
-        return ""
-    return "\n" if marks[-1] in ":;" else "\n" + "  " * (min(len(marks), MAX_DEPTH) - 1) + "- "
+def _list_marks() -> Callable[[re.Match[str]], str]:
+    """Writes the marks of items; those of # are numbers, which begin again after a line that is no item."""
+    counts: list[int] = []  # the number of the last item at each level
+    end = 0
+
+    def written(found: re.Match[str]) -> str:
+        nonlocal end
+        level = min(len(found[1]), MAX_DEPTH)
+        del counts[0 if found.string.find("\n", end, found.start()) >= 0 else level :]
+        end = found.end()
+        if found[2]:  # nothing is left of the item
+            return ""
+        counts.extend([0] * (level - len(counts)))
+        mark = found[1][-1]
+        if mark in ":;":
+            return "\n"
+        counts[-1] += mark == "#"
+        return "\n" + "  " * (level - 1) + (f"{counts[-1]}. " if mark == "#" else "- ")
+
+    return written
 
 
 def _without_tables(text: str) -> Iterator[str]:
     """The lines, with each row of a table as one line: its cells with ` | ` between them."""
     depth = 0
-    row: list[str] = []
+    row: list[list[str]] = []  # the lines of each cell
     for line in text.split("\n"):
         bare = line.lstrip(" \t:*")
         if bare.startswith("{|"):
@@ -272,15 +287,20 @@ def _without_tables(text: str) -> Iterator[str]:
                 yield bare[2:]
         elif bare.startswith(("|", "!")):
             cells = _CELLS.split(bare[1:]) if bare[0] == "!" else bare[1:].split("||")
-            row.extend(map(_cell, cells))
+            row.extend([_cell(cell)] for cell in cells)
         elif bare:
-            row.append(f"{row.pop()} {bare}".strip() if row else bare)
+            cell = row[-1] if row else [""]
+            if line.lstrip()[0] in "*#" and cell[-1] and cell[-1][-1] not in ":;,":  # an item of a list in the cell
+                cell[-1] += ";"
+            cell.append(bare.lstrip("#").lstrip())
+            row[-1:] = [cell]
     yield from _row(row)
 
 
-def _row(row: list[str]) -> Iterator[str]:
-    if any(row):
-        yield " | ".join(cell or "-" for cell in row)
+def _row(row: list[list[str]]) -> Iterator[str]:
+    cells = [" ".join(filter(None, cell)) for cell in row]
+    if any(cells):
+        yield " | ".join(cell or "-" for cell in cells)
     row.clear()
 
 
