@@ -145,7 +145,7 @@ def _with_notes(blocks: list[Block], body: int) -> tuple[list[Block], dict[int, 
             first = block.lines[0]
             mark = note_mark(first, body) or ""
             number = _digits(mark)
-            first.text = f"[{number}] {first.text[len(mark) :].lstrip()}"
+            first.text = f"[{number}] {first.text[len(mark) :].lstrip(' )')}"
             owner = kept[-1] if kept else None
             found = raised.get(number) or glued.get(number, [])
             if found:
