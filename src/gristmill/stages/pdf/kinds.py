@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.html.trees import Trees, score
-from gristmill.stages.pdf.lines import LEADER, MARK, TextLine, is_formula, note_mark
+from gristmill.stages.pdf.lines import BULLETS, LEADER, MARK, TextLine, is_formula, note_mark
 from gristmill.stages.shared.trees_file import from_bytes, to_bytes
 
 Array = np.ndarray[Any, Any]
@@ -26,7 +26,7 @@ MODEL = Path(__file__).with_name("kinds.model")
 _SIZE = struct.Struct("<I")
 
 ITEM = re.compile(
-    r"(?:[•◦▪▫■□●○‣⁃∙\uf0b7\uf0a7]\s*|[–—*\-·]\s+|\(?(?:\d{1,3}|[a-z]|[ivx]{1,4})\)\s|\d{1,3}\.\s|\[\w{1,12}\]\s)"
+    rf"(?:[{BULLETS}]\s*|[–—*\-·]\s+|\(?(?:\d{{1,3}}|[a-z]|[ivx]{{1,4}})\)\s|\d{{1,3}}\.\s|\[\w{{1,12}}\]\s)"
 )
 _NUMBERED = r"\s*(?:[A-Z]\.)?\d+(?:[.\-–]\d+)*+[a-z]?+"
 _LABEL = re.compile(

@@ -8,7 +8,9 @@ from gristmill.kernels.pdf.segments import BACK_SHARE, MOST_CODE_SPACES, RAISED,
 from gristmill.stages.pdf.characters import logical
 from gristmill.stages.pdf.columns import TextSegment
 
-_BULLET = re.compile(r"(?:[•◦▪▫■□●○‣⁃∙·–—*\-]|[oO§]|[\uf0b7\uf0a7\uf0d8])$")
+BULLETS = "•‣⁃∙\uf0b7\uf0a7\uf0d8\u2460-\u24ff\u25a0-\u25ff\u2605-\u2612\u2700-\u27bf\u2b00-\u2bff"
+"""Signs before the items of a list: circled numbers, triangles and boxes, stars, ticks and arrows among them."""
+_BULLET = re.compile(rf"[{BULLETS}·–—*\-oO§]$")
 _NUMBER = re.compile(r"(?:\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)]|\[\w{1,6}\])$")
 MARK = re.compile("[\U00100030-\U00100039¹²³⁰⁴-⁹]+")
 """The mark of a footnote: raised digits (kernels/pdf/segments.py) or their own characters."""
