@@ -150,7 +150,7 @@ def fill(
 
 
 STAGE = Reader(
-    version=5,
+    version=6,
     config=Config,
     libraries=lambda config: (*libraries(config.images), "zstandard"),
     positions=text.POSITIONS,

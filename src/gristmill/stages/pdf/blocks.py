@@ -6,7 +6,7 @@ from statistics import median_low
 
 from gristmill.stages.pdf.kinds import EXAMPLE, ITEM, is_caption, kinds_of
 from gristmill.stages.pdf.lines import LEADER, Block, TextLine, note_mark
-from gristmill.stages.pdf.tables import table_end, table_of
+from gristmill.stages.pdf.tables import table_end, table_of, terms_of
 
 
 def blocks_of(lines: list[TextLine], body_size: int) -> list[Block]:
@@ -20,7 +20,7 @@ def blocks_of(lines: list[TextLine], body_size: int) -> list[Block]:
     while at < len(lines):
         stop = table_end(lines, at)
         if stop > at:
-            blocks.append(table_of(lines[at:stop]))
+            blocks += terms_of(lines, at, stop, right) or [table_of(lines[at:stop])]
             at = stop
             continue
         line = lines[at]
