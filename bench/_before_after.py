@@ -8,6 +8,7 @@ second one is. A bench that needs two cores (engine, neardup) is pinned to two w
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -15,8 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
-SMALLER_IS_BETTER = ("s", "ms", "µs", "us", "B", "KB", "MB", "GB", "MiB", "GiB", "bytes", "share")
-"""First words of units; everything else (MB/s, documents/s, x) is better if it is larger."""
+SMALLER_IS_BETTER = re.compile(r"(?:CPU )?(?:s|ms|µs|B|KB|MB|GB|MiB|GiB|bytes|share)\b(?!/s| a CPU)")
+"""Beginnings of units; everything else (MB/s, MB a CPU s, documents/s, x) is better if it is larger."""
 
 
 def rows_of(checkout: Path, name: str, data: Path | None, cores: str) -> dict[str, tuple[float, str]]:
@@ -41,7 +42,7 @@ def compare(name: str, checkouts: list[Path], data: Path | None, cores: str, rou
                 units[measured] = unit
     table = []
     for measured in found[0].keys() & found[1].keys():
-        less = units[measured].split(",")[0].split()[0] in SMALLER_IS_BETTER
+        less = SMALLER_IS_BETTER.match(units[measured])
         before, after = ((min if less else max)(values[measured]) for values in found)
         if before > 0 and after > 0:
             table.append((measured, before, after, units[measured], before / after if less else after / before))

@@ -8,6 +8,7 @@ File names are bytes. Python represents those that are not UTF-8 by lone surroga
 reject: `shown` gives a name for people, `exact` one for keys and records.
 """
 
+import errno
 import os
 import re
 import stat
@@ -176,3 +177,9 @@ def from_exact(name: str) -> str:
 def shown_exact(name: str) -> str:
     """A name for people, from the result of `exact`."""
     return re.sub("\0[0-9a-f]{2}", "\ufffd", name)
+
+
+def must_be_file(path: str) -> None:
+    """Raise IsADirectoryError for anything but a regular file: a named pipe may block, and a device may have no end."""
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise IsADirectoryError(errno.EISDIR, "it is not a file", path)

@@ -246,6 +246,7 @@ def test_invalid_requests_are_reported_with_their_line(taken, tmp_path, monkeypa
         (None, "does not exist"),
         ("- id: a\n  urls: [x]\n", "requests.yaml:2: 'x' is not a URL"),
         ("- id: a\n  texts: [absent.txt]\n", "absent.txt"),
+        ("- id: a\n  texts: [/dev/zero]\n", "it is not a file"),
     ]:
         if requests is not None:
             (tmp_path / "requests.yaml").write_text(requests)

@@ -308,3 +308,16 @@ def test_a_failure_at_the_end_names_its_line(monkeypatch, capsys):
     message = capsys.readouterr().err
     assert message.count("File ") == 1
     assert "ZeroDivisionError" in message
+
+
+def test_a_second_value_of_a_setup_is_a_mistake(monkeypatch, capsys):
+    """What comes after it would never run."""
+    monkeypatch.setattr(setup, "_loaded", [])
+
+    def twice(config):
+        yield 1
+        yield 2
+
+    setup.with_loaded(replace(stagebox.loads.STAGE, setup=twice), StageConfig(), {})
+    setup.release()
+    assert "setup yields twice" in capsys.readouterr().err

@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gristmill.places import must_be_file
 from gristmill.processes import name_of_self, runs
-from gristmill.store.faults import Unwritable, in_the_way, must_be_file, unwritable
+from gristmill.store.faults import Unwritable, in_the_way, unwritable
 from gristmill.store.files import About, Answer
 from gristmill.store.seal import seal, seal_time
 

@@ -52,9 +52,3 @@ def in_the_way(path: str) -> str | None:
     except OSError:
         above = next((folder for folder in Path(path).parents if folder.exists()), None)
     return None if above is None or above.is_dir() else f"{above} is a file where the store keeps a folder"
-
-
-def must_be_file(path: str) -> None:
-    """Raise IsADirectoryError for anything but a regular file: opening a named pipe could block forever."""
-    if not stat.S_ISREG(os.stat(path).st_mode):
-        raise IsADirectoryError(errno.EISDIR, "it is not a file", path)

@@ -91,7 +91,7 @@ class PartReader:
 
     @property
     def _file(self) -> pq.ParquetFile:
-        """Opened for the first column that is read: many readers are only asked for rows and names."""
+        """Opened for the first column that is read: many readers are used for rows and names only."""
         if self._reading is None:
             assert self._opened is not None
             self._reading = _through(self._opened)

@@ -8,6 +8,7 @@ import pytest
 
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import epub, jats, office
+from gristmill.stages.reading.xml_tree import parse_xml
 
 CONTAINER = '<container><rootfiles><rootfile full-path="OEBPS/a.opf"/></rootfiles></container>'
 PACKAGE = """<package xmlns:dc="x"><metadata><dc:title>The Mill</dc:title><dc:language>en</dc:language>
@@ -71,6 +72,7 @@ t:style-name="T1">6</t:span><t:note><t:note-citation>1</t:note-citation><t:note-
 }
 BOMB = '<!DOCTYPE a [<!ENTITY b "ha"><!ENTITY c "&b;&b;&b;&b;">]>'
 DEEP = "<a>" * 100_000
+DECLARED = " ".join(f'a{number} CDATA "x"' for number in range(1001))
 
 
 def packed(members):
@@ -334,6 +336,7 @@ def test_a_file_that_is_cut_says_so(tmp_path, module, members, size):
         (jats, "<html/>", "not_jats"),
         (jats, f"{BOMB}<article><body>&c;</body></article>", "xml_entities"),
         (jats, '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]><article>&b;</article>', "xml_entities"),
+        (jats, f"<!DOCTYPE a [<!ATTLIST p {DECLARED}>]><article/>", "too_many_attributes"),
         (jats, '<?xml version="1.0" encoding="no-such"?><article/>', "invalid_xml"),
         (jats, "<article><body/></article>", "empty_text"),
         (office, {"a": "b"}, "not_a_text_document"),
@@ -346,3 +349,9 @@ def test_a_hostile_file_is_a_row_with_a_reason(tmp_path, module, content, reason
     """Entities, deep nesting, bombs and paths out of the archive; the row has no text."""
     found = row(tmp_path, module, content, max_record_bytes=500_000)
     assert (found.drop, found.text) == (reason, None)
+
+
+def test_a_declared_default_is_not_repeated_for_each_element():
+    """The memory of a document does not grow with the product of its elements and a default value."""
+    document = f"<!DOCTYPE a [<!ATTLIST p b CDATA '{'x' * 1000}'>]><a>{'<p/>' * 100}<p b='y'/></a>"
+    assert [one.get("b") for one in parse_xml(document.encode())] == [None] * 100 + ["y"]

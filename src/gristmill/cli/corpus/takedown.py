@@ -68,6 +68,7 @@ def check(
             "parent": answer.parent,
             "source": answer.place.document.source,
             "url": answer.url,
+            "locator": answer.locator,
             "kept": answer.place.is_kept,
             "versions": [version.version for version in versions[doc_id]],
             **places.get(doc_id, {"group": None, "shard": None, "rows": [], "samples": []}),
@@ -112,7 +113,7 @@ def _show(requests: Sequence[Request], rows: list[dict[str, Any]], idle: Sequenc
     for name, mine in by_request.items():
         for row in mine[:MOST_LISTED]:
             out.print(words(""))
-            out.print(words((row["doc_id"], "bold"), f" {row['url'] or row['source']}"))
+            out.print(words((row["doc_id"], "bold"), f" {row['url'] or row['locator'] or row['source']}"))
             out.print(words(f"  {_about(row)}"))
         if len(mine) > MOST_LISTED:
             out.print(words(f"... and {len(mine) - MOST_LISTED:,} more of {name}: --json has all of them."))
@@ -122,6 +123,8 @@ def _show(requests: Sequence[Request], rows: list[dict[str, Any]], idle: Sequenc
         why = ""
         if one.kind == "texts":
             why = " Texts are only searched for in kept documents: name a dropped one by URL, id or content hash."
+        if one.kind == "files":
+            why = " Name it as `gristmill inspect` shows it, up to the first #; a file in an archive, ARCHIVE/MEMBER."
         if one.is_short:
             why += " It is short, so it only matches a whole document. To search: gristmill inspect RECIPE --grep."
         out.print(words(f"{one.request}: {one.item} ({one.kind}) matches nothing.{why}"))

@@ -5,6 +5,7 @@ elsewhere less).
 import glob
 import os
 import resource
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +72,20 @@ def peak_bytes(process: int | None = None) -> int:
         return 0
     unit = 1 if os.uname().sysname == "Darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def cpu_seconds() -> float:
+    """The CPU time of this process and of its child processes, such as the one that parses PDF files."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    total = time.process_time() + ended.ru_utime + ended.ru_stime
+    for path in glob.glob("/proc/self/task/*/children"):
+        for child in Path(path).read_text().split():
+            try:
+                fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            total += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return total
 
 
 def forget_peak() -> None:

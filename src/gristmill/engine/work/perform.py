@@ -18,7 +18,7 @@ from gristmill.engine.files.config_files import in_users_words, local_copies, wi
 from gristmill.engine.files.indexing import index_of
 from gristmill.engine.work.borders import check_answers, check_counts, check_files
 from gristmill.engine.work.exchange import perform_collect, perform_emit, perform_reduce
-from gristmill.engine.work.memory import forget_peak, peak_bytes
+from gristmill.engine.work.memory import cpu_seconds, forget_peak, peak_bytes
 from gristmill.engine.work.needs import bytes_read, pieces_read
 from gristmill.engine.work.preview import perform_preview
 from gristmill.engine.work.read import perform_read
@@ -74,7 +74,7 @@ STOPPED = "The run stopped; no document is at fault. No output of this task was 
 
 def perform(task: Task, store: Store) -> Result:
     """Perform a task and measure its cost."""
-    started, cpu, compiled = time.perf_counter(), time.process_time(), compiling.seconds
+    started, cpu, compiled = time.perf_counter(), cpu_seconds(), compiling.seconds
     requests_before = requests.counted()
     forget_peak()
     work, copies = task.work, local_copies(task.files, store)
@@ -93,7 +93,7 @@ def perform(task: Task, store: Store) -> Result:
         raise UserError(f"{task.node}, {task.label}: {message}\n{STOPPED} Correct the code and run again.") from None
     kind = task.kind
     result.cost |= {
-        "cpu_s": round(time.process_time() - cpu, 6),
+        "cpu_s": round(cpu_seconds() - cpu, 6),
         "wall_s": round(time.perf_counter() - started, 6),
         "compile_s": round(compiling.seconds - compiled, 6),
         "peak_rss_bytes": peak_bytes(),

@@ -21,13 +21,18 @@ def with_loaded(stage: LayerStage[Any], config: StageConfig, models: Mapping[str
     if about not in [known for known, _ in _loaded]:
         loaded = stage.setup(config, **models)
         if isinstance(loaded, Generator):
-            _at_the_end.callback(next, loaded, None)
+            _at_the_end.callback(_finish, loaded)
             try:
                 loaded = next(loaded)
             except StopIteration:
                 raise BrokenPromise("setup yields nothing. Yield what the step gets as `loaded`.") from None
         _loaded.append((about, loaded))
     return {**models, "loaded": next(loaded for known, loaded in _loaded if known == about)}
+
+
+def _finish(loaded: Generator[object, None, object]) -> None:
+    for _ in loaded:
+        raise BrokenPromise("setup yields twice, so what follows the second yield never runs. Yield once.")
 
 
 def is_loaded() -> bool:

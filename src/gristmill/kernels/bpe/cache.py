@@ -56,7 +56,7 @@ class PretokenCache(NamedTuple):
 
 
 class Ring(NamedTuple):
-    """The ring of a cache, inside of kernels."""
+    """The ring of a cache, in kernels."""
 
     records: Ints
     """A view of `PretokenCache.ring`."""

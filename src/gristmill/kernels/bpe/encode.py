@@ -154,7 +154,7 @@ def _whole_token(text: Bytes, begin: int, end: int, whole: Array, data: Bytes, o
 @njit(nogil=True, cache=True)
 def _next_string(text: Bytes, at: int, stop: int, trie: Trie) -> tuple[int, int, int]:
     """Returns begin, end and id of the leftmost string of the trie, the longest one there; or stop, stop, -1."""
-    # Try each position; a string of plain text (TEXT) is skipped whole, so nothing inside of it is found.
+    # Try each position; a string of plain text (TEXT) is skipped whole, so nothing in it is found.
     while at < stop:
         place, node, end, found = at, signed(0), at, signed(-1)
         # Descend as far as the text matches, and keep the last node that ends a string.

@@ -67,7 +67,7 @@ def with_room(pairs: Pairs, more: int) -> Pairs:
     if records + more <= len(pairs.records):
         return pairs
     grown = no_pairs(records + max(more, records))
-    # Copy the records, then the queue; only the hash table is built anew.
+    # Copy the records, then the queue; only the hash table is built again.
     for at in range(records):
         for field in range(pairs.records.shape[1]):
             grown.records[at, field] = pairs.records[at, field]

@@ -123,7 +123,7 @@ def _after_three(text: Bytes, at: int, begin: int, end: int) -> int:
     if _begins_string(text, at, begin, end):
         quote = text[at]
         place = _find(text, at + 3, end, quote)
-        # The string ends with the next three quotes; single ones inside of it are skipped.
+        # The string ends with the next three quotes; single ones in it are skipped.
         while place < end:
             if _are_three(text, place, end):
                 return place + 3

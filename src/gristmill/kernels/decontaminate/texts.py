@@ -120,7 +120,7 @@ def word_spans(data: Array, begin: int, end: int, tables: WordTables) -> Array:
     started = -1
     alone = False
     at = begin
-    # Character by character: a word ends at a blank, and characters of kind 3 are words by themselves.
+    # Character by character: a word ends at a blank, and each character of kind 3 is a word.
     while at < end:
         byte = text[at]
         length = 1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4

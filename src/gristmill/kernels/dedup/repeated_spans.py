@@ -207,7 +207,7 @@ def repeated_spans(
     stack, spans = new_stack(width), np.empty((4 * width + 64, 3), np.int64)
     values = np.zeros(width + max(width, _AT_ONCE), np.uint64)
     state, marks = np.zeros(_LEAST_AT + 1, np.int64), np.zeros(3, np.uint64)
-    # Each turn goes on with twice the room for whatever was full.
+    # Each turn continues with twice the space for the buffers that were full.
     while not _find(
         data, offsets, order, size, width, within, _VALUES, leaving, table, stack, spans, values, state, marks
     ):

@@ -179,7 +179,7 @@ def add_block(table: WordCounts, data: Array, begins: Array, ends: Array, counts
     The keys of the whole block are computed first: such a short loop has many loads in flight at once.
     """
     text, size, long_bytes = view(data), len(data), 0
-    # Compute keys, and add up the room that long strings would need.
+    # Compute keys, and add up the bytes that long strings would need.
     for row in range(len(begins)):
         begin, end = int(np.int64(begins[row])), int(np.int64(ends[row]))
         keys[row, 0], keys[row, 1] = _key(text, begin, end, size)

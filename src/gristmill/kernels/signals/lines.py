@@ -215,7 +215,7 @@ def measure_line(data: Bytes, line: LineFacts, unicode: UnicodeTables, row: npt.
     javascript = False
     policy = False
     if suspect:
-        # Search each phrase; the first two have rules of their own.
+        # Search each phrase; the first two have special rules.
         for k in range(len(PHRASE_ENDS) - 1):
             if contains(data, begin, end, PHRASE_BYTES, PHRASE_ENDS[k], PHRASE_ENDS[k + 1]):
                 lorem = lorem or k == 0

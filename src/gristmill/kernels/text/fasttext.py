@@ -153,7 +153,7 @@ def _add_rows(table: Array, codes: Array, norms: Array, centroids: Array, rows: 
                 total[d] += table[row, d]
     else:
         width = centroids.shape[2]
-        # Rows of codes: each code stands for a piece of the vector.
+        # Rows of codes: each code selects a piece of the vector.
         for at in range(n):
             row = rows[at]
             norm = norms[row]

@@ -69,7 +69,7 @@ def _phrase(data: Bytes, begin: int, end: int, javascript: bool, policy: bool) -
     if javascript and contains(data, begin, end, PHRASE_BYTES, PHRASE_ENDS[1], PHRASE_ENDS[2]):
         return JAVASCRIPT
     if policy:
-        # The first two phrases have rules of their own.
+        # The first two phrases have special rules.
         for k in range(2, len(PHRASE_ENDS) - 1):
             if contains(data, begin, end, PHRASE_BYTES, PHRASE_ENDS[k], PHRASE_ENDS[k + 1]):
                 return POLICY

@@ -36,7 +36,7 @@ MOST_SOFT = 16
 def _fold(data: Bytes, begin: int, end: int, out: Array, size: int) -> int:
     """Appends a span to `out` in the form that is searched; returns the new size."""
     at = begin
-    # Resolve escapes, so that a word cannot hide behind them.
+    # Resolve escapes, so that they cannot hide a word.
     while at < end:
         byte = data[at]
         at += 1

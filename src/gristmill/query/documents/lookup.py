@@ -187,7 +187,7 @@ def find_children(view: CorpusView, parents: Sequence[str]) -> list[RowMatch]:
 
 
 def _scan_note(
-    view: CorpusView, read: Mapping[str, Sequence[str]], why: str = "The index has no key for such a broad domain"
+    view: CorpusView, read: Mapping[str, Sequence[str]], why: str = "The index has no key for files and broad domains"
 ) -> str:
     parts = sum(len(view.documents[source]) for source in read)
     columns = sorted({column for some in read.values() for column in some})

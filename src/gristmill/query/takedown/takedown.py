@@ -12,6 +12,7 @@ import pyarrow as pa
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
+from gristmill.places import must_be_file
 from gristmill.query.documents.generated import generated_sources
 from gristmill.query.documents.layers import DocumentLayers
 from gristmill.query.documents.lookup import RowMatch, find, find_children, find_copies, text_layers
@@ -75,6 +76,7 @@ class TakenDocument:
 
     place: RowMatch
     url: str | None
+    locator: str | None
     request: str
     named_by: str
     copy_of: str | None = None
@@ -127,7 +129,7 @@ def find_matches(
         if not place.is_kept and _layers(view, place.document).value(INGEST, "drop", place.row) in NO_DOCUMENT:
             continue  # an HTTP request record has the URL of its page
         if place.doc_id.hex() not in found:
-            answer = TakenDocument(place, _url(view, place), by_kind[kind][place.query], kind)
+            answer = TakenDocument(place, *_names(view, place), by_kind[kind][place.query], kind)
             found[place.doc_id.hex()] = answer
     named = [(answer, text) for answer in found.values() for text in _first_and_last(view, answer.place)]
     table = _table(named, [(by_kind["texts"][path], text) for path, text in texts.items()])
@@ -149,16 +151,18 @@ def find_matches(
             hit.add(("texts", paths[copy - len(named)]))
         if place.doc_id.hex() not in found:
             kind, of = ("texts", None) if original is None else ("copy", original.hex())
-            answer = TakenDocument(place, _url(view, place), sets.requests[copy], kind, of, place.similarity)
+            answer = TakenDocument(place, *_names(view, place), sets.requests[copy], kind, of, place.similarity)
             found[place.doc_id.hex()] = answer
     for place in _threads(view, list(found.values())):
-        found.setdefault(
-            place.doc_id.hex(), replace(found[place.query], place=place, url=_url(view, place), named_by="post")
-        )
+        url, locator = _names(view, place)
+        named_post = replace(found[place.query], place=place, url=url, locator=locator, named_by="post")
+        found.setdefault(place.doc_id.hex(), named_post)
     for place in find_children(view, list(found)):
         parent = found[place.query]
         if place.doc_id.hex() not in found:
-            found[place.doc_id.hex()] = replace(parent, place=place, url=None, named_by="parent", parent=place.query)
+            found[place.doc_id.hex()] = replace(
+                parent, place=place, url=None, locator=None, named_by="parent", parent=place.query
+            )
     if cut:
         note(f"{in_part(len(cut))}.")
     short = {path for number, path in enumerate(paths) if sets.sizes[len(named) + number] < FEWEST}
@@ -203,6 +207,7 @@ def read_texts(requests: Sequence[Request], folder: str) -> dict[str, str]:
     for request in requests:
         for path in request.texts:
             try:
+                must_be_file(str(Path(folder, path)))
                 found[path] = Path(folder, path).read_bytes().decode("utf-8-sig")
             except (OSError, ValueError) as error:
                 message = f"{path}: a text of {request.id} cannot be read: {error}. Correct the path."
@@ -222,11 +227,12 @@ def _table(named: Sequence[tuple[TakenDocument, str]], texts: Sequence[tuple[str
     )
 
 
-def _url(view: CorpusView, place: RowMatch) -> str | None:
-    """The URL, unless it is withheld."""
-    is_shown = list_of(view, place.document, place.row) is None
-    url: str | None = _layers(view, place.document).value(INGEST, "url", place.row) if is_shown else None
-    return url
+def _names(view: CorpusView, place: RowMatch) -> tuple[str | None, str | None]:
+    """The URL and the locator, unless they are withheld."""
+    if list_of(view, place.document, place.row) is not None:
+        return None, None
+    layers = _layers(view, place.document)
+    return layers.value(INGEST, "url", place.row), layers.value(INGEST, "locator", place.row)
 
 
 def text_of(view: CorpusView, place: RowMatch) -> str | None:
@@ -234,9 +240,9 @@ def text_of(view: CorpusView, place: RowMatch) -> str | None:
     return _text(view, place, reversed(text_layers(view, place.document)))
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=1)
 def _layers(view: CorpusView, document: DocumentPart) -> DocumentLayers:
-    """Cached, because matching documents are often in the same row group."""
+    """Cached, because matching documents come part by part."""
     return DocumentLayers(view, document)
 
 

@@ -49,7 +49,7 @@ class Config(TreeConfig):
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
     """Reasons: `not_a_zip`, `truncated_zip`, `corrupt_zip`, `encrypted`, `missing_member`, `invalid_xml`,
-    `xml_entities`, `nested_too_deeply`, `too_many_elements`, and those of every file."""
+    `xml_entities`, `nested_too_deeply`, `too_many_elements`, `too_many_attributes`, and those of every file."""
     return one_record(piece, config, "application/epub+zip", _parse)
 
 

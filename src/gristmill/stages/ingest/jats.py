@@ -50,8 +50,8 @@ class Config(TreeConfig):
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
-    """Reasons: `not_jats`, `invalid_xml`, `xml_entities`, `nested_too_deeply`, `too_many_elements`, and those of every
-    file."""
+    """Reasons: `not_jats`, `invalid_xml`, `xml_entities`, `nested_too_deeply`, `too_many_elements`,
+    `too_many_attributes`, and those of every file."""
     return one_record(piece, config, "application/jats+xml", _parse)
 
 

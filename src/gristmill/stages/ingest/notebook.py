@@ -23,7 +23,7 @@ _HANDLE = re.compile(
     r"\[?<[\w.]{1,200}(?:\(\S{0,40}\))?(?: \w{1,40})?(?: at 0x[0-9A-Fa-f]{1,16}| object)>\]?"
     r"|<Figure size [^\n]{1,60}>|<[\w.]{0,60}(?:Axes|Subplot)\w{0,20}:? ?[^\n]{0,300}>"
 )
-"""What stands for an object, such as a picture: <matplotlib.figure.Figure at 0x10d0da080>, <Figure size 640x480>."""
+"""The text of an object, such as a picture: <matplotlib.figure.Figure at 0x10d0da080>, <Figure size 640x480>."""
 _FENCES = re.compile("`{3,}")
 _COMMENTS = {"javascript": "//", "typescript": "//", "java": "//", "c++": "//", "scala": "//", "rust": "//", "go": "//"}
 

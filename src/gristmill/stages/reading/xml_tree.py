@@ -16,13 +16,15 @@ from gristmill.stages.reading.decompress import ReadFault
 
 MAX_DEPTH = 150
 MAX_ELEMENTS = 1_000_000
+MAX_ATTRIBUTES = 1000
+"""Attributes that a document may declare. Documents declare some for links and none else."""
 
 
 def parse_xml(data: bytes) -> Element:
     """The root. Names are without prefixes and namespaces. Raises ReadFault: `invalid_xml`, `xml_entities`,
-    `too_many_elements`, `nested_too_deeply`."""
+    `too_many_elements`, `too_many_attributes`, `nested_too_deeply`."""
     builder = TreeBuilder()
-    depth = count = 0
+    depth = count = attributes_declared = 0
 
     def start(name: str, attributes: dict[str, str]) -> None:
         nonlocal depth, count
@@ -41,6 +43,12 @@ def parse_xml(data: bytes) -> Element:
     def entity(*declared: object) -> None:
         raise ReadFault("xml_entities", f"the document declares the entity {str(declared[0])[:40]}")
 
+    def attribute(*declared: object) -> None:
+        nonlocal attributes_declared
+        attributes_declared += 1
+        if attributes_declared > MAX_ATTRIBUTES:
+            raise ReadFault("too_many_attributes", f"the document declares more than {MAX_ATTRIBUTES:,} attributes")
+
     def skipped(name: str, is_parameter: bool) -> None:
         if not is_parameter and depth:
             builder.data(html.unescape(f"&{name};"))
@@ -50,7 +58,8 @@ def parse_xml(data: bytes) -> Element:
     parser.buffer_text = True
     parser.StartElementHandler, parser.EndElementHandler = start, end
     parser.CharacterDataHandler = builder.data
-    parser.EntityDeclHandler = entity
+    parser.specified_attributes = True  # a declared default would be repeated for each element
+    parser.EntityDeclHandler, parser.AttlistDeclHandler = entity, attribute
     parser.SkippedEntityHandler = skipped
     try:
         parser.Parse(data, True)

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from gristmill.counted import counted
 from gristmill.errors import CannotBeMet, UserError
 from gristmill.hints import hint
+from gristmill.places import must_be_file
 from gristmill.stages.contract import File, Fit, StageConfig
 from gristmill.stages.matches import shingles_of
 from gristmill.stages.select.index import NGRAM
@@ -111,6 +112,7 @@ def _texts(config: Config) -> Iterator[tuple[str, str]]:
     named = [request.id for request in read_all(config.requests, config.names) for _ in request.texts]
     for request, path in zip(named, config.texts, strict=True):
         try:
+            must_be_file(path)
             text = Path(path).read_bytes().decode("utf-8-sig")
             if not text.strip():
                 raise UserError(f"{path}: a text of {request} is empty, so it matches nothing. Add the text.")
