@@ -36,7 +36,8 @@ class Manual:
     """One PDF file and the HTML that has the same text, as paths inside their package folders."""
 
     part: str
-    """`train`; `test`; `read`, which was read for faults that are general; or `unread`."""
+    """`train`; `test`; `read` and `fresh-tune`, which were read for faults that are general; `unread`;
+    or `fresh-held`."""
     family: str
     language: str
     pdf: str
