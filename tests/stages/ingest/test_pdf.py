@@ -521,6 +521,61 @@ def test_a_footnote_follows_the_paragraph_that_has_its_mark(tmp_path):
     assert found.index(one) < found.index("granite.[1]") < found.index("[1] From the quarry") < found.index(two)
 
 
+def test_a_digit_on_the_line_is_no_mark_and_a_mark_may_begin_a_line(tmp_path):
+    """The number stays whole, although the footnote has its last digit."""
+    lines = [
+        text(60, 700, "The stone of the upper mill weighs less than most others do in this"),
+        b"BT /F 6 Tf 4 Ts 60 688 Td (5) Tj 0 Ts /F 10 Tf ( valley, and its wheel is 6.5 feet wide. It turns.) Tj ET",
+    ]
+    note = b"BT /F 5 Tf 3 Ts 60 60 Td (5) Tj 0 Ts /F 8 Tf (That of our neighbour.) Tj ET"
+    found = row(tmp_path, pdf([*lines, note])).text
+    assert found == (
+        "The stone of the upper mill weighs less than most others do in this [5] valley, and its wheel is 6.5 feet "
+        "wide. It turns.\n\n[5] That of our neighbour."
+    )
+
+
+@pytest.mark.parametrize(("step", "size", "is_kept"), [(1, 5, False), (5, 5, False), (1, 10, False), (1, 10, True)])
+def test_numbers_of_lines_in_the_margin_are_left_out(tmp_path, step, size, is_kept):
+    """A column with a head is the first of a table."""
+    lines, whole = column(60, 700, 30)
+    numbers = [text(40, 700 - 12 * n, str(n + 1), size) for n in range(step - 1, 30, step)]
+    found = row(tmp_path, pdf([*numbers, *lines, *([text(40, 712, "No.")] if is_kept else [])])).text
+    assert (found.split() == whole.split()) is not is_kept
+    assert ("30" in found.replace("|", " ").split()) is is_kept
+
+
+def test_accents_that_are_drawn_apart_join_their_letters(tmp_path):
+    """Also if the accent is as wide as its letter. A circle around a c is the sign of copyright."""
+    accents = "/FirstChar 32 /LastChar 255 /Widths [" + "500 " * 224 + "] /Encoding /WinAnsiEncoding"
+    letters = b"BT /F 10 Tf 60 700 Td (Documenta) Tj (\270) Tj -5 0 Td ET"
+    at = 60 + 9 * 5
+    more = b"BT /F 10 Tf %d 700 Td (c) Tj ET BT /F 10 Tf %d 700 Td (\230) Tj ET BT /F 10 Tf %d 700 Td (ao) Tj ET"
+    data = pdf([letters, more % (at, at + 5, at + 5)], font_entries=accents)
+    assert row(tmp_path, data).text == "Documentação"
+    circle = [b"BT /C 10 Tf 60 700 Td (\015) Tj ET", text(62, 700, "c", 8), text(72, 700, "2003 by the miller")]
+    widths = "/FirstChar 0 /LastChar 255 /Widths [" + "600 " * 256 + "]"
+    data = pdf(circle, font_entries=widths).replace(b"/BaseFont /Courier ", b"/BaseFont /CMSY10  ")
+    assert row(tmp_path, data).text == "© 2003 by the miller"
+
+
+@pytest.mark.parametrize(
+    ("font", "codes", "signs"),
+    [
+        ("CMMI10", b"\017 \\013", "ϵ α"),
+        ("CMSY10", b"\034 \035", "≪ ≫"),
+        ("MSBM10", b"\006 \003", "⊀ ≱"),
+        ("CMR10", b"\013 \014", "ff fi"),
+        ("Symbol1", b"\013 x", "x"),
+    ],
+)
+def test_codes_of_fonts_that_tell_no_characters_are_those_of_tex(tmp_path, font, codes, signs):
+    """The codes of ligatures in text are other signs in the fonts for formulas."""
+    operators = b"BT /C 10 Tf 72 600 Td (%s) Tj ET" % codes
+    data = pdf([*PAGE, operators]).replace(b"/BaseFont /Courier ", b"/BaseFont /%s" % font.encode().ljust(8))
+    assert row(tmp_path, data).text.split("\n\n")[-1] == signs
+
+
 def test_the_mark_of_a_footnote_may_be_much_higher_than_its_line(tmp_path):
     note = [text(60, 64.5, "1", 6.4), text(66, 61, "From the quarry of the upper valley.", 8)]
     before, _ = column(60, 700, 8, width=60)

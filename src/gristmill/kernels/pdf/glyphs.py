@@ -32,11 +32,6 @@ these."""
 MAP_ERROR, HYPHEN = 1, 2
 """Bits of FLAGS: the font does not tell the character; the hyphen at the end of a line."""
 
-TEX_CODES = np.zeros(256, np.int32)
-"""What a control code of a font without names is in the encodings of TeX (OT1 and T1): ligatures, quotes, dashes."""
-TEX_CODES[11:16] = TEX_CODES[27:32] = range(0xFB00, 0xFB05)
-TEX_CODES[[16, 17, 21, 22, 127, 136]] = [0x201C, 0x201D, 0x2013, 0x2014, 0x2D, 0x2022]
-
 FUNCTIONS = (
     "FPDFText_IsGenerated",
     "FPDFText_GetUnicode",
@@ -69,7 +64,6 @@ def read_glyphs(
     floats: np.ndarray,
     xs: np.ndarray,
     ys: np.ndarray,
-    tex_codes: np.ndarray,
 ) -> tuple[int, int]:
     """Writes the glyphs of a text page in the order of its content; returns the numbers of glyphs and of fonts.
 
@@ -103,10 +97,8 @@ def read_glyphs(
             if size < 0:  # a negative size turns its glyphs around once more
                 size, turn = -size, turn ^ 2 if turn < 4 else turn
         flags = MAP_ERROR if call_int(functions[8], page, index) == 1 else 0
-        if code == 2 or call_int(functions[9], page, index) == 1:
+        if (code == 2 and not flags) or call_int(functions[9], page, index) == 1:
             flags |= HYPHEN
-        elif flags and code < 256 and tex_codes[code]:
-            code = tex_codes[code]
         item = call_pointer(functions[6], page, index)
         font = call_on(functions[7], item) if item else 0
         at = number - 1

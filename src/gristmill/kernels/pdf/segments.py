@@ -23,9 +23,8 @@ from gristmill.kernels.pdf.glyphs import (
     TURN,
 )
 
-FONT_MONO, FONT_BOLD, FONT_ITALIC, FONT_MATH, FONT_BIG, FONT_HEAVY = 1, 2, 4, 8, 16, 32
-"""Bits of the kind of a font. FONT_BIG has large signs and brackets (cmex); FONT_HEAVY has wide stems, by what the file
-says, which may be wrong."""
+FONT_MONO, FONT_BOLD, FONT_ITALIC, FONT_MATH, FONT_HEAVY = 1, 2, 4, 8, 16
+"""Bits of the kind of a font. FONT_HEAVY has wide stems, by what the file says, which may be wrong."""
 
 SEGMENT_COLUMNS = 18
 (
@@ -55,6 +54,7 @@ SPACE_SHARE = 12
 """A gap of this many hundredths of the font size separates words. A narrow space of a justified line in TeX is 14, the
 widest kern about 10."""
 LETTER_F = ord("f")
+CIRCLE = 0x25EF
 SEGMENT_SHARE = 85
 """A gap this wide ends a segment. In LaTeX, 12 points separate the columns of a table, also in a font of 12 points."""
 BACK_SHARE = 60
@@ -76,10 +76,6 @@ RAISED, LOWERED, IN_FORMULA = 0x100000, 0x104000, 0x8000
 """RAISED or LOWERED is added to the code of a superscript or subscript, which gives a private code point. IN_FORMULA is
 added, too, if the glyph or the one before it is in a font for formulas; a superscript that is not in one may be the
 mark of a footnote."""
-
-BIG_SIGNS = np.arange(128, dtype=np.int32)
-"""What the codes of TeX's font of large signs are: sums, products, integrals, brackets, roots."""
-BIG_SIGNS[[80, 88, 81, 89, 82, 90, 104, 105, 110, 111, 112, 113, 114]] = [ord(sign) for sign in "∑∑∏∏∫∫[]{}√√√"]
 
 ACCENTS = np.zeros(0x300, np.int32)
 for _mark, _combining in (
@@ -162,11 +158,6 @@ def join_glyphs(
         if code < len(MIRRORED) and code != MIRRORED[code] and _goes_left(glyphs, count, at):
             code = MIRRORED[code]
         kind = font_kinds[glyphs[at, FONT]]
-        if kind & FONT_MATH and glyphs[at, FLAGS] & MAP_ERROR:
-            if kind & FONT_BIG and code < len(BIG_SIGNS):
-                code = BIG_SIGNS[code]
-            elif code == 104 or code == 105:
-                code += 0x27E8 - 104  # angle brackets
         left, right, base, size = glyphs[at, LEFT], glyphs[at, RIGHT], glyphs[at, BASE_Y], max(glyphs[at, SIZE], 1)
         is_new = last < 0
         spaces = 0
@@ -192,9 +183,6 @@ def join_glyphs(
                 back *= 3  # a subscript under a superscript
             if glyphs[at, TURN] != glyphs[last, TURN]:
                 is_new = True
-            elif left == glyphs[last, LEFT] and right == glyphs[last, RIGHT] and drop == 0:
-                pending = 0  # a letter of a ligature, which pdfium takes apart
-                mark = 3 if _is_right_to_left(code) and _is_right_to_left(before) else 0
             elif code < 0x300 and accents[code] and overlap * 2 > right - left and _is_letter(before):
                 mark = 1
             elif (
@@ -204,6 +192,9 @@ def join_glyphs(
                 and (_is_letter(code) and end > segment[S_START])
             ):
                 mark = 2
+            elif left == glyphs[last, LEFT] and right == glyphs[last, RIGHT] and drop == 0:
+                pending = 0  # a letter of a ligature, which pdfium takes apart
+                mark = 3 if _is_right_to_left(code) and _is_right_to_left(before) else 0
             elif (
                 code == 61
                 and before == 54
@@ -212,6 +203,13 @@ def join_glyphs(
             ):
                 end -= 1  # TeX writes a stroke, which many files call 6, and the sign of equality over it
                 code = 0x2260
+            elif (
+                overlap * 2 > min(right - left, glyphs[last, RIGHT] - glyphs[last, LEFT])
+                and (before == CIRCLE or code == CIRCLE)
+                and (min(before, code) == 99 or min(before, code) == 82)
+            ):
+                end -= 1  # TeX draws the circle around the letter
+                code = 0xA9 if min(before, code) == 99 else 0xAE
             elif (
                 not near_base
                 or gap * 100 < -back

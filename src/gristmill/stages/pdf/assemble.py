@@ -24,8 +24,8 @@ LEAST_MENU_LINES = 3
 _DIGITS = re.compile(r"\d+")
 _ROMAN = re.compile(r"(?:page\s+)?[ivxlc]{1,7}$", re.I)
 _NUMBERS = re.compile(r"\d+|\b[ivxl]+$|^[ivxl]+\b")
-_GLUED = re.compile(r"(?:(?<=[^\W\d_])|(?<=[.,;:!?)”’] )|(?<=[.,;:!?)”’]))\d{1,3}(?![\w.,])")
-"""Digits right after a word or a sentence, which may be the mark of a footnote."""
+_GLUED = re.compile(r"(?:(?<=[^\W\d_])|(?<=[.,;:!?)”’] )|(?<![0-9].)(?<=[.,;:!?)”’]))\d{1,3}(?![\w.,])")
+"""Digits right after a word or a sentence, which may be the mark of a footnote in a font with raised digits."""
 _ENDS = tuple(".!?:;。！？")
 _MARKED_END = re.compile(r"[^\W\d_][.!?](?:\d{1,2}|\[\d{1,3}\])$")
 """The end of a sentence with the mark of a footnote."""
@@ -133,7 +133,7 @@ def _body_size(pages: Sequence[Page]) -> int:
 def _with_notes(blocks: list[Block], body: int) -> tuple[list[Block], dict[int, list[Block]]]:
     """The blocks of a page without its footnotes, and these by the identity of the block that they follow: the one
     that has their mark, or the last one before them. Marks become `[1]`."""
-    raised, glued = _marks(blocks, MARK), _marks(blocks, _GLUED)
+    raised, glued = _marks(blocks, MARK, body), _marks(blocks, _GLUED, body)
     kept: list[Block] = []
     notes: dict[int, list[Block]] = {}
     cited: list[tuple[int, int, TextLine, str]] = []
@@ -147,7 +147,7 @@ def _with_notes(blocks: list[Block], body: int) -> tuple[list[Block], dict[int, 
             number = _digits(mark)
             first.text = f"[{number}] {first.text[len(mark) :].lstrip(' )')}"
             owner = kept[-1] if kept else None
-            found = raised.get(number) or glued.get(number, [])
+            found = raised.get(number, []) if MARK.match(mark) else glued.get(number, [])
             if found:
                 owner, line, start, stop = found[0]
             if len(found) == 1 or number in raised:
@@ -182,11 +182,13 @@ def _above_text(blocks: Sequence[Block], body: int) -> set[int]:
     return found
 
 
-def _marks(blocks: Sequence[Block], pattern: re.Pattern[str]) -> dict[str, list[tuple[Block, TextLine, int, int]]]:
+def _marks(
+    blocks: Sequence[Block], pattern: re.Pattern[str], body: int
+) -> dict[str, list[tuple[Block, TextLine, int, int]]]:
     """What may be the marks of footnotes, by their number: block, line, start and end."""
     marks: dict[str, list[tuple[Block, TextLine, int, int]]] = {}
     for block in blocks:
-        if block.kind not in ("code", "table", "note", "formula"):
+        if block.kind not in ("code", "table", "formula") and not (block.kind == "note" and _is_small(block, body)):
             for line in block.lines:
                 for found in pattern.finditer(line.text):
                     marks.setdefault(_digits(found[0]), []).append((block, line, *found.span()))

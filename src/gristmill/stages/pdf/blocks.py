@@ -77,6 +77,9 @@ def _continues(block: Block, line: TextLine, kind: str, right: int, leading: int
         return abs(line.size - last.size) * 8 <= last.size and 0 < step <= 3 * most
     if not 0 < step * 20 <= 27 * most or abs(line.size - last.size) * 8 > max(line.size, last.size):
         return False
+    if kind == "note" and block.kind in ("text", "item") and line.size * 100 > 97 * body_size:
+        is_inside = step * 20 <= 23 * most and not last.text.endswith((".", "!", "?", ":"))
+        kind = "text" if is_inside else kind  # the mark of a footnote came first in the line
     if kind in ("item", "note") or (line.is_bold != last.is_bold and (last.is_bold or line.left <= last.left)):
         return False
     first = block.lines[0]

@@ -94,6 +94,12 @@ def lines_of(segments: Sequence[TextSegment]) -> list[TextLine]:
         for row in rows[:-5:-1] if one.rows is None else ():
             if row.is_table:
                 continue
+            if _is_mark_of(row, one):
+                mark = row.segments[0]
+                mark.text = "".join(chr(RAISED + ord(digit)) for digit in mark.text)
+                row.segments.append(one)
+                row.base, row.size = one.base, one.size
+                break
             height = min(one.size, row.size)
             overlap = min(one.base + one.size // 8, row.base + row.size // 8) - max(
                 one.base - one.size * 5 // 8, row.base - row.size * 5 // 8
@@ -102,12 +108,6 @@ def lines_of(segments: Sequence[TextSegment]) -> list[TextLine]:
                 row.segments.append(one)
                 if one.size > row.size:
                     row.base, row.size = one.base, one.size
-                break
-            if _is_mark_of(row, one):
-                mark = row.segments[0]
-                mark.text = "".join(chr(RAISED + ord(digit)) for digit in mark.text)
-                row.segments.append(one)
-                row.base, row.size = one.base, one.size
                 break
         else:
             rows.append(TextLine([one], one.base, one.size))

@@ -20,7 +20,6 @@ from gristmill.kernels.pdf.glyphs import (
     MOST_FONTS,
     RIGHT,
     SIZE,
-    TEX_CODES,
     TOP,
     TURN,
     UNITS,
@@ -31,7 +30,6 @@ from gristmill.kernels.pdf.objects import addresses, count_drawn
 from gristmill.kernels.pdf.segments import (
     ACCENTS,
     FIRST_PIECE,
-    FONT_BIG,
     FONT_BOLD,
     FONT_HEAVY,
     FONT_ITALIC,
@@ -61,7 +59,9 @@ from gristmill.kernels.pdf.segments import (
 )
 from gristmill.stages.pdf.blocks import blocks_of
 from gristmill.stages.pdf.columns import TextSegment, regions
+from gristmill.stages.pdf.line_numbers import without_line_numbers
 from gristmill.stages.pdf.lines import Block, lines_of, with_drop_caps
+from gristmill.stages.pdf.math_fonts import layout_of, set_signs
 from gristmill.stages.pdf.rules import Grid, grids, rules_of, take_tables
 
 Array = np.ndarray[Any, Any]
@@ -189,12 +189,14 @@ class PageReader:
             self._floats,
             self._xs,
             self._ys,
-            TEX_CODES,
         )
         if not many:
             return
-        glyphs = glyphs[:many]
-        kinds = np.array([_kind_of(int(font)) for font in self._fonts[:fonts]], np.int64)
+        glyphs = without_line_numbers(glyphs[:many])
+        many = len(glyphs)
+        names = [_name_of(int(font)) for font in self._fonts[:fonts]]
+        kinds = np.array([_kind_of(int(font), name) for font, name in zip(self._fonts, names, strict=False)], np.int64)
+        set_signs(glyphs, names, kinds)
         _find_mono(glyphs, kinds)
         _find_bold(glyphs, kinds)
         turns = np.bincount(glyphs[:, TURN], minlength=5)[:4]
@@ -236,29 +238,32 @@ def _address(handle: Any) -> int:
     return ctypes.cast(handle, ctypes.c_void_p).value or 0
 
 
-def _kind_of(font: int) -> int:
+def _name_of(font: int) -> str:
+    buffer = ctypes.create_string_buffer(128)
+    if font:
+        pdfium.FPDFFont_GetBaseFontName(ctypes.cast(font, pdfium.FPDF_FONT), buffer, 128)
+    return buffer.value.decode("latin-1").rpartition("+")[2].lower()
+
+
+def _kind_of(font: int, name: str) -> int:
     """The kind of a font: bits of kernels/pdf/segments.py."""
     if not font:
         return 0
     handle = ctypes.cast(font, pdfium.FPDF_FONT)
     flags = max(pdfium.FPDFFont_GetFlags(handle), 0)
-    buffer = ctypes.create_string_buffer(128)
-    pdfium.FPDFFont_GetBaseFontName(handle, buffer, 128)
-    name = buffer.value.decode("latin-1").rpartition("+")[2].lower()
     is_mono = flags & _FIXED_PITCH or any(part in name for part in _MONO_NAMES)
     is_bold = flags & _FORCE_BOLD or any(
         part in name for part in ("bold", "black", "heavy", "demi", "cmbx", "sfbx", "-bd")
     )
     is_regular = any(part in name for part in ("regular", "roman", "medium", "book", "light", "math"))
     is_italic = flags & _ITALIC_FLAG or any(part in name for part in ("italic", "oblique", "cmti", "cmsl"))
-    is_math = any(part in name for part in _MATH_NAMES)
+    is_math = any(part in name for part in _MATH_NAMES) or layout_of(name) is not None
     bits = (
         (is_mono, FONT_MONO),
         (is_bold, FONT_BOLD),
         (not is_regular and pdfium.FPDFFont_GetWeight(handle) >= 600, FONT_HEAVY),
         (is_italic, FONT_ITALIC),
         (is_math, FONT_MATH),
-        ("cmex" in name or "mathextension" in name, FONT_BIG),
     )
     return sum(bit for holds, bit in bits if holds)
 
