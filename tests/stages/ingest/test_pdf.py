@@ -17,7 +17,14 @@ import pytest
 from pypdfium2 import PdfDocument
 
 from gristmill.kernels.pdf.glyphs import FONT, GLYPH_COLUMNS
-from gristmill.kernels.pdf.segments import FONT_BOLD, FONT_HEAVY
+from gristmill.kernels.pdf.segments import (
+    ACCENTS,
+    FONT_BOLD,
+    FONT_HEAVY,
+    FONT_MATH,
+    SEGMENT_COLUMNS,
+    join_glyphs,
+)
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import pdf as reader
 from gristmill.stages.pdf import child, document, kinds, page
@@ -94,6 +101,15 @@ def test_columns_are_read_one_after_the_other_although_their_lines_are_level(tmp
     right, second = column(320, 700, 12, first=500)
     title = [text(60, 740, "A title over both columns that is much wider than one of them, as it is usual", 12)]
     assert row(tmp_path, pdf([*title, *left, *right])).text.endswith(f"{first} {second}")
+
+
+def test_a_short_band_of_columns_below_a_long_abstract_is_read_column_by_column(tmp_path):
+    abstract, _ = column(60, 760, 12, width=95)
+    left, first = column(60, 600, 12)
+    right, second = column(320, 600, 12, first=500)
+    level = [line for pair in zip(left, right, strict=True) for line in pair]
+    assert row(tmp_path, pdf([*abstract, *left, *right])).text.endswith(f"{first} {second}")
+    assert not row(tmp_path, pdf([*abstract, *level])).text.endswith(f"{first} {second}")
 
 
 def test_a_line_that_sticks_out_of_its_column_stays_in_it(tmp_path):
@@ -553,10 +569,10 @@ def test_accents_that_are_drawn_apart_join_their_letters(tmp_path):
     more = b"BT /F 10 Tf %d 700 Td (c) Tj ET BT /F 10 Tf %d 700 Td (\230) Tj ET BT /F 10 Tf %d 700 Td (ao) Tj ET"
     data = pdf([letters, more % (at, at + 5, at + 5)], font_entries=accents)
     assert row(tmp_path, data).text == "Documentação"
-    circle = [b"BT /C 10 Tf 60 700 Td (\015) Tj ET", text(62, 700, "c", 8), text(72, 700, "2003 by the miller")]
-    widths = "/FirstChar 0 /LastChar 255 /Widths [" + "600 " * 256 + "]"
-    data = pdf(circle, font_entries=widths).replace(b"/BaseFont /Courier ", b"/BaseFont /CMSY10  ")
-    assert row(tmp_path, data).text == "© 2003 by the miller"
+    boxes = [[0x25EF, 0, 0, 160, 160, 0, 160, 160, 0, 0, 0], [ord("c"), 40, 0, 120, 160, 40, 160, 140, 0, 0, 0]]
+    codes, segments = np.zeros(200, np.int32), np.zeros((2, SEGMENT_COLUMNS), np.int64)
+    join_glyphs(np.array(boxes, np.int32), 2, np.array([FONT_MATH]), ACCENTS, codes, segments)
+    assert chr(codes[0]) == "©"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ the page also goes down one side before it begins the other. Segments that cross
 separate bands; within each band, the left side is read before the right side.
 """
 
+import bisect
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ CLEAR_LINES = 10
 """If as many lines are written side by side, and nearly always down one side first, they are columns."""
 MOST_CROSSING_SHARE = 0.12
 """The most segments that may cross a gutter, as a share of all segments of the region."""
+WIDE_SHARE = 0.6
+"""A line across all columns is wider than this share of the text."""
 STICKING_SHARE = 4
 """A line that sticks out of its column covers less than one of so many parts of the other side."""
 LEAST_GUTTER_SHARE = 0.6
@@ -60,7 +63,25 @@ def regions(segments: list[TextSegment], depth: int = 0) -> list[list[TextSegmen
             found = _split(segments, start, stop)
             if found is not None:
                 return [region for part in found for region in regions(part, depth + 1)]
+        above, band, below = _largest_band(segments)
+        if len(band) >= 2 * LEAST_LINES and (above or below):
+            inside = regions(band, depth + 1)
+            if len(inside) > 1:
+                return [*(regions(above, depth + 1) if above else ()), *inside, *([below] if below else ())]
     return [segments]
+
+
+def _largest_band(segments: list[TextSegment]) -> tuple[list[TextSegment], list[TextSegment], list[TextSegment]]:
+    """The largest part of a page between two wide lines, such as the columns below a title and an abstract, with what
+    is above and below it."""
+    width = max(one.right for one in segments) - min(one.left for one in segments)
+    wide = sorted(one.base for one in segments if one.right - one.left > WIDE_SHARE * width)
+    bases = sorted(one.base for one in segments)
+    edges = list(itertools.pairwise([bases[0] - 1, *wide, bases[-1] + 1]))
+    counts = [bisect.bisect_left(bases, stop) - bisect.bisect_right(bases, start) for start, stop in edges]
+    start, stop = edges[counts.index(max(counts))]
+    above = [one for one in segments if one.base <= start]
+    return above, [one for one in segments if start < one.base < stop], [one for one in segments if one.base >= stop]
 
 
 def _gutters(segments: Sequence[TextSegment]) -> list[tuple[int, int]]:
