@@ -551,6 +551,18 @@ def test_a_digit_on_the_line_is_no_mark_and_a_mark_may_begin_a_line(tmp_path):
     )
 
 
+@pytest.mark.parametrize("has_line", [True, False])
+def test_footnotes_as_large_as_the_text_are_below_a_short_line(tmp_path, has_line):
+    lines = [
+        b"BT /F 10 Tf 60 700 Td (The stones are of granite.) Tj /F 6 Tf 4 Ts (1) Tj 0 Ts ET",
+        text(60, 660, "ii. The wheel turns."),
+        b"BT /F 6 Tf 4 Ts 60 60 Td (1) Tj 0 Ts /F 10 Tf ( From a quarry.) Tj ET",
+        *([b"60 76 m 180 76 l S"] if has_line else []),
+    ]
+    found = row(tmp_path, pdf(lines)).text
+    assert ("granite.[1]\n\n[1] From a quarry.\n\nii. The" in found) is has_line
+
+
 @pytest.mark.parametrize(("step", "size", "is_kept"), [(1, 5, False), (5, 5, False), (1, 10, False), (1, 10, True)])
 def test_numbers_of_lines_in_the_margin_are_left_out(tmp_path, step, size, is_kept):
     """A column with a head is the first of a table."""

@@ -11,6 +11,7 @@ from gristmill.kernels.pdf.glyphs import UNITS
 from gristmill.stages.pdf.characters import base_chars, joined, plain, seam, words_of
 from gristmill.stages.pdf.lines import MARK, Block, TextLine, note_mark
 from gristmill.stages.pdf.page import Page
+from gristmill.stages.pdf.rules import RuledLine
 from gristmill.stages.pdf.tables import table_of
 from gristmill.stages.shared.normalise import normalise
 
@@ -69,7 +70,7 @@ def placed(pages: Sequence[Page]) -> Iterator[tuple[int, Block, list[Block]]]:
     body = _body_size(pages)
     heads = _running_heads(pages, body)
     for number, page in enumerate(pages):
-        blocks, notes = _with_notes(list(_without(page.blocks, heads, number)), body)
+        blocks, notes = _with_notes(list(_without(page.blocks, heads, number)), body, page.rules)
         for block in blocks:
             yield number, block, notes.get(id(block), [])
 
@@ -130,10 +131,14 @@ def _body_size(pages: Sequence[Page]) -> int:
     return max(sizes, key=lambda size: (sizes[size], size)) if sizes else 0
 
 
-def _with_notes(blocks: list[Block], body: int) -> tuple[list[Block], dict[int, list[Block]]]:
+def _with_notes(
+    blocks: list[Block], body: int, rules: Sequence[RuledLine]
+) -> tuple[list[Block], dict[int, list[Block]]]:
     """The blocks of a page without its footnotes, and these by the identity of the block that they follow: the one
     that has their mark, or the last one before them. Marks become `[1]`."""
-    raised, glued = _marks(blocks, MARK, body), _marks(blocks, _GLUED, body)
+    below = _below_rule(blocks, rules)
+    others = [block for block in blocks if block.kind != "note" or not (_is_small(block, body) or id(block) in below)]
+    raised, glued = _marks(others, MARK), _marks(others, _GLUED)
     kept: list[Block] = []
     notes: dict[int, list[Block]] = {}
     cited: list[tuple[int, int, TextLine, str]] = []
@@ -141,7 +146,8 @@ def _with_notes(blocks: list[Block], body: int) -> tuple[list[Block], dict[int, 
     owner: Block | None = None
     inside = _above_text(blocks, body)
     for block in blocks:
-        if block.kind == "note" and _is_small(block, body) and id(block) not in inside:
+        is_note = id(block) in below or (_is_small(block, body) and id(block) not in inside)
+        if block.kind == "note" and is_note:
             first = block.lines[0]
             mark = note_mark(first, body) or ""
             number = _digits(mark)
@@ -169,6 +175,20 @@ def _is_small(block: Block, body: int) -> bool:
     return block.size * 100 <= 97 * body
 
 
+def _below_rule(blocks: Sequence[Block], rules: Sequence[RuledLine]) -> set[int]:
+    """The identities of the blocks below the lowest short line that has a footnote right below it and nothing but text
+    after that. Some programs write footnotes as large as the text."""
+    for rule in sorted(rules, reverse=True):
+        under = [one for one in blocks if one.box[1] + one.size // 2 > rule.place and one.box[0] < rule.stop]
+        first = min(under, key=lambda one: one.box[1], default=None)
+        if first is not None and first.kind == "note" and abs(first.box[0] - rule.start) <= 3 * first.size:
+            is_near = first.box[1] - rule.place <= 2 * first.size
+            return (
+                {id(one) for one in under} if is_near and all(one.kind in ("note", "text") for one in under) else set()
+            )
+    return set()
+
+
 def _above_text(blocks: Sequence[Block], body: int) -> set[int]:
     """The identities of what looks like a footnote but has text below it, such as the items of a numbered list."""
     found: set[int] = set()
@@ -182,13 +202,11 @@ def _above_text(blocks: Sequence[Block], body: int) -> set[int]:
     return found
 
 
-def _marks(
-    blocks: Sequence[Block], pattern: re.Pattern[str], body: int
-) -> dict[str, list[tuple[Block, TextLine, int, int]]]:
+def _marks(blocks: Sequence[Block], pattern: re.Pattern[str]) -> dict[str, list[tuple[Block, TextLine, int, int]]]:
     """What may be the marks of footnotes, by their number: block, line, start and end."""
     marks: dict[str, list[tuple[Block, TextLine, int, int]]] = {}
     for block in blocks:
-        if block.kind not in ("code", "table", "formula") and not (block.kind == "note" and _is_small(block, body)):
+        if block.kind not in ("code", "table", "formula"):
             for line in block.lines:
                 for found in pattern.finditer(line.text):
                     marks.setdefault(_digits(found[0]), []).append((block, line, *found.span()))

@@ -26,7 +26,7 @@ MODEL = Path(__file__).with_name("kinds.model")
 _SIZE = struct.Struct("<I")
 
 ITEM = re.compile(
-    rf"(?:[{BULLETS}]\s*|[–—−*\-·]\s+|\(?(?:\d{{1,3}}|[a-z]|[ivx]{{1,4}})\)\s|\d{{1,3}}\.\s|[a-z]\.\s(?!\w\.)|\[\w{{1,12}}\]\s)"
+    rf"(?:[{BULLETS}]\s*|[–—−*\-·]\s+|\(?(?:\d{{1,3}}|[a-z]|[ivx]{{1,4}})\)\s|\d{{1,3}}\.\s|(?:[a-z]|[ivx]{{2,4}})\.\s(?!\w\.)|\[\w{{1,12}}\]\s)"
 )
 _NUMBERED = r"\s*(?:[A-Z]\.)?\d+(?:[.\-–]\d+)*+[a-z]?+"
 _LABEL = re.compile(

@@ -62,7 +62,7 @@ from gristmill.stages.pdf.columns import TextSegment, regions
 from gristmill.stages.pdf.line_numbers import without_line_numbers
 from gristmill.stages.pdf.lines import Block, lines_of, with_drop_caps
 from gristmill.stages.pdf.math_fonts import layout_of, set_signs
-from gristmill.stages.pdf.rules import Grid, grids, rules_of, take_tables
+from gristmill.stages.pdf.rules import Grid, RuledLine, grids, rules_of, take_tables
 
 Array = np.ndarray[Any, Any]
 
@@ -134,6 +134,8 @@ class Page:
     """Text of such glyphs, to judge whether it is right."""
     image_share: float = 0.0
     """The share of the page that its images cover, if it has little text."""
+    rules: list[RuledLine] = field(default_factory=list)
+    """Its lines across that are at most half as wide as it. One of them may separate footnotes from the text."""
     fault: str | None = None
     work: int = 0
     """Its characters, objects, and segments of paths, also those inside forms."""
@@ -231,7 +233,9 @@ class PageReader:
             chosen = [one.text for one, suspect in zip(parts, is_suspect, strict=True) if suspect]
             found.unmapped_text = " ".join(chosen)[:MOST_JUDGED_CHARS]
         if parts:
-            found.blocks = _layout(parts, grids(*rules_of(page)) if main == 0 else [])
+            across, down = rules_of(page) if main == 0 else ([], [])
+            found.rules = [rule for rule in across if 2 * (rule.stop - rule.start) <= found.width]
+            found.blocks = _layout(parts, grids(across, down))
 
 
 def _address(handle: Any) -> int:
