@@ -37,8 +37,8 @@ x % no comment
 \end{document}
 after"""
 TEXT = (
-    'On the Mill: 50% more\n\nIntro\n\nCafé naïve "flour" — word word, as Smith et al., 2005 says '
-    "(Smith et al., 2005; Jones, 2006) (A note.). Let $x \\in \\mathbb{R}$ and $\\|x\\|_{2} < 1$.\n\n"
+    'On the Mill: 50% more\n\nIntro\n\nCafé naïve "flour" — word word, as Smith et al. (2005) says '
+    "(Smith et al., 2005; Jones, 2006, p. 3) (A note.). Let $x \\in \\mathbb{R}$ and $\\|x\\|_{2} < 1$.\n\n"
     "$$\\operatorname{rank} A = \\|y\\|_{1}$$\n\nThe second part.\n\n- one\n- b) two\n\na | b\n1 | 2\n\nx % no comment"
 )
 FILES = {
@@ -172,8 +172,17 @@ def test_short_verbatim_text_and_german_letters_are_kept(tmp_path):
         (r"\item[\textbf{Mill} \ldots] a \item[{[x]}] b", "- Mill ... a\n- [[x]] b"),
         (
             r"\begin{enumerate}\item a\begin{enumerate}\item b\item c\end{enumerate}\item[x)] d\item e\end{enumerate}",
-            "1. a\n(a) b\n(b) c\n- x) d\n2. e",
+            "1. a\n  (a) b\n  (b) c\n- x) d\n2. e",
         ),
+        (r"\begin{enumerate}[start=3]\item a\setcounter{enumi}{6}\item b\end{enumerate}", "3. a\n7. b"),
+        (
+            r"\begin{longtable}{l}A & B\\\endfirsthead A & B\\\endhead Next & page\endfoot"
+            r"\hline\endlastfoot 1 & 2 \\ 3 & 4\end{longtable}",
+            "A | B\n1 | 2\n3 | 4",
+        ),
+        (r"\edef \x {\arabic{y}}\stepcounter{y}\altaffiltext{\x}{Mill}a\altaffilmark{\x}", "a"),
+        (r"\hypertarget{mill}{%\n\section{Mill}\label{mill}}a".replace("\\n", "\n"), "Mill\n\na"),
+        (r"\nolinkurl{a.b/~c} \href{a.b/~c}{d}", "a.b/~c d"),
         ("\\begin{itemize}\n\\item\n\na\n\\item\n\\end{itemize}b", "- a\n\nb"),
         (r"\medskip\begin{quote}a\end{quote}\noindent\cite{b}\bigskip\section{C}", "a\n\nC"),
         (
@@ -203,6 +212,87 @@ def test_short_verbatim_text_and_german_letters_are_kept(tmp_path):
 def test_commands_leave_what_a_reader_sees(tmp_path, source, text):
     """Names of files, lengths and hidden parts go; macros, quantities and statements are written out."""
     assert row(tmp_path, f"\\documentclass{{a}}\\begin{{document}}{source}\\end{{document}}").text == text
+
+
+@pytest.mark.parametrize(
+    ("cited", "text"),
+    [
+        (r"\citet{a}", "Smith (2005)"),
+        (r"\citet[p.~3]{a,b}", "Smith (2005); Jones (2006, p. 3)"),
+        (r"\citep{a}", "(Smith, 2005)"),
+        (r"\citep[see][p.~3]{a}", "(see Smith, 2005, p. 3)"),
+        (r"\citep[see][]{a}", "(see Smith, 2005)"),
+        (r"\citealp{a}", "Smith, 2005"),
+        (r"\citeauthor{a} \citeyearpar{a}", "Smith (2005)"),
+        (r"x\citep[see][p.~3]{c}", "x"),
+    ],
+)
+def test_citations_have_author_year_and_notes(tmp_path, cited, text):
+    """As natbib and biblatex write them; a reference without author and year leaves nothing."""
+    paper = {
+        "a.tex": rf"\documentclass{{a}}\begin{{document}}{cited}\end{{document}}",
+        "a.bbl": r"\bibitem[Smith(2005)]{a} \bibitem[Jones(2006)]{b}",
+    }
+    assert row(tmp_path, tarred(paper), "a.tar").text == text
+
+
+CODE = "def f(x):\n    return {x: 10 % 3}  # \\a"
+
+
+@pytest.mark.parametrize(
+    ("defined", "opened", "closed"),
+    [
+        (r"\DefineVerbatimEnvironment{Code}{Verbatim}{fontsize=\small}", r"\begin{Code}[x=y]", r"\end{Code}"),
+        (r"\lstnewenvironment{py}{\lstset{a}}{}", r"\begin{py}", r"\end{py}"),
+        (r"\newminted{python}{linenos}", r"\begin{pythoncode}", r"\end{pythoncode}"),
+        (r"\newminted[py]{python}{linenos}", r"\begin{py}", r"\end{py}"),
+        (r"\newtcblisting[a]{py}{b}", r"\begin{py}", r"\end{py}"),
+        (r"\newenvironment{code}{\verbatim}{\endverbatim}", r"\begin{code}", r"\end{code}"),
+        (r"\input{setup}", r"\begin{inner}", r"\end{inner}"),
+    ],
+)
+def test_lines_of_code_stay_lines_in_environments_of_the_paper(tmp_path, defined, opened, closed):
+    """Their definitions are in the main file, or in a file that its preamble includes."""
+    main = f"\\documentclass{{a}}\n{defined}\n\\begin{{document}}\na\n{opened}\n{CODE}\n{closed}\nb"
+    paper = {"a.tex": main, "setup.tex": r"\DefineVerbatimEnvironment{inner}{Verbatim}{}"}
+    assert row(tmp_path, tarred(paper), "a.tar").text == f"a\n\n{CODE}\n\nb"
+
+
+def test_commands_in_code_of_pandoc_and_pygments_are_written(tmp_path):
+    """`commandchars` gives \\, { and } their meaning in verbatim text."""
+    pandoc = (
+        r"\DefineVerbatimEnvironment{Highlighting}{Verbatim}{commandchars=\\\{\}}\newenvironment{Shaded}{}{}\begin{document}"
+        "\\begin{Shaded}\n\\begin{Highlighting}[]\n"
+        r"\KeywordTok{def}\NormalTok{ f(x):}"
+        "\n"
+        r"    \ControlFlowTok{return}\NormalTok{ \{x: }\DecValTok{10} \OperatorTok{%} "
+        r"\DecValTok{3}\NormalTok{\}  }\CommentTok{# \textbackslash{}a}"
+        "\n\\end{Highlighting}\n\\end{Shaded}\n"
+    )
+    pygments = (
+        "\\begin{document}\\begin{Verbatim}[commandchars=\\\\\\{\\}]\n"
+        r"\PYG{k}{def} f(x)\PYG{p}{:}"
+        "\n"
+        r"    \PYG{k}{return} \PYGZob{}x\PYG{p}{:} 10 \PYGZpc{} 3\PYGZcb{}  \PYG{c}{\PYGZsh{} \PYGZbs{}a}"
+        "\n\\end{Verbatim}\n"
+    )
+    for source in (pandoc, pygments):
+        assert row(tmp_path, f"\\documentclass{{a}}{source}\\end{{document}}").text == CODE
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["2103.00002", "2103.00003.gz", "0704.0001v2.tar.gz", "hep-th9901001.gz", "x/math.GT0309136", "0704.0001.tar"],
+)
+def test_files_named_as_arxiv_names_them_are_read(tmp_path, name):
+    """A number needs no suffix, unless the recipe lists suffixes; the content says whether it is a tar file."""
+    assert latex.wanted(name, latex.Config())
+    assert not latex.wanted("2103.00002", latex.Config(suffixes=(".tex",)))
+    assert not latex.wanted(f".git/{name}", latex.Config())
+    paper = (
+        tarred({"a.tex": "\\documentclass{a}\\begin{document}Mill"}) if "gz" not in name else b"\\documentclass{a}Mill"
+    )
+    assert row(tmp_path, gzip.compress(paper) if "gz" in name else paper, name).text == "Mill"
 
 
 def test_title_and_abstract_of_the_preamble_are_text(tmp_path):

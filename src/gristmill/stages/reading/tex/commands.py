@@ -56,6 +56,8 @@ CITES = frozenset(
         " autocite footcite supercite smartcite citetext",
     )
 )
+TEXTUAL = frozenset(("citet", "Citet", "textcite", "Textcite"))
+"""Citations in which the author is a word of the sentence."""
 IN_BRACKETS = frozenset(("citep", "parencite", "autocite", "footcite", "citeyearpar"))
 _ONE_GROUP = (
     "label ref eqref pageref autoref cref Cref nocite includegraphics vspace hspace vskip hskip usepackage"
@@ -69,12 +71,13 @@ _ONE_GROUP = (
     " pagecolor linespread setstretch selectlanguage foreignlanguage fontfamily fontencoding fontseries fontshape"
     " theoremstyle nobibliography includestandalone includepdfmerge vref Vref nameref labelcref Autoref cpageref todo"
     " fancyhead fancyfoot fancyhf lhead rhead chead lfoot rfoot cfoot KOMAoptions microtypesetup pdfinfo newsavebox"
-    " pagebreak nopagebreak enlargethispage addvspace"
+    " pagebreak nopagebreak enlargethispage addvspace altaffilmark arabic roman Roman alph Alph fnsymbol value"
 )
 _TWO_GROUPS = (
     "setlength addtolength setcounter addtocounter newtheorem rule multicolumn multirow fontsize inputminted resizebox"
     " markboth addtocontents settowidth settoheight lstdefinestyle lstdefinelanguage DeclareSIUnit colorlet import"
     " pdfbookmark fcolorbox newcolumntype numberwithin crefrange setkomafont addtokomafont DeclareUnicodeCharacter"
+    " altaffiltext"
 )
 NOT_TEXT = (
     dict.fromkeys(_ONE_GROUP.split(), 1)
@@ -115,6 +118,12 @@ SIGNS = {
     "textemdash": "—",
     "textbackslash": "\\",
     "textasciitilde": "~",
+    "textasciigrave": "`",
+    "textquotesingle": "'",
+    "textquotedbl": '"',
+    "textbraceleft": "{",
+    "textbraceright": "}",
+    "textdollar": "$",
     "newline": "\n",
     "par": "\n\n",
 }

@@ -25,6 +25,7 @@ from gristmill.stages.reading.tex.commands import (
     SIGNS,
     STATEMENTS,
     TABLES,
+    TEXTUAL,
     UNITS,
 )
 from gristmill.stages.reading.tex.expand import closings
@@ -72,11 +73,15 @@ _DOLLAR = re.compile(r"(?<!\\)\$")
 _BLANK = re.compile(r"\n[ \t]*+\n\s*+")
 _LISTS = frozenset(("itemize", "enumerate", "description"))
 _ITEM = "\x01"
-"""Before the mark of an item, until lines are joined."""
+"""Before the mark of an item, once for each list around it, until lines are joined."""
+_LEVELS = re.compile(f"{_ITEM}+")
+_TABLE_PARTS = frozenset(("endfirsthead", "endhead", "endfoot", "endlastfoot"))
 _BREAK = "\x04"
 """Before a line break that the author wrote, which is a space between Chinese characters, too."""
 _LINE = "\x03"
 """Before a line that is not joined to the one before it; alone, the end of a list."""
+_COUNTER = re.compile(r"\{enum(?:i{1,3}|iv)\}\{(\d{1,6})\}")
+_STARTS = re.compile(r"start\s*=\s*(\d{1,6})")
 _RAISED = {"textsuperscript": "^", "up": "^", "textsubscript": "_"}
 MAX_RAISED = 200
 MAX_LISTS = 8
@@ -93,7 +98,8 @@ class LatexText:
         self._cited, self._kept = cited, kept
         self._statements = {**STATEMENTS, **(theorems or {})}
         self._opened: list[list[Any]] = [["", 0]]
-        """The open environments, each with the number of its last item; of tabbing, where its line begins."""
+        """The open environments, each with the number of its last item; of tabbing, where its line begins; of a
+        table of several pages, where its part begins."""
 
     def text(self, source: str) -> str:
         close = closings(source)
@@ -116,7 +122,9 @@ class LatexText:
                         at = size.end()
                     option = _OPTION.match(source, at)
                     at = self._skip(source, at, close, GROUPS.get(begin, GROUPS.get(name, 0)))
-                    self._opened.append([name, len(out) if name == "tabbing" else 0])
+                    starts = _STARTS.search(option[1]) if option and name == "enumerate" else None
+                    first = int(starts[1]) - 1 if starts else 0
+                    self._opened.append([name, len(out) if name == "tabbing" else first])
                     out.append("\n\n")
                     if label := self._statements.get(begin, STATEMENTS.get(name)):
                         stated = self._apart(option[1]) if option else ""
@@ -133,6 +141,10 @@ class LatexText:
                 out.append(_formula(formula, dollar == "$$" or sign == "["))
             elif word == "kill" and self._opened[-1][0] == "tabbing":  # a line that only sets the tabs
                 del out[self._opened[-1][1] :]
+            elif word in _TABLE_PARTS and self._opened[-1][0] in ("longtable", "supertabular"):
+                if self._opened[-1][1] and word != "endfirsthead":  # the head or foot of later pages
+                    del out[self._opened[-1][1] :]
+                self._opened[-1][1] = len(out)
             elif word:
                 if source.startswith("<", at) and (overlay := _OVERLAY.match(source, at)):
                     at = overlay.end()
@@ -212,19 +224,12 @@ class LatexText:
         if word in SIGNS:
             return SIGNS[word], at
         if word in CITES:
-            start = self._skip(source, at, close, 0)
-            if (option := _OPTION.match(source, start)) is not None:
-                start = option.end()
-            stop = self._skip(source, start, close, 1)
-            labels = [self._cited.get(key.strip(), "") for key in source[start + 1 : stop - 1].split(",")]
-            if word in ("citeauthor", "citeyear", "citeyearpar"):  # Smith, 2005
-                labels = [label.rpartition(", ")[0 if word == "citeauthor" else 2] for label in labels]
-            shown = "; ".join(label for label in labels if label)
-            return (f"({shown})" if shown and word in IN_BRACKETS else shown), stop
+            return self._citation(word, source, at, close)
         if word == "item":
             option = _OPTION.match(source, at)
             mark = f"- {self._apart(option[1])}" if option else self._item()
-            return f"\n{_ITEM}{mark.rstrip()} ", option.end() if option else at
+            level = sum(name in _LISTS for name, _ in self._opened[-MAX_LISTS:])
+            return f"\n{_ITEM * max(level, 1)}{mark.rstrip()} ", option.end() if option else at
         if word in _LETTER_ACCENTS and (letter := _ACCENTED.match(source, at)):
             return unicodedata.normalize(
                 "NFC", (letter[1] or letter[2] or letter[3]) + _LETTER_ACCENTS[word]
@@ -247,6 +252,8 @@ class LatexText:
             return raised(_RAISED[word], self._apart(source[at + 1 : end])), end + 1
         if word == "xspace":
             return " " if source[at : at + 1].isalnum() or source[at : at + 1] in ("(", "\\", "$") else "", at
+        if word == "setcounter" and self._opened[-1][0] == "enumerate" and (counter := _COUNTER.match(source, at)):
+            self._opened[-1][1] = int(counter[1])
         if word in NOT_TEXT:
             return "", self._skip(source, at, close, NOT_TEXT[word])
         if word in ("subfloat", "subfigure", "subtable"):  # [in the list of figures][below the figure]{figure}
@@ -262,6 +269,27 @@ class LatexText:
                 after[end] = closing
             return opening, at
         return "", at
+
+    def _citation(self, word: str, source: str, at: int, close: Mapping[int, int]) -> tuple[str, int]:
+        """Smith (2005), or (see Smith, 2005, p. 3): author and year with the notes around them."""
+        notes: list[str] = []
+        while (option := _OPTION.match(source, at)) and len(notes) < 2:
+            notes.append(self._apart(option[1]))
+            at = option.end()
+        stop = self._skip(source, at, close, 1)
+        labels = [self._cited.get(key.strip(), "") for key in source[at + 1 : stop - 1].split(",")]
+        found = [label.rpartition(", ") for label in labels if label]
+        before = f"{notes[0]} " if len(notes) == 2 and notes[0] else ""
+        after = f", {notes[-1]}" if notes and notes[-1] else ""
+        if word in TEXTUAL:
+            shown = [f"{author} ({year})" for author, _, year in found]
+            if shown:
+                shown[-1] = f"{shown[-1][:-1]}{after})"
+            return before + "; ".join(shown) if shown else "", stop
+        part = {"citeauthor": 0, "citeyear": 2, "citeyearpar": 2}.get(word)
+        text = "; ".join("".join(label) if part is None else label[part] for label in found)
+        text = f"{before}{text}{after}" if text else ""
+        return (f"({text})" if text and word in IN_BRACKETS else text), stop
 
     def _quantity(self, word: str, source: str, at: int, close: Mapping[int, int]) -> tuple[str, int]:
         """A number or unit of siunitx: 3 km/s"""
@@ -325,5 +353,5 @@ def _tidy(text: str, kept: list[str]) -> str:
         ("\n" if one.startswith((_ITEM, _LINE)) and before.startswith((_ITEM, _LINE)) else "\n\n") + one
         for before, one in pairwise(["", *paragraphs])
     )
-    text = text.replace(_ITEM, "").replace(f"{_LINE} ", "").replace(_LINE, "")
+    text = _LEVELS.sub(lambda found: "  " * (len(found[0]) - 1), text).replace(f"{_LINE} ", "").replace(_LINE, "")
     return re.sub("\0(\\d+)\0", lambda found: kept[int(found[1])], text).strip("\n")
