@@ -1,13 +1,17 @@
 """Papers in LaTeX: a file, a tar file or a folder; macros are expanded in bounded work."""
 
+import contextlib
 import gzip
 import io
 import tarfile
+import tracemalloc
 
 import pytest
 
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import latex
+from gristmill.stages.reading.decompress import ReadFault
+from gristmill.stages.reading.tex.expand import Macros
 
 MAIN = r"""\documentclass[12pt]{article} % \title{no}
 \newcommand{\R}{\mathbb{R}}
@@ -78,16 +82,42 @@ def test_a_folder_is_one_paper(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content)
     near = latex.companions(names)
-    assert near["paper/main.tex"] == ("paper/main.bbl", "paper/parts/two.tex")
+    assert near["paper/main.tex"] == ("paper/main.bbl", "paper/main.tex", "paper/parts/two.tex")
+    assert near["paper/main.tex"] is near["paper/main.bbl"]
     others = [Piece(str(tmp_path / name[6:]), name) for name in near["paper/main.tex"]]
     [found] = latex.read(Piece(str(tmp_path / "main.tex"), "paper/main.tex"), latex.Config(), companions=others)
     assert found.text == TEXT
-    assert near["paper/parts/two.tex"] == ("paper/main.bbl", "paper/main.tex")
+    assert near["paper/parts/two.tex"] == ("paper/main.bbl", "paper/main.tex", "paper/parts/two.tex")
     beside = [Piece(str(tmp_path / "main.tex"), "paper/main.tex")]
     for name in ("parts/two.tex", "main.bbl"):
         [part] = latex.read(Piece(str(tmp_path / name), f"paper/{name}"), latex.Config(), companions=beside)
         assert (part.drop, part.text) == ("part_of_paper", None)
     assert [latex.wanted(name, latex.Config()) for name in FILES] == [True, True, True, False]
+
+
+def test_a_folder_is_searched_once_for_all_its_files(tmp_path, monkeypatch):
+    """Its files share one tuple of companions: the work grows with their number and not with its square."""
+    names = ["main.tex", *(f"part{n}.tex" for n in range(50))]
+    for name in names:
+        (tmp_path / name).write_text(r"\documentclass{a}x" if name == "main.tex" else "x")
+    near = latex.companions(names)
+    assert len({id(others) for others in near.values()}) == 1
+    pieces = tuple(Piece(str(tmp_path / name), name) for name in near["main.tex"])
+    opened = []
+    open_piece = Piece.open
+    monkeypatch.setattr(Piece, "open", lambda piece: opened.append(piece.name) or open_piece(piece))
+    reasons = [one.drop for piece in pieces for one in latex.read(piece, latex.Config(), companions=pieces)]
+    assert reasons == [None, *["part_of_paper"] * 50]
+    assert len(opened) == 2 * len(names)
+
+
+def test_files_of_a_folder_that_is_too_large_say_so(tmp_path):
+    """No file with a \\documentclass is searched for there."""
+    near = latex.companions([f"part{n}.tex" for n in range(latex.MAX_FILES + 1)])
+    assert {*near.values()} == {()}
+    (tmp_path / "a.tex").write_text("x")
+    [found] = latex.read(Piece(str(tmp_path / "a.tex"), "a.tex"), latex.Config(), companions=())
+    assert (found.drop, found.detail) == ("folder_too_large", "no \\documentclass, and more than 1000 files to search")
 
 
 def test_a_file_reads_only_what_it_includes(tmp_path):
@@ -122,6 +152,17 @@ def test_a_hostile_paper_is_a_row_with_a_reason(tmp_path, source, reason):
     """Macros without end, damaged archives; the row has no text."""
     found = row(tmp_path, source, "a.tar" if isinstance(source, bytes) else "a.tex")
     assert (found.drop, found.text) == (reason, None)
+
+
+def test_macros_in_arguments_of_macros_take_no_memory_for_each_level():
+    """Before, the places of all braces were held once for each level: 560 bytes for each letter of the source."""
+    source = r"\newcommand{\a}[1]{[#1]}" + r"\a{" * 28 + r"\a{}" * 20_000 + "}" * 28
+    tracemalloc.start()
+    with contextlib.suppress(ReadFault):
+        Macros(len(source)).expand(source)
+    peak_bytes = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak_bytes < 100 * len(source)
 
 
 def test_a_file_that_includes_itself_ends(tmp_path):
@@ -317,7 +358,7 @@ def test_compressed_files_of_a_folder_are_included(tmp_path):
     (tmp_path / "a.tex.gz").write_bytes(gzip.compress(rb"\documentclass{a}\begin{document}See \input{b}"))
     (tmp_path / "b.tex.gz").write_bytes(gzip.compress(b"the mill."))
     pieces = {name: Piece(str(tmp_path / name), name) for name in ("a.tex.gz", "b.tex.gz")}
-    assert latex.companions(list(pieces)) == {"a.tex.gz": ("b.tex.gz",), "b.tex.gz": ("a.tex.gz",)}
+    assert latex.companions(list(pieces)) == dict.fromkeys(pieces, ("a.tex.gz", "b.tex.gz"))
     [found] = latex.read(pieces["a.tex.gz"], latex.Config(), companions=[pieces["b.tex.gz"]])
     [part] = latex.read(pieces["b.tex.gz"], latex.Config(), companions=[pieces["a.tex.gz"]])
     assert (found.text, part.drop) == ("See the mill.", "part_of_paper")

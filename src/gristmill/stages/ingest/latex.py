@@ -95,7 +95,7 @@ def wanted(name: str, config: Config) -> bool:
 
 
 def companions(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """For each file, the other sources of its folder, of those below it, and of those above it."""
+    """For each file, the sources of its folder, of those below and above it; none if they are too many."""
     sources = [name for name in names if without_compression_suffix(name).lower().endswith(_SOURCES)]
     below: dict[PurePosixPath, list[str]] = {}
     inside: dict[PurePosixPath, list[str]] = {}
@@ -105,16 +105,17 @@ def companions(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
             below.setdefault(folder, []).append(name)
     found: dict[str, tuple[str, ...]] = {}
     for folder, own in inside.items():
-        above = [one for parent in folder.parents[: MAX_LEVELS - 1] for one in inside.get(parent, ())]
-        near = sorted({*below[folder], *above})
-        if 1 < len(near) <= MAX_FILES:
-            found |= {name: tuple(one for one in near if one != name) for name in own}
+        above = [inside.get(parent, []) for parent in folder.parents[: MAX_LEVELS - 1]]
+        size = len(below[folder]) + sum(map(len, above))
+        if size > 1:
+            near = (one for some in (below[folder], *above) for one in some)
+            found |= dict.fromkeys(own, tuple(sorted(near)) if size <= MAX_FILES else ())
     return found
 
 
-def read(piece: Piece, config: Config, companions: Sequence[Piece] = ()) -> Iterator[Record]:
-    """Reasons: `part_of_paper`, `not_latex`, `macros_without_end`, `inputs_without_end`, `corrupt_tar`, `binary_file`,
-    `invalid_utf8`, and those of every file."""
+def read(piece: Piece, config: Config, companions: Sequence[Piece] | None = None) -> Iterator[Record]:
+    """Reasons: `part_of_paper`, `folder_too_large`, `not_latex`, `macros_without_end`, `inputs_without_end`,
+    `corrupt_tar`, `binary_file`, `invalid_utf8`, and those of every file."""
 
     def parse(data: bytes, record: Record, config: Config) -> None:
         if data[257:262] == b"ustar":
@@ -123,12 +124,14 @@ def read(piece: Piece, config: Config, companions: Sequence[Piece] = ()) -> Iter
             main = max(roots, key=lambda one: (-one.count("/"), len(files.read(one))), default="")
         else:
             name = without_compression_suffix(piece.name)
-            files = _Sources({name: data}, companions, config.max_record_bytes - len(data))
             main = name if _is_root(data) and not name.lower().endswith(".bbl") else ""
-            if not main and any(map(_has_root, _above(name, companions))):
+            if not main and companions == ():
+                raise ReadFault("folder_too_large", f"no \\documentclass, and more than {MAX_FILES} files to search")
+            if not main and companions and _has_root_above(name, companions):
                 raise ReadFault(
                     "part_of_paper", "another file of its folder, or of one above it, has the \\documentclass"
                 )
+            files = _Sources({name: data}, companions or () if main else (), config.max_record_bytes - len(data))
         if not main:
             raise ReadFault("not_latex", "no \\documentclass")
         _paper(files, main, record)
@@ -145,10 +148,28 @@ def _has_root(piece: Piece) -> bool:
         return _is_root(peek(decompressed(file)[1], _HEAD_BYTES)[0])
 
 
-def _above(name: str, others: Sequence[Piece]) -> Iterator[Piece]:
-    """The files of the folder of a file, and of the folders above it."""
-    folders = PurePosixPath(name).parents
-    return (one for one in others if PurePosixPath(one.name).parent in folders)
+@dataclass(frozen=True, eq=False)
+class _Same:
+    """The companions of a file. They are searched once for all files that share them."""
+
+    pieces: Sequence[Piece]
+
+    def __hash__(self) -> int:
+        return id(self.pieces)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.pieces is self.pieces
+
+
+@functools.lru_cache(maxsize=1)
+def _folders_with_root(files: _Same) -> frozenset[str]:
+    return frozenset(posixpath.dirname(one.name) for one in files.pieces if _has_root(one))
+
+
+def _has_root_above(name: str, others: Sequence[Piece]) -> bool:
+    """Whether a file of its folder, or of one above it, has the \\documentclass."""
+    folders = {str(parent).removesuffix(".") for parent in PurePosixPath(name).parents}
+    return not folders.isdisjoint(_folders_with_root(_Same(others)))
 
 
 class _Sources:
@@ -305,10 +326,11 @@ def _without_comments(source: str, code: _Code) -> str:
 
 def _written(found: re.Match[str]) -> str:
     """What a command in code leaves: its sign, or nothing."""
-    name = found[1] or ""
+    name: str = found[1] or ""
     if found[0].startswith("\\PY"):
         return _PYGMENTS.get(name, "")
-    return SIGNS.get(name, found[2] or "")
+    sign: str = found[2] or ""
+    return SIGNS.get(name, sign)
 
 
 def _without_false(source: str) -> str:
