@@ -210,6 +210,7 @@ def test_short_verbatim_text_and_german_letters_are_kept(tmp_path):
         (r"\begin{itemize}\item<1-> a\item<2> b\end{itemize}\includegraphics<3>{x}\ldots<b", "- a\n- b\n\n...<b"),
         (r"\pdfbookmark[1]{A}{b}\urladdr{x}a", "a"),
         (r"10\textsuperscript{6} H\textsubscript{2}O 1\textsuperscript{st} 2\ieme{}", "10^6 H_2O 1st 2e"),
+        (r"mc\textsuperscript{2}7000 \emph{x\textsubscript{i}}y", "mc^{2}7000 x_{i}y"),
         (r"\item[\textbf{Mill} \ldots] a \item[{[x]}] b", "- Mill ... a\n- [[x]] b"),
         (
             r"\begin{enumerate}\item a\begin{enumerate}\item b\item c\end{enumerate}\item[x)] d\item e\end{enumerate}",

@@ -199,6 +199,38 @@ def test_a_damaged_chapter_is_left_out(tmp_path, changes):
     assert (found.text, '"chapters_left_out":1' in found.meta) == ("Two\n\nA note.", True)
 
 
+def test_marks_of_notes_that_sphinx_writes_are_left_out(tmp_path):
+    """Docutils before and after 0.18; the label of a citation has letters and stays."""
+    page = (
+        '<p>Flour <a class="footnote-reference brackets" href="#a">1</a>. Bran <a class="footnote-reference">2</a> too.</p>'
+        '<dl class="footnote brackets"><dt class="label"><span class="brackets"><a class="fn-backref">1</a></span></dt>'
+        '<dd><p>White.</p></dd><dt class="label"><span class="brackets">2</span><span class="fn-backref">(<a>1</a>,<a>2</a>)'
+        "</span></dt><dd><p>Brown.</p></dd></dl>"
+        '<aside class="footnote"><span class="label"><span class="fn-bracket">[</span><a role="doc-backlink">3</a>'
+        '<span class="fn-bracket">]</span></span><span class="backrefs">(<a>1</a>)</span><p>Rye.</p></aside>'
+        '<dl class="citation"><dt class="label"><span class="brackets">Knuth84</span></dt><dd><p>A book.</p></dd></dl>'
+    )
+    book = BOOK | {"OEBPS/1.xhtml": f"<html><body>{page}</body></html>", "notes.xhtml": "<html/>"}
+    assert row(tmp_path, epub, book).text == (
+        "Flour. Bran too.\n\nWhite.\n\nBrown.\n\nRye.\n\nKnuth84\n\nA book.\n\nTwo"
+    )
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("mc<sup>2</sup>7000", "mc^{2}7000"),
+        ("<i>mc<sup>2</sup></i>7000", "mc^{2}7000"),
+        ("mc<sup>2</sup><i>7000</i>", "mc^{2}7000"),
+        ("x<sub>i</sub>y H<sub>2</sub>O", "x_{i}y H_2O"),
+        ("10<sup>6</sup>, 10<sup>6</sup> g 10<sup>12</sup>3", "10^6, 10^6 g 10^{12}3"),
+    ],
+)
+def test_raised_text_is_apart_from_the_word_or_number_after_it(tmp_path, markup, text):
+    """mc^27000 would be another number."""
+    assert row(tmp_path, jats, f"<article><body><p>{markup}</p></body></article>").text == text
+
+
 def test_a_book_is_found_in_a_folder_and_its_contents_are_left_out(tmp_path):
     """Many zip files have the book in a folder; a chapter may be named with a place in it, and have a table of
     contents. The year 101 is calibre's for no date."""

@@ -308,7 +308,7 @@ def _character(reference: bytes) -> bytes:
 
 
 STAGE = Reader(
-    version=5,
+    version=6,
     config=Config,
     libraries=("orjson", "zstandard"),
     positions="bytes of the decompressed stream; in bzip2, 2^26 for each byte of the file, and the page in its stream",

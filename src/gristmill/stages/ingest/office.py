@@ -202,4 +202,4 @@ def _odt(members: Members) -> tuple[Writer, str]:
     return writer, title.text().partition("\n")[0]
 
 
-STAGE = tree_reader(4, Config, read)
+STAGE = tree_reader(5, Config, read)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from gristmill.stages.reading.office.numerals import numeral
-from gristmill.stages.reading.raised import raised
+from gristmill.stages.reading.raised import raised, write
 from gristmill.stages.reading.tex.commands import (
     ALGORITHMS,
     CITES,
@@ -108,7 +108,8 @@ class LatexText:
         missing: set[str] = set()
         tables = at = 0
         while (token := _TOKEN.search(source, at)) is not None:
-            out.append(source[at : token.start()] if tables == 0 else source[at : token.start()].replace("\n", " "))
+            between = source[at : token.start()]
+            write(out, between if tables == 0 else between.replace("\n", " "))
             at = token.end()
             begin, end, word, sign, dollar, mark, dash = token.groups()
             if begin:
@@ -167,12 +168,12 @@ class LatexText:
                         )
                     )
             elif mark == "}":
-                out.append(after.pop(at - 1, ""))
+                write(out, after.pop(at - 1, ""))
             elif mark:
                 out.append({"~": " ", "&": " | " if tables else "&"}.get(mark, ""))
             else:
                 out.append(_DASHES[dash])
-        out.append(source[at:])
+        write(out, source[at:])
         return _tidy("".join(out), self._kept)
 
     def _apart(self, source: str) -> str:
