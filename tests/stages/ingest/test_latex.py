@@ -176,7 +176,7 @@ def test_statements_have_their_names(tmp_path):
     """A reader of the paper sees them; references to numbers leave no gap before a bracket."""
     source = "\\begin{lemma}[Zorn]\n\\label{l}\nLet (see \\ref{x}).\n\\end{lemma}\\begin{proof}Easy.\\end{proof}"
     found = row(tmp_path, f"\\documentclass{{a}}\\begin{{document}}{source}".encode())
-    assert found.text == "Lemma (Zorn). Let (see).\n\nProof. Easy."
+    assert found.text == "Lemma (Zorn). Let (see [x]).\n\nProof. Easy."
 
 
 def test_short_verbatim_text_and_german_letters_are_kept(tmp_path):
@@ -248,7 +248,7 @@ def test_short_verbatim_text_and_german_letters_are_kept(tmp_path):
             + r"\If{$x$}\RETURN b\EndIf\end{algorithmic}",
             "Require: $n$\n$x$ # a\nif $x$ then\nreturn b\nend if",
         ),
-        (r"\XeTeX{} and a .tex file \ref{a}.", "XeTeX and a .tex file."),
+        (r"\XeTeX{} and a .tex file \ref{a}.", "XeTeX and a .tex file [a]."),
     ],
 )
 def test_commands_leave_what_a_reader_sees(tmp_path, source, text):
@@ -335,6 +335,32 @@ def test_files_named_as_arxiv_names_them_are_read(tmp_path, name):
         tarred({"a.tex": "\\documentclass{a}\\begin{document}Mill"}) if "gz" not in name else b"\\documentclass{a}Mill"
     )
     assert row(tmp_path, gzip.compress(paper) if "gz" in name else paper, name).text == "Mill"
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (r"See Section~\ref{s}.\section{The \emph{mill}}\label{s}", 'See Section "The mill".\n\nThe mill'),
+        (r"\hypertarget{s}{\section{Mill}\label{s}}\autoref{s}", 'Mill\n\n"Mill"'),
+        (r"\subsection{Mill\label{s}}\nameref{s}", 'Mill\n\n"Mill"'),
+        (
+            r"\begin{equation}\label{e}a\end{equation}\begin{align}b\label{f}\\c\label{g}\end{align}"
+            r"By \eqref{e}, \cref{f,h}.",
+            "$$a$$ [e]\n\n$$\\begin{aligned}b\\\\c\\end{aligned}$$ [f]\n\nBy [e], [f], [h].",
+        ),
+        (r"\begin{lemma}[Zorn]\label{z}A\end{lemma}Lemma~\ref{z}", "Lemma [z] (Zorn). A\n\nLemma [z]"),
+        (
+            r"\begin{figure}\caption{A mill.}\label{f}\end{figure}\begin{figure}\caption{B.}\label{g}\end{figure}"
+            r"Fig.~\ref{f} shows",
+            "[f] A mill.\n\nB.\n\nFig. [f] shows",
+        ),
+        (r"Fig.~\ref{f} on page~\pageref{f} shows (page \pageref{f}) on p.~\pageref{f}.", "Fig. [f] shows."),
+        (r"\section{" + "a" * 101 + r"}\label{s}\ref{s}", "a" * 101 + "\n\n[s]"),
+    ],
+)
+def test_references_leave_no_gap(tmp_path, source, text):
+    """A section is named by its title, anything else by its label, which is written where it is if it is used."""
+    assert row(tmp_path, f"\\documentclass{{a}}\\begin{{document}}{source}\\end{{document}}").text == text
 
 
 def test_title_and_abstract_of_the_preamble_are_text(tmp_path):

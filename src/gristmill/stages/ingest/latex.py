@@ -26,10 +26,13 @@ from gristmill.stages.reading.stream import bounded, decompressed, peek, without
 from gristmill.stages.reading.tex.commands import SIGNS
 from gristmill.stages.reading.tex.expand import Macros, closings
 from gristmill.stages.reading.tex.latex_text import LatexText
+from gristmill.stages.reading.tex.references import referred, titles
 
 MAX_INPUT_DEPTH = 10
 MAX_LEVELS = 4
 """How many folders of a path may belong to one paper."""
+MAX_TITLE_CHARS = 100
+"""A section with a longer title is referred to by its label."""
 MAX_REPEATS = 4
 """How often, on average, a file of a paper may be included."""
 MAX_FILES = 1000
@@ -234,8 +237,10 @@ def _paper(files: _Sources, main: str, record: Record) -> None:
     begin = _BEGIN.search(expanded)
     body = expanded[begin.end() :] if begin else expanded
     theorems = {name: LatexText({}, []).text(label) for name, label in _THEOREM.findall(expanded)}
-    writer = LatexText(_labels(files, main), kept, theorems)
     close = closings(expanded)
+    writer = LatexText(_labels(files, main), kept, theorems, referred(expanded))
+    found = {key: LatexText({}, kept).text(one).replace("\n", " ") for key, one in titles(expanded, close).items()}
+    writer.titles = {key: one for key, one in found.items() if 0 < len(one) <= MAX_TITLE_CHARS}
     title = _TITLE.search(expanded)
     if title and (end := close.get(title.end())):
         record.title = " ".join(writer.text(expanded[title.end() + 1 : end]).split()) or None

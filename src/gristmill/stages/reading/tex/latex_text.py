@@ -2,7 +2,7 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -19,8 +19,10 @@ from gristmill.stages.reading.tex.commands import (
     MATH,
     NOT_TEXT,
     NOTES,
+    PAGE_REFERENCES,
     PSEUDOCODE,
     QUANTITIES,
+    REFERENCES,
     ROWS,
     SIGNS,
     STATEMENTS,
@@ -29,6 +31,7 @@ from gristmill.stages.reading.tex.commands import (
     UNITS,
 )
 from gristmill.stages.reading.tex.expand import closings
+from gristmill.stages.reading.tex.references import LABEL, PAGE, marks, named, without_pages
 
 _TOKEN = re.compile(
     r"\\begin\s*\{([A-Za-z]+\*?)\}|\\end\s*\{([A-Za-z]+\*?)\}|\\([A-Za-z@]+)\*?[ \t]*|\\(.)"
@@ -68,7 +71,6 @@ _COMMAND = re.compile(r"\s*\\[A-Za-z@]{1,60}")
 _LABEL = re.compile(r"\\label\s*\{[^{}]{0,200}\}|\\(?:nonumber|notag)\b")
 _OVERLAY = re.compile(r"<(?=[^<>\n]{0,40}[\d+])[-+\d,.@|a-z: ]{1,40}>")
 """The slides on which beamer shows something: \\item<1->"""
-_STATED = re.compile(r"\s*+\\label\s*+\{[^{}]{0,200}\}[ \t]*+\n?")
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _BLANK = re.compile(r"\n[ \t]*+\n\s*+")
 _LISTS = frozenset(("itemize", "enumerate", "description"))
@@ -92,10 +94,18 @@ _GAPS = re.compile(r"(?<! \|) (?=[,.](?:\s|$)|\))")
 
 class LatexText:
     """Renders one document. `kept` are verbatim parts, marked by their number between two zeros; `cited` has labels,
-    `theorems` what the document calls its statements."""
+    `theorems` what the document calls its statements, `referred` the labels that are used."""
 
-    def __init__(self, cited: Mapping[str, str], kept: list[str], theorems: Mapping[str, str] | None = None) -> None:
-        self._cited, self._kept = cited, kept
+    def __init__(
+        self,
+        cited: Mapping[str, str],
+        kept: list[str],
+        theorems: Mapping[str, str] | None = None,
+        referred: Collection[str] = (),
+    ) -> None:
+        self._cited, self._kept, self._referred = cited, kept, referred
+        self.titles: Mapping[str, str] = {}
+        """{label: title of its section}"""
         self._statements = {**STATEMENTS, **(theorems or {})}
         self._opened: list[list[Any]] = [["", 0]]
         """The open environments, each with the number of its last item; of tabbing, where its line begins; of a
@@ -116,7 +126,7 @@ class LatexText:
                 name = begin.rstrip("*")
                 if name in MATH or name in CUT:
                     formula, at = self._up_to(source, at, f"\\end{{{begin}}}", missing)
-                    out.append(_formula(formula, True, ROWS.get(name)) if name in MATH else "")
+                    out.append(_formula(formula, True, ROWS.get(name), self._referred) if name in MATH else "")
                 else:
                     tables += name in TABLES
                     if size := _SIZE.match(source, at):  # \\begin{tabu} to 5cm
@@ -129,8 +139,10 @@ class LatexText:
                     out.append("\n\n")
                     if label := self._statements.get(begin, STATEMENTS.get(name)):
                         stated = self._apart(option[1]) if option else ""
+                        found = LABEL.match(source, at)
+                        label += f" [{found[1].strip()}]" if found and found[1].strip() in self._referred else ""
                         out.append(f"{label} ({stated}). " if stated else f"{label}. ")
-                        at = found.end() if (found := _STATED.match(source, at)) else at
+                        at = found.end() if found else at
             elif end:
                 tables -= tables > 0 and end.rstrip("*") in TABLES
                 if len(self._opened) > 1:
@@ -226,6 +238,12 @@ class LatexText:
             return SIGNS[word], at
         if word in CITES:
             return self._citation(word, source, at, close)
+        if word in REFERENCES or word in PAGE_REFERENCES:
+            stop = self._skip(source, at, close, 1)
+            start = source.find("{", at, stop)
+            if word in PAGE_REFERENCES or start < 0:
+                return PAGE, stop
+            return named(source[start + 1 : stop - 1], self.titles), stop
         if word == "item":
             option = _OPTION.match(source, at)
             mark = f"- {self._apart(option[1])}" if option else self._item()
@@ -268,6 +286,9 @@ class LatexText:
             opening, closing = ("\n\n", "\n\n") if word in HEADINGS else (" (", ")") if word in NOTES else ('"', '"')
             if (end := close.get(at)) is not None:
                 after[end] = closing
+                label = LABEL.match(source, end + 1) if word == "caption" else None
+                if label and label[1].strip() in self._referred:
+                    opening += f"[{label[1].strip()}] "
             return opening, at
         return "", at
 
@@ -316,13 +337,13 @@ def _unit(source: str) -> str:
     return "".join(parts)
 
 
-def _formula(source: str, is_display: bool, rows: str | None = None) -> str:
+def _formula(source: str, is_display: bool, rows: str | None = None, referred: Collection[str] = ()) -> str:
     formula = " ".join(_LABEL.sub("", source).split())
     if not formula:
         return ""
     if rows and ("&" in formula or "\\\\" in formula):
         formula = f"\\begin{{{rows}}}{formula}\\end{{{rows}}}"
-    return f"\n\n$${formula}$$\n\n" if is_display else f"${formula}$"
+    return f"\n\n$${formula}$${marks(source, referred)}\n\n" if is_display else f"${formula}$"
 
 
 def _is_wide(sign: str) -> bool:
@@ -354,5 +375,6 @@ def _tidy(text: str, kept: list[str]) -> str:
         ("\n" if one.startswith((_ITEM, _LINE)) and before.startswith((_ITEM, _LINE)) else "\n\n") + one
         for before, one in pairwise(["", *paragraphs])
     )
+    text = without_pages(text)
     text = _LEVELS.sub(lambda found: "  " * (len(found[0]) - 1), text).replace(f"{_LINE} ", "").replace(_LINE, "")
     return re.sub("\0(\\d+)\0", lambda found: kept[int(found[1])], text).strip("\n")
