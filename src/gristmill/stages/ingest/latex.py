@@ -333,9 +333,9 @@ def _written(found: re.Match[str]) -> str:
     """What a command in code leaves: its sign, or nothing."""
     name: str = found[1] or ""
     if found[0].startswith("\\PY"):
-        return _PYGMENTS.get(name, "")
+        return str(_PYGMENTS.get(name, ""))
     sign: str = found[2] or ""
-    return SIGNS.get(name, sign)
+    return str(SIGNS.get(name, sign))
 
 
 def _without_false(source: str) -> str:
