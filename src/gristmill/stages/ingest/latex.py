@@ -225,7 +225,7 @@ def _paper(files: _Sources, main: str, record: Record) -> None:
     source, record.charset = _decoded(files.read(main))
     short = _SHORT.search(source, 0, _HEAD_BYTES)
     environments = _environments(source, files, folder)
-    code = _Code(
+    code = _VerbatimParts(
         kept,
         _verbatim(short[1] or "|" if short else "", tuple(environments)),
         {"alltt", *(name for name, has_commands in environments.items() if has_commands)},
@@ -286,7 +286,7 @@ def _verbatim(sign: str, environments: tuple[str, ...]) -> re.Pattern[str]:
 
 
 @dataclass(frozen=True)
-class _Code:
+class _VerbatimParts:
     """The verbatim parts of a paper."""
 
     kept: list[str]
@@ -295,7 +295,7 @@ class _Code:
     """Environments in which commands have their meaning."""
 
 
-def _without_comments(source: str, code: _Code) -> str:
+def _without_comments(source: str, code: _VerbatimParts) -> str:
     """Verbatim parts become marks: their number in `kept` between two zeros."""
     kept, verbatim = code.kept, code.pattern
     parts: list[str] = []
@@ -353,7 +353,7 @@ def _without_false(source: str) -> str:
     return "".join((*parts, source[at:]))
 
 
-def _with_inputs(source: str, files: _Sources, folder: str, code: _Code, depth: int) -> str:
+def _with_inputs(source: str, files: _Sources, folder: str, code: _VerbatimParts, depth: int) -> str:
     """The source with the files that it includes."""
 
     def included(found: re.Match[str]) -> str:
