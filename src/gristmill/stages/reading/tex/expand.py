@@ -60,7 +60,7 @@ class Macros:
         return self._expand(source, 0, len(source), closings(source), depth)
 
     def _expand(self, source: str, at: int, stop: int, close: dict[int, int], depth: int) -> str:
-        """A part of the source. Arguments in arguments are parts of one source: no level takes memory for its braces."""
+        """A part of the source. Arguments in arguments are parts of one source: no level holds the places of braces."""
         self._left -= stop - at + 32  # an empty macro takes work, too
         if depth > MAX_DEPTH or self._left < 0:
             raise ReadFault(
