@@ -293,14 +293,15 @@ def test_a_paragraph_with_a_blank_bullet_continues_its_item(tmp_path):
 OPEN_PLACED = """<c xmlns:t="x" xmlns:s="y"><s:automatic-styles><s:style s:name="T1" s:parent-style-name="T0"/><s:style s:name="T0">
 <s:text-properties s:text-position="33% 80%"/></s:style><s:style s:name="T2"><s:text-properties s:text-position="-8.5% 80%"/></s:style>
 <s:style s:name="T3"><s:text-properties s:text-position="0% 100%"/></s:style></s:automatic-styles><t:p>10<t:span t:style-name="T1">-6
-</t:span> H<t:span t:style-name="T2">2</t:span>O x<t:span t:style-name="T3">3</t:span></t:p><t:table><t:table-row><t:table-cell>
+</t:span> H<t:span t:style-name="T2">2</t:span>O x<t:span t:style-name="T3">3</t:span> mc<t:span
+t:style-name="T1">2</t:span>7000</t:p><t:table><t:table-row><t:table-cell>
 <t:p>a</t:p><t:p>b</t:p></t:table-cell><t:table-cell><t:list><t:list-item><t:p>c</t:p></t:list-item><t:list-item><t:p>d</t:p>
 </t:list-item></t:list></t:table-cell></t:table-row></t:table></c>"""
 
 
 def test_an_open_document_has_raised_text_by_its_height_and_rows_of_one_line(tmp_path):
     found = row(tmp_path, office, OPEN | {"content.xml": OPEN_PLACED})
-    assert found.text == "10^{-6} H_2O x3\n\na b | c d"
+    assert found.text == "10^{-6} H_2O x3 mc^{2}7000\n\na b | c d"
 
 
 STATED = (

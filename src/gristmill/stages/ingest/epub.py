@@ -133,4 +133,4 @@ def _role(element: Element) -> str | None:
     return "skip" if kinds.strip() and _MARKS.search(kinds) else None
 
 
-STAGE = tree_reader(5, Config, read, ("orjson",))
+STAGE = tree_reader(6, Config, read, ("orjson",))

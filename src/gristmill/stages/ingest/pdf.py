@@ -152,7 +152,7 @@ def fill(
 
 
 STAGE = Reader(
-    version=6,
+    version=7,
     config=Config,
     libraries=lambda config: (*libraries(config.images), "zstandard"),
     positions=text.POSITIONS,

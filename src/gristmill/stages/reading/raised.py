@@ -1,4 +1,4 @@
-"""Raised and lowered text in formats without formulas: 10^6, H_2O, 1st."""
+"""Raised and lowered text in formats without formulas: 10^6, H_2O, mc^{2}7000, 1st."""
 
 import re
 
@@ -14,3 +14,12 @@ def raised(mark: str, content: str) -> str:
     if _ORDINAL.fullmatch(bare):
         return bare + after
     return (f"{mark}{bare}" if len(bare) == 1 else f"{mark}{{{bare}}}") + after
+
+
+def in_braces(pieces: list[str]) -> str:
+    """The pieces of a text, with braces around a raised character before a letter or digit, which is not raised."""
+    written = [piece for piece in pieces if piece]
+    for place, after in enumerate(written[1:]):
+        if len(written[place]) == 2 and written[place][0] == "^" and after[0].isalnum():
+            written[place] = f"^{{{written[place][1]}}}"
+    return "".join(written)

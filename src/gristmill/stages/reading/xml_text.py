@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element, tostring
 from gristmill.stages.reading.formulas.mathml import latex
 from gristmill.stages.reading.formulas.omml import mathml
 from gristmill.stages.reading.office.numerals import whole
-from gristmill.stages.reading.raised import raised
+from gristmill.stages.reading.raised import in_braces, raised
 
 Roles = Mapping[str, str]
 """{element: role}. Elements without a role are part of the text around them. The roles: `skip`; `block` (a paragraph or
@@ -184,7 +184,7 @@ class Writer:
 
 
 def _tidy(line: list[str]) -> str:
-    text = "".join(line).replace(_HYPHEN, "")
+    text = in_braces(line).replace(_HYPHEN, "")
     if _LEFT_OUT in text:
         text = _EMPTY_BRACKETS.sub("", _LEFT_OUT_MARKS.sub(_gap, text))
     return "\n".join(" ".join(one.split()) for one in text.split(_LINE)).strip("\n")
