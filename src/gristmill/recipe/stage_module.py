@@ -176,9 +176,9 @@ def _unknown(noun: str, name: str, known: Mapping[str, str], folder: str) -> str
     suffix = f".{name.lower().strip('.')}"
     if noun == "format" and is_old_text(suffix):
         return f"{name} is not a format, and no format reads {suffix} files. {CONVERT}."
-    if noun == "format" and (by_suffix := format_by_name(suffix)) in known:
-        meant = f"{by_suffix}, which reads {suffix} files"
-        return f"{name} is not a format. Did you mean {meant}? Formats: {', '.join(known)}."
+    if noun == "format" and (by_suffix := format_by_name(suffix)) is not None and by_suffix in known:
+        reader = f"{by_suffix}, which reads {suffix} files"
+        return f"{name} is not a format. Did you mean {reader}? Formats: {', '.join(known)}."
     if noun == "format" and (meant := _MEANT.get(suffix[1:])) in known:
         return f"{name} is not a format. Did you mean {meant}? Formats: {', '.join(known)}."
     beside = [own for own in _stages_beside(noun, name, folder) if own not in known]

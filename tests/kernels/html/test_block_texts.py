@@ -16,7 +16,7 @@ TEXTS = {
     "C<sub>6</sub>H<sub>12</sub>O<sub>6</sub>, <i>x</i><sub>ij</sub><sup>n+1</sup>, (a+b)<sup>2</sup>": (
         "C_6H_{12}O_6, x_{ij}^{n+1}, (a+b)^2"
     ),
-    "2<sup>n</sup>, sin<sup>2</sup>x, x<sup>a<sub>i</sub></sup>, R<sub>max</sub>": "2^n, sin^{2}x, x^{a_i}, R_{max}",
+    "2<sup>n</sup>, sin<sup>2</sup>x, x<sup>a<sub>i</sub></sup>, R<sub>max</sub>": "2^n, sin^2x, x^{a_i}, R_{max}",
     "1<sup>st</sup> 2<sup>e</sup> Mill<sup>TM</sup> M<sup>me</sup>": "1st 2e MillTM Mme",
     "a mill.<sup>3</sup> A wheel<sup>12</sup> (of wood)<sup>1</sup>": "a mill. A wheel (of wood)",
     "a<sup><a href='#n'>[3]</a></sup> b<a href='#n'><sup>4</sup></a> word<sup>[3]</sup>": "a b word",
@@ -30,7 +30,7 @@ TEXTS = {
     ),
     "20<sup>o</sup>C D<sup>r</sup> Ada N<sup>o</sup> 5, D<sup>r</sup> is": "20°C Dr Ada No 5, D^r is",
     "3<sup>1</sup>/<sub>2</sub> came in<sup>3</sup> 5 in<sup>3</sup>": "3 1/2 came in 5 in^3",
-    "mc<sup>2</sup>7000 x<sup>2</sup>y<sup>2</sup> H<sub>2</sub>O a<sup>2</sup>.": "mc^{2}7000 x^{2}y^2 H_2O a^2.",
+    "mc<sup>2</sup>7000 x<sup>2</sup>y<sup>2</sup> H<sub>2</sub>O x<sub>i</sub>y": "mc^{2}7000 x^2y^2 H_2O x_{i}y",
     "10 <sup>6</sup> a<sup></sup> b<sup>c": "10 6 a bc",
     "<sup> <b>1</b></sup> note<p><sup><sup><sup><sup><sup>x": "1 note\n\nx",
     "<sub>x</sup>y": "xy",

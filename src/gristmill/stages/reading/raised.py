@@ -1,4 +1,4 @@
-"""Raised and lowered text in formats without formulas: 10^6, H_2O, mc^{2}7000, 1st."""
+"""Raised and lowered text in formats without formulas: 10^6, H_2O, 1st."""
 
 import re
 
@@ -16,10 +16,13 @@ def raised(mark: str, content: str) -> str:
     return (f"{mark}{bare}" if len(bare) == 1 else f"{mark}{{{bare}}}") + after
 
 
-def in_braces(pieces: list[str]) -> str:
-    """The pieces of a text, with braces around a raised character before a letter or digit, which is not raised."""
-    written = [piece for piece in pieces if piece]
-    for place, after in enumerate(written[1:]):
-        if len(written[place]) == 2 and written[place][0] == "^" and after[0].isalnum():
-            written[place] = f"^{{{written[place][1]}}}"
-    return "".join(written)
+def write(out: list[str], following: str) -> None:
+    """Adds text after raised text: mc^{2}7000 and x_{i}y, since mc^27000 is another number. H_2O needs no braces."""
+    if not following:
+        return
+    last = out[-1] if out else ""
+    if len(last) == 2 and last[0] in "^_":
+        sign, after = last[1], following[0]
+        if (sign.isdigit() and after.isdigit()) or (sign.isalpha() and after.isalpha()):
+            out[-1] = f"{last[0]}{{{sign}}}"
+    out.append(following)

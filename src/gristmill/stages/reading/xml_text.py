@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element, tostring
 from gristmill.stages.reading.formulas.mathml import latex
 from gristmill.stages.reading.formulas.omml import mathml
 from gristmill.stages.reading.office.numerals import whole
-from gristmill.stages.reading.raised import in_braces, raised
+from gristmill.stages.reading.raised import raised, write
 
 Roles = Mapping[str, str]
 """{element: role}. Elements without a role are part of the text around them. The roles: `skip`; `block` (a paragraph or
@@ -133,11 +133,11 @@ class Writer:
 
     def _inside(self, element: Element) -> None:
         if element.text:
-            self._line.append(element.text)
+            write(self._line, element.text)
         for child in element:
             self.add(child)
             if child.tail:
-                self._line.append(child.tail)
+                write(self._line, child.tail)
 
     def _apart(self, element: Element) -> str:
         before, self._line = self._line, []
@@ -184,7 +184,7 @@ class Writer:
 
 
 def _tidy(line: list[str]) -> str:
-    text = in_braces(line).replace(_HYPHEN, "")
+    text = "".join(line).replace(_HYPHEN, "")
     if _LEFT_OUT in text:
         text = _EMPTY_BRACKETS.sub("", _LEFT_OUT_MARKS.sub(_gap, text))
     return "\n".join(" ".join(one.split()) for one in text.split(_LINE)).strip("\n")

@@ -75,8 +75,9 @@ def _script(match: re.Match[str]) -> str:
         if (special := _special(plain, before, after)) is not None:
             return special
     if _is_index(plain, before) if sign == "_" else _is_power(plain, before):
-        is_apart = len(plain) == 1 and not (sign == "^" and after[:1].isalnum())
-        return f"{sign}{plain}" if is_apart else f"{sign}{{{plain}}}"
+        # mc^27000 would be another number; H_2O needs no braces.
+        is_joined = (plain.isdigit() and after[:1].isdigit()) or (plain.isalpha() and after[:1].isalpha())
+        return f"{sign}{plain}" if len(plain) == 1 and not is_joined else f"{sign}{{{plain}}}"
     return content
 
 
