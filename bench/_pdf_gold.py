@@ -36,7 +36,8 @@ class Manual:
     """One PDF file and the HTML that has the same text, as paths inside their package folders."""
 
     part: str
-    """`train`; `test`; `read`, which was read for faults that are general; or `unread`."""
+    """`train`; `test`; `read` and `fresh-tune`, which were read for faults that are general; `unread`;
+    or `fresh-held`."""
     family: str
     language: str
     pdf: str
@@ -76,7 +77,7 @@ BLOCKS = {
 }  # fmt: skip
 LAYOUT = re.compile(
     r"(?:^|\s)(menu|cartouche|docutils footnote|docutils citation|footnote|citation|field-list|verbatim|simplelist|"
-    r"index)(?:\s|$)"
+    r"index(?:-\w+)?)(?:\s|$)"
 )
 
 
@@ -93,14 +94,14 @@ def _kind_of(node: Any) -> str | None:
 
 
 def _is_layout(table: Any) -> bool:
-    """Admonitions, footnotes and frames are tables only for their look."""
+    """Admonitions, footnotes, frames, indexes and indented code are tables only for their look."""
     summary = (table.get("summary") or "").lower()
     kind = " ".join(
         filter(None, [table.get("class"), (table.getparent().get("class") if table.getparent() is not None else "")])
     )
     if LAYOUT.search(kind) or summary in ("note", "warning", "tip", "caution", "important"):
         return True
-    if re.search(r"(?:^|\s)(note|warning|tip|caution|important)(?:\s|$)", kind):
+    if re.search(r"(?:^|\s)(note|warning|tip|caution|important)(?:\s|$)", kind) or table.xpath(".//pre"):
         return True
     rows = table.xpath(".//tr")
     return table.xpath(".//table") != [] or max((len(row.xpath("./td|./th")) for row in rows), default=0) < 2

@@ -124,6 +124,16 @@ def test_damage_in_a_stream_costs_its_own_pages(tmp_path):
     ]
 
 
+def test_a_damaged_stream_after_an_open_page_has_the_same_rows_in_ranges(tmp_path):
+    """The page and the stream are two rows, since a range may begin between them."""
+    first, second = bz2.compress((HEAD + "<page><title>a</title>").encode()), bytearray(bz2.compress(b"b" * 999))
+    second[20] ^= 255
+    whole = rows(tmp_path, first + bytes(second), "a.bz2")
+    assert [row.drop for row in whole] == ["truncated_page", "corrupt_bzip2"]
+    parts = [rows(tmp_path, first + bytes(second), "a.bz2", *cut) for cut in ((0, 9), (9, None))]
+    assert [row.position for part in parts for row in part] == [row.position for row in whole]
+
+
 @pytest.mark.parametrize(
     ("source", "text"),
     [

@@ -8,6 +8,7 @@ import string
 import struct
 import time
 import zlib
+from collections import Counter
 from functools import partial
 from types import SimpleNamespace
 
@@ -20,7 +21,7 @@ from gristmill.kernels.pdf.segments import FONT_BOLD, FONT_HEAVY
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import pdf as reader
 from gristmill.stages.pdf import child, document, kinds, page
-from gristmill.stages.pdf.characters import logical
+from gristmill.stages.pdf.characters import joined, logical
 from gristmill.stages.pdf.child import PdfChild
 from gristmill.stages.pdf.columns import TextSegment, regions
 from gristmill.stages.pdf.confidence import confidence_of
@@ -326,6 +327,50 @@ def test_a_compound_of_three_words_keeps_the_hyphen_at_the_end_of_a_line(tmp_pat
     assert found.text.endswith("that was to-the-point and short.")
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "others", "expected"),
+    [
+        ("URL-", "encoded", (), "URL-encoded"),
+        ("kfreebsd-", "amd64", (), "kfreebsd-amd64"),
+        ("log-proba-", "bility", ("probability",), "log-probability"),
+        ("state-of-the-", "art", (), "state-of-the-art"),
+        ("gran-", "ite", (), "granite"),
+    ],
+)
+def test_a_hyphen_that_no_hyphenation_writes_stays(first, second, others, expected):
+    assert joined([first, second], Counter(others)) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("Figure 3: The mill", True),
+        ("Table B.1: Its wheels", True),
+        ("Table 2", True),
+        ("Fig. 4 The upper wheel", True),
+        ("Рис. 3. Мельница", True),
+        ("图 2 水车", True),
+        ("Example 5.1: A wheel", True),
+        ("Figure 4.2 shows the wheel.", False),
+        ("Table 1, which lists them,", False),
+        ("Figure 3 (left) is the wheel.", False),
+        ("Example 1: If the wheel turns", False),
+        ("Figures 3 and 4", False),
+    ],
+)
+def test_a_caption_has_a_label_with_a_number_that_begins_no_sentence(line, expected):
+    assert kinds.is_caption(line) == expected
+
+
+def test_a_long_caption_is_one_and_bullets_of_slides_begin_items(tmp_path):
+    prose, _ = column(60, 700, 6)
+    _, words = column(60, 500, 5)
+    lines = [f"Table 3: {words[:80]}", words[81:160], words[161:240], words[241:310]]
+    caption = [text(60, 500 - 12 * n, line) for n, line in enumerate(lines)]
+    assert "caption" in [one["kind"] for one in row(tmp_path, pdf([*prose, *caption])).more[1]]
+    assert all(kinds.ITEM.match(f"{bullet} The wheel") for bullet in (*"•▶►➢✓❶−", "a."))
+
+
 def test_the_model_of_kinds_is_one_of_these_features():
     """Each kind has an ensemble over as many columns as a line has features, and the file holds nothing else."""
     columns = kinds.features([TextLine([], 100, 10, text="The mill", glyphs=7)], 10)
@@ -474,6 +519,40 @@ def test_a_footnote_follows_the_paragraph_that_has_its_mark(tmp_path):
     after, two = column(60, 640, 6, width=60, first=300)
     found = row(tmp_path, pdf([*before, *mark, *after, *note])).text
     assert found.index(one) < found.index("granite.[1]") < found.index("[1] From the quarry") < found.index(two)
+
+
+def test_the_mark_of_a_footnote_may_be_much_higher_than_its_line(tmp_path):
+    note = [text(60, 64.5, "1", 6.4), text(66, 61, "From the quarry of the upper valley.", 8)]
+    before, _ = column(60, 700, 8, width=60)
+    found = row(tmp_path, pdf([*before, *note]))
+    assert found.text.endswith("[1] From the quarry of the upper valley.")
+    assert found.more[1][-1]["kind"] == "note"
+
+
+def test_what_has_text_below_it_is_no_footnote(tmp_path):
+    before, _ = column(60, 700, 6, width=60)
+    items = [
+        one for n in range(3) for one in (text(60, 604 - 14 * n, f"{n + 1}", 5), text(64, 600 - 14 * n, "Stone", 8))
+    ]
+    after, _ = column(60, 540, 6, width=60, first=300)
+    assert "note" not in [one["kind"] for one in row(tmp_path, pdf([*before, *items, *after])).more[1]]
+
+
+@pytest.mark.parametrize("head", [False, True])
+def test_a_list_of_terms_with_long_definitions_is_text_unless_it_has_a_head(tmp_path, head):
+    prose = [
+        text(60, 700 - 12 * n, "the miller of the upper valley grinds the corn of all farmers of it") for n in range(6)
+    ]
+    lines = [
+        *([("Part", "Purpose")] if head else []),
+        ("wheel", "turns in the water of the brook that comes from there,"),
+        ("", "day and night."),
+        ("stone", "grinds."),
+    ]
+    cells = [(60 + 80 * at, 580 - 12 * n, one) for n, row in enumerate(lines) for at, one in enumerate(row) if one]
+    found = row(tmp_path, pdf([*prose, *(text(*cell) for cell in cells)])).text
+    assert ("| wheel | turns" in found) == head
+    assert head or found.endswith("from there, day and night.\n\nstone grinds.")
 
 
 def test_the_work_of_a_file_is_bounded_by_counts_and_not_by_time(monkeypatch):

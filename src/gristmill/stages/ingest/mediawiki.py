@@ -179,6 +179,9 @@ def _pages(chunks: _Chunks, limit_bytes: int) -> _Found:
     begun: tuple[int, int] | None = None
     for origin, chunk in chunks:
         if isinstance(chunk, ReadFault):
+            if begun and chunk.reason.endswith("_bzip2") and begun[0] != origin:  # a row of each of two ranges
+                yield (*begun, ReadFault("truncated_page", "the stream in which it goes on is damaged"))
+                begun = None
             yield (*(begun or (origin, origin)), chunk)
             begun, parts, size, held, held_origins = None, [], 0, b"", []
             continue
@@ -308,7 +311,7 @@ def _character(reference: bytes) -> bytes:
 
 
 STAGE = Reader(
-    version=5,
+    version=6,
     config=Config,
     libraries=("orjson", "zstandard"),
     positions="bytes of the decompressed stream; in bzip2, 2^26 for each byte of the file, and the page in its stream",

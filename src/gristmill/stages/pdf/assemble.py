@@ -139,13 +139,13 @@ def _with_notes(blocks: list[Block], body: int) -> tuple[list[Block], dict[int, 
     cited: list[tuple[int, int, TextLine, str]] = []
     last: Block | None = None
     owner: Block | None = None
+    inside = _above_text(blocks, body)
     for block in blocks:
-        is_small = block.size * 100 <= 97 * body
-        if block.kind == "note" and is_small:
+        if block.kind == "note" and _is_small(block, body) and id(block) not in inside:
             first = block.lines[0]
             mark = note_mark(first, body) or ""
             number = _digits(mark)
-            first.text = f"[{number}] {first.text[len(mark) :].lstrip()}"
+            first.text = f"[{number}] {first.text[len(mark) :].lstrip(' )')}"
             owner = kept[-1] if kept else None
             found = raised.get(number) or glued.get(number, [])
             if found:
@@ -163,6 +163,23 @@ def _with_notes(blocks: list[Block], body: int) -> tuple[list[Block], dict[int, 
     for start, stop, line, number in sorted(cited, key=lambda one: -one[0]):
         line.text = f"{line.text[:start].rstrip()}[{number}]{line.text[stop:]}"
     return kept, notes
+
+
+def _is_small(block: Block, body: int) -> bool:
+    return block.size * 100 <= 97 * body
+
+
+def _above_text(blocks: Sequence[Block], body: int) -> set[int]:
+    """The identities of what looks like a footnote but has text below it, such as the items of a numbered list."""
+    found: set[int] = set()
+    after: Block | None = None
+    for block in reversed(blocks):
+        left, top, right, _ = block.box
+        if after is not None and after.box[1] > top and after.box[0] < right and left < after.box[2]:
+            found.add(id(block))
+        if not _is_small(block, body) and any(map(str.isalpha, block.lines[0].text)):
+            after = block
+    return found
 
 
 def _marks(blocks: Sequence[Block], pattern: re.Pattern[str]) -> dict[str, list[tuple[Block, TextLine, int, int]]]:

@@ -4,9 +4,9 @@ import itertools
 from collections.abc import Sequence
 from statistics import median_low
 
-from gristmill.stages.pdf.kinds import CAPTION, ITEM, kinds_of
+from gristmill.stages.pdf.kinds import EXAMPLE, ITEM, is_caption, kinds_of
 from gristmill.stages.pdf.lines import LEADER, Block, TextLine, note_mark
-from gristmill.stages.pdf.tables import table_end, table_of
+from gristmill.stages.pdf.tables import table_end, table_of, terms_of
 
 
 def blocks_of(lines: list[TextLine], body_size: int) -> list[Block]:
@@ -20,7 +20,7 @@ def blocks_of(lines: list[TextLine], body_size: int) -> list[Block]:
     while at < len(lines):
         stop = table_end(lines, at)
         if stop > at:
-            blocks.append(table_of(lines[at:stop]))
+            blocks += terms_of(lines, at, stop, right) or [table_of(lines[at:stop])]
             at = stop
             continue
         line = lines[at]
@@ -128,13 +128,13 @@ def _is_wrapped(block: Block, line: TextLine, right: int, most: int) -> bool:
 def _judge(block: Block) -> None:
     """Finds headings and captions."""
     is_numbered = block.kind == "item" and block.lines[0].text[:1].isdigit()
-    if not (block.kind == "text" or is_numbered) or len(block.lines) > 3:
-        return
     text = block.lines[0].text
-    if CAPTION.match(text):
+    if block.kind == "text" and is_caption(text):
         block.kind = "caption"
+        return
+    if not (block.kind == "text" or is_numbered) or len(block.lines) > 3:
         return
     glyphs = sum(line.glyphs for line in block.lines)
     is_heading = 2 * sum(line.glyphs for line in block.lines if line.told == "heading") > glyphs
     if is_heading and any(map(str.isalpha, text)):
-        block.kind = "heading"
+        block.kind = "caption" if EXAMPLE.match(text) else "heading"

@@ -107,8 +107,10 @@ def seam(before: str, text: str, known: Counter[str]) -> tuple[bool, str]:
 
 def _keeps_hyphen(first: str, second: str, known: Counter[str]) -> bool:
     """Whether a hyphen at the end of a line belongs to the word."""
-    if "-" in first:
-        return True
+    if "-" in first:  # log-proba|bility
+        return not known[f"{first.rpartition('-')[2]}{second}".lower()]
+    if (len(first) > 1 and first.isupper() and second.islower()) or any(map(str.isdigit, second)):
+        return True  # URL-encoded, kfreebsd-amd64
     hyphenated, one = known[f"{first}-{second}".lower()], known[f"{first}{second}".lower()]
     if not second[:1].islower() and not (first.isupper() and second.isupper() and len(second) > 1):
         return one <= hyphenated

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.html.trees import Trees, score
-from gristmill.stages.pdf.lines import LEADER, MARK, TextLine, is_formula, note_mark
+from gristmill.stages.pdf.lines import BULLETS, LEADER, MARK, TextLine, is_formula, note_mark
 from gristmill.stages.shared.trees_file import from_bytes, to_bytes
 
 Array = np.ndarray[Any, Any]
@@ -26,15 +26,29 @@ MODEL = Path(__file__).with_name("kinds.model")
 _SIZE = struct.Struct("<I")
 
 ITEM = re.compile(
-    r"(?:[•◦▪▫■□●○‣⁃∙\uf0b7\uf0a7]\s*|[–—*\-·]\s+|\(?(?:\d{1,3}|[a-z]|[ivx]{1,4})\)\s|\d{1,3}\.\s|\[\w{1,12}\]\s)"
+    rf"(?:[{BULLETS}]\s*|[–—−*\-·]\s+|\(?(?:\d{{1,3}}|[a-z]|[ivx]{{1,4}})\)\s|\d{{1,3}}\.\s|[a-z]\.\s(?!\w\.)|\[\w{{1,12}}\]\s)"
 )
-CAPTION = re.compile(r"(?:figure|fig\.|table|tabelle|tableau|abbildung|listing|algorithm)\s*\d", re.I)
+_NUMBERED = r"\s*(?:[A-Z]\.)?\d+(?:[.\-–]\d+)*+[a-z]?+"
+_LABEL = re.compile(
+    r"(?:figure|fig\.|table|tabelle|tableau|abbildung|abb\.|figura|tabla|tabela|tabella|рис(?:унок|\.)|таблица|listing|"
+    rf"algorithm|[図表图]){_NUMBERED}(?!\w)|example\s*\w+\.{_NUMBERED}(?=:)",
+    re.I,
+)
+EXAMPLE = re.compile(rf"example{_NUMBERED}\.?(?:\s|$)", re.I)
+"""A caption if it is set like a heading; else, the beginning of a paragraph."""
 _SECTION = re.compile(r"(?:[^\W\d_]{4,12}\s+)?(?:\d+|[A-Z])(?:\.\d+)+\.?\s|\d{1,2}\s+[^\W\d_]")
 _LETTER = re.compile(r"[^\W\d_]")
 _SIGN = re.compile(r"[{}()\[\]<>=;:/\\$_#&|%@+*\"'`]")
 _CAMEL = re.compile(r"\w[_.:/]\w|[a-z][A-Z]|--?\w|\w\(")
 _SHARES = 20
 """Shares are in twentieths."""
+
+
+def is_caption(text: str) -> bool:
+    """Whether a line begins with a label and its number, but not as in `Figure 3 shows` or `Figure 3 (left)`."""
+    found = _LABEL.match(text)
+    rest = text[found.end() :].lstrip() if found else "a"
+    return not rest[:1].islower() and rest[:1] not in tuple(",;(")
 
 
 def _first(text: str) -> int:
@@ -103,7 +117,7 @@ def _own(line: TextLine, left: int, right: int, body: int) -> list[int]:
         len(words), len(line.cells),
         _SHARES * letters // chars, _SHARES * digits // chars, _SHARES * uppers // max(letters, 1),
         _SHARES * len(_SIGN.findall(text)) // chars,
-        bool(ITEM.match(text)), bool(CAPTION.match(text)), bool(_SECTION.match(text)), len(_CAMEL.findall(text)),
+        bool(ITEM.match(text)), is_caption(text), bool(_SECTION.match(text)), len(_CAMEL.findall(text)),
         bool(note_mark(line, body)), is_formula(line), LEADER in text,
         sum(word[:1].isupper() for word in words) * _SHARES // max(len(words), 1),
     ]

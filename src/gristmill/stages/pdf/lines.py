@@ -4,14 +4,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from gristmill.kernels.pdf.segments import BACK_SHARE, MOST_CODE_SPACES, SEGMENT_SHARE, SPACE_SHARE
+from gristmill.kernels.pdf.segments import BACK_SHARE, MOST_CODE_SPACES, RAISED, SEGMENT_SHARE, SPACE_SHARE
 from gristmill.stages.pdf.characters import logical
 from gristmill.stages.pdf.columns import TextSegment
 
-_BULLET = re.compile(r"(?:[•◦▪▫■□●○‣⁃∙·–—*\-]|[oO§]|[\uf0b7\uf0a7\uf0d8])$")
+BULLETS = "•‣⁃∙\uf0b7\uf0a7\uf0d8\u2460-\u24ff\u25a0-\u25ff\u2605-\u2612\u2700-\u27bf\u2b00-\u2bff"
+"""Signs before the items of a list: circled numbers, triangles and boxes, stars, ticks and arrows among them."""
+_BULLET = re.compile(rf"[{BULLETS}·–—*\-oO§]$")
 _NUMBER = re.compile(r"(?:\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)]|\[\w{1,6}\])$")
 MARK = re.compile("[\U00100030-\U00100039¹²³⁰⁴-⁹]+")
 """The mark of a footnote: raised digits (kernels/pdf/segments.py) or their own characters."""
+_MARK_NUMBER = re.compile("[0-9]{1,3}")
 _PLAIN_MARK = re.compile(r"\d{1,3}(?=[^\W\d_a-z])")
 """The same from a font with raised digits, whose codes are those of plain digits."""
 _LEADERS = re.compile(r"(?<!\s)\s*+(?:\.\s*+){4,}")
@@ -100,6 +103,12 @@ def lines_of(segments: Sequence[TextSegment]) -> list[TextLine]:
                 if one.size > row.size:
                     row.base, row.size = one.base, one.size
                 break
+            if _is_mark_of(row, one):
+                mark = row.segments[0]
+                mark.text = "".join(chr(RAISED + ord(digit)) for digit in mark.text)
+                row.segments.append(one)
+                row.base, row.size = one.base, one.size
+                break
         else:
             rows.append(TextLine([one], one.base, one.size))
     rows.sort(key=lambda row: row.base)
@@ -107,6 +116,18 @@ def lines_of(segments: Sequence[TextSegment]) -> list[TextLine]:
         _finish(row)
     _mark_entries(rows)
     return [row for row in rows if row.text]
+
+
+def _is_mark_of(row: TextLine, one: TextSegment) -> bool:
+    """Whether a row is a number alone, raised to the left of a line: the mark of a footnote."""
+    mark = row.segments[0]
+    return (
+        len(row.segments) == 1
+        and _MARK_NUMBER.fullmatch(mark.text) is not None
+        and 100 * mark.size <= 85 * one.size
+        and one.size <= 5 * (one.base - mark.base) <= 3 * one.size
+        and 0 <= one.left - mark.right <= one.size
+    )
 
 
 def _mark_entries(rows: Sequence[TextLine]) -> None:

@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Sequence
 
 from gristmill.stages.pdf.characters import HYPHENS
+from gristmill.stages.pdf.kinds import is_caption
 from gristmill.stages.pdf.lines import LEADER, Block, Cell, TextLine, is_formula
 
 MOST_COLUMNS = 64
@@ -66,11 +67,48 @@ def _common(strips: Sequence[Strip], others: Sequence[Strip], least: int) -> lis
     return found
 
 
-def table_of(lines: list[TextLine]) -> Block:
-    """The table that some lines form. Lines of a cell are separated by line ends."""
+def _shared(lines: Sequence[TextLine]) -> list[Strip]:
+    """The gaps between the columns of a table."""
     strips: list[Strip] = _strips([next((line for line in lines if len(line.cells) > 1), lines[0])])
     for line in lines:
         strips = _common(strips, _strips([line]) if len(line.cells) > 1 else _around(line), 1) or strips
+    return strips
+
+
+def terms_of(lines: Sequence[TextLine], at: int, stop: int, right: int) -> list[Block]:
+    """The entries of a list of terms that is set like a table of two columns; nothing for a table. The lines of its
+    definitions end at the right edge of the text. A table has a caption or a head."""
+    rows = lines[at:stop]
+    left, em = next(line for line in rows if len(line.cells) > 1).cells[1].left, rows[0].size
+    near = [*lines[max(at - 4, 0) : at], *lines[stop : stop + 1]]
+    if len(_shared(rows)) != 1 or any(is_caption(line.text) for line in near) or _is_head(rows[0], rows[1]):
+        return []
+    entries: list[Block] = []
+    reached = False
+    for last, line in zip([rows[0], *rows], rows, strict=False):
+        if 2 * abs(line.left - left) <= em and entries:
+            if right - last.right > 4 * em:
+                return []
+            entries[-1].lines.append(line)
+            reached = True
+        elif len(line.cells) > 1 and 2 * abs(line.cells[1].left - left) <= em:
+            entries.append(Block("text", [line]))
+        else:
+            return []
+    return entries if reached else []
+
+
+def _is_head(line: TextLine, after: TextLine) -> bool:
+    """Whether a line is the head of a table: bold, or one or two words in each column, without a sign after them."""
+    is_short = all(
+        cell.text[:1].isupper() and cell.text[-1:].isalnum() and cell.text.count(" ") < 2 for cell in line.cells
+    )
+    return line.is_bold > after.is_bold or is_short
+
+
+def table_of(lines: list[TextLine]) -> Block:
+    """The table that some lines form. Lines of a cell are separated by line ends."""
+    strips = _shared(lines)
     edges = [(start + stop) // 2 for start, stop in strips]
     placed = [
         [(sum((cell.left + cell.right) // 2 > edge for edge in edges), cell) for cell in one.cells] for one in lines

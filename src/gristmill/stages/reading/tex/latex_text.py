@@ -47,7 +47,8 @@ _LETTER_ACCENTS = {
 }
 _ACCENTED = re.compile(r"\s*(?:\{\s*\\?([A-Za-z])\s*\}|([A-Za-z])|\\([ij])(?![A-Za-z]))")
 _DASHES = {"--": "–", "---": "—", "``": '"', "''": '"', "`": "'"}
-_OPTION = re.compile(r"\s*\[([^\[\]]{0,1000})\]")
+_BRACKETS = re.compile(r"\[([^\[\]]{0,1000})\]")
+_OPTION = re.compile(r"\s*" + _BRACKETS.pattern)
 _ROW_END = re.compile(r"\*?(?:[ \t]*\[[ \t]*[-\d.\\][^\[\]\n]{0,40}\])?")
 _LENGTH = re.compile(
     r"(?!(?:no)?indent$|(?:small|med|big|un)skip$)"
@@ -251,7 +252,7 @@ class LatexText:
             return "", self._skip(source, at, close, NOT_TEXT[word])
         if word in ("subfloat", "subfigure", "subtable"):  # [in the list of figures][below the figure]{figure}
             end = self._skip(source, at, close, 0)
-            options = list(_OPTION.finditer(source, at, end))
+            options = list(_BRACKETS.finditer(source, at, end))
             return f"\n\n{self._apart(options[-1][1])}\n\n" if options else "", end
         at = self._skip(source, at, close, 0)
         if word.endswith(("TeX", "TeXe")):
