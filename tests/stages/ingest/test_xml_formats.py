@@ -309,6 +309,33 @@ def test_items_and_headings_of_an_open_document_have_their_numbers_and_code_its_
     assert found.text == "head\n1. a\n  (1.a) b\n7. c\n\nx\n\n8. d\n\n1. e\n\nif x:\n    y =\t1"
 
 
+BLANK = """<w:numbering xmlns:w="x"><w:abstractNum w:abstractNumId="8"><w:lvl w:ilvl="0"><w:numFmt w:val="bullet"/><w:lvlText w:val=" "/>
+</w:lvl><w:lvl w:ilvl="1"><w:numFmt w:val="bullet"/><w:lvlText w:val=""/><w:lvlPicBulletId w:val="0"/></w:lvl></w:abstractNum>
+<w:num w:numId="9"><w:abstractNumId w:val="8"/></w:num>"""
+
+
+def test_a_paragraph_with_a_blank_bullet_continues_its_item(tmp_path):
+    """A picture is a bullet; code below an item is code."""
+    code = paragraph("if  x", 0, 9, run='<w:rFonts w:ascii="Courier New"/>')
+    members = in_word(paragraph("a", 0, 2), paragraph("b", 0, 9), paragraph("c", 1, 9), paragraph("d", 0, 2), code)
+    members["word/numbering.xml"] = NUMBERING.replace('<w:numbering xmlns:w="x">', BLANK)
+    assert row(tmp_path, office, members).text == "3. a\n  b\n  - c\n4. d\n\nif  x"
+
+
+OPEN_PLACED = """<c xmlns:t="x" xmlns:s="y"><s:automatic-styles><s:style s:name="T1" s:parent-style-name="T0"/><s:style s:name="T0">
+<s:text-properties s:text-position="33% 80%"/></s:style><s:style s:name="T2"><s:text-properties s:text-position="-8.5% 80%"/></s:style>
+<s:style s:name="T3"><s:text-properties s:text-position="0% 100%"/></s:style></s:automatic-styles><t:p>10<t:span t:style-name="T1">-6
+</t:span> H<t:span t:style-name="T2">2</t:span>O x<t:span t:style-name="T3">3</t:span> mc<t:span
+t:style-name="T1">2</t:span>7000</t:p><t:table><t:table-row><t:table-cell>
+<t:p>a</t:p><t:p>b</t:p></t:table-cell><t:table-cell><t:list><t:list-item><t:p>c</t:p></t:list-item><t:list-item><t:p>d</t:p>
+</t:list-item></t:list></t:table-cell></t:table-row></t:table></c>"""
+
+
+def test_an_open_document_has_raised_text_by_its_height_and_rows_of_one_line(tmp_path):
+    found = row(tmp_path, office, OPEN | {"content.xml": OPEN_PLACED})
+    assert found.text == "10^{-6} H_2O x3 mc^{2}7000\n\na b | c d"
+
+
 STATED = (
     """<Relationships><Relationship Type="http://x/officeDocument" Target="/word/document2.xml"/></Relationships>"""
 )
@@ -402,6 +429,7 @@ def omml(name, properties="", **arguments):
             '<r><rPr><scr val="fraktur"/></rPr><t>g</t></r>' + N.format("kg") + R.format("ab"),
             r"\mathfrak{g}\operatorname{kg}ab",
         ),
+        (R.format("a,\u2001\u2001b"), r"a,\qquad b"),
         (omml("borderBox", e="x") + omml("phant", '<show val="0"/>', e="y") + omml("box", e="z"), r"\boxed{x}z"),
     ],
 )
@@ -437,6 +465,7 @@ def test_a_file_that_is_cut_says_so(tmp_path, module, members, size):
     ("module", "content", "reason"),
     [
         (epub, "words", "not_a_zip"),
+        (office, "%PDF-1.5", "not_a_zip"),
         (epub, {"a": "b"}, "missing_member"),
         (epub, BOOK | {"OEBPS/1.xhtml": "<p>never", "OEBPS/2 b.xhtml": "<p>", "notes.xhtml": "<p>"}, "invalid_xml"),
         (epub, BOOK | {"OEBPS/1.xhtml": "\x01\x02", "META-INF/encryption.xml": "<e/>"}, "encrypted"),

@@ -30,7 +30,7 @@ from gristmill.recipe.model import Recipe, Source
 from gristmill.stages import NO_FAULT
 from gristmill.stages.contract import Piece, Reader, StageConfig
 from gristmill.stages.declarations import stage_of
-from gristmill.stages.ingest.sniff import format_by_name
+from gristmill.stages.ingest.sniff import CONVERT, format_by_name, is_old_text
 from gristmill.stages.own_code import is_own
 from gristmill.stages.reading.json_repair import REPAIRED
 from gristmill.stages.reading.markup import markup_warnings
@@ -213,13 +213,18 @@ def _other_suffixes(others: Mapping[str, int], read: int, has_suffixes: bool) ->
     counts = [f"{shown(suffix) or 'without any'} {others[suffix]:,}" for suffix in ranked[:MOST_SUFFIXES]]
     more = [f"{len(ranked) - MOST_SUFFIXES:,} more"] if len(ranked) > MOST_SUFFIXES else []
     count = sum(others.values())
-    fits = next(filter(None, map(format_by_name, ranked)), None)
-    fix = f"Read them in their own source{f' (`format: {fits}`)' if fits else ''}"
+    fits: dict[str, list[str]] = {}
+    for suffix in ranked:
+        if (found := format_by_name(suffix)) is not None:
+            fits.setdefault(found, []).append(shown(suffix))
+    formats = "; ".join(f"`format: {name}` for {', '.join(suffixes)}" for name, suffixes in fits.items())
+    fix = f"Read them in their own source{'s' * (len(fits) > 1)}{f' ({formats})' if fits else ''}"
     if has_suffixes:
         fix = f'{f"{fix}, list" if fits else "List"} all suffixes to read in `suffixes` ("": files without one)'
     return (
         f"not read because of their suffixes: {count:,} of {counted(count + read, 'file')} "
         f"({', '.join(counts + more)}). {fix}, or leave them out with `exclude`"
+        + (f". {', '.join(old)} files: {CONVERT}" if (old := [*map(shown, filter(is_old_text, ranked))]) else "")
     )
 
 

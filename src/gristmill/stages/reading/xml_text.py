@@ -79,13 +79,13 @@ class Writer:
             self._lists.append(None)
             self._item(element)
             self._lists.pop()
-        elif role in ("list", "numbered"):
+        elif role in ("list", "numbered") and self._row is None:
             self._end_block("item" if self._lists else "block")
             self._lists.append(whole(element.get("start"), 1) - 1 if role == "numbered" else None)
             self._inside(element)
             self._end_block("item")
             self._lists.pop()
-        elif role == "item":
+        elif role in ("item", "list", "numbered"):
             self._item(element)
         elif role == "table" and self._row is None:
             self._end_block("block")
