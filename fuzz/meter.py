@@ -372,7 +372,7 @@ def is_counted(name: str) -> bool:
     if name in _SHARED:
         return False
     ours = name == "gristmill" or name.startswith("gristmill.")
-    return name.split(".")[0] in ("yaml", "difflib") or (ours and not name.startswith("gristmill.kernels"))
+    return name.split(".")[0] in ("yaml", "difflib", "email") or (ours and not name.startswith("gristmill.kernels"))
 
 
 class _Finder(MetaPathFinder):

@@ -206,7 +206,7 @@ def test_files_skipped_because_of_their_suffix_give_a_warning(project):
     """
     folder = project.folder / "code"
     (folder / ".git").mkdir(parents=True)
-    for name in ("a.py", "b.PY", "c.cs", "d.txt", "LICENSE", ".DS_Store", ".git/x.sample"):
+    for name in ("a.py", "b.PY", "c.cs", "d.txt", "e.doc", "LICENSE", ".DS_Store", ".git/x.sample"):
         (folder / name).write_text("a mill\n")
     read = "sources:\n  notes: {kind: text, read: {format: text, paths: [code, code/*]%s}}\n"
 
@@ -215,9 +215,10 @@ def test_files_skipped_because_of_their_suffix_give_a_warning(project):
         return find_warnings(project.run(until="ingest"))
 
     (reported,) = warned("")
-    assert "not read because of their suffixes: 4 of 5 files (.py 2, without any 1, .cs 1)" in reported
+    assert "not read because of their suffixes: 5 of 6 files (.py 2, without any 1, .cs 1, .doc 1)" in reported
+    assert "leave them out with `exclude`. .doc files: Convert them first" in reported
     assert "`suffixes`" in reported
-    assert "1 of 2 files" in warned(", exclude: ['code/*.[pP][yY]', code/LICENSE]")[0]
+    assert "2 of 3 files" in warned(", exclude: ['code/*.[pP][yY]', code/LICENSE]")[0]
     assert warned(", suffixes: [.txt, .py]") == []
 
 
@@ -239,7 +240,8 @@ def test_files_of_records_are_no_code(project):
     taken, (reported,) = found("[code]")
     assert taken == ["a.py", "package.json"]
     assert "not read because of their suffixes: 5 of 7 files (.jsonl 2, .csv 1, .parquet 1, .warc 1)" in reported
-    assert "in their own source (`format: jsonl`), or leave them out with `exclude`" in reported
+    formats = "; ".join(f"`format: {name}` for .{name}" for name in ("jsonl", "csv", "parquet", "warc"))
+    assert f"in their own sources ({formats}), or leave them out with `exclude`" in reported
     for name, fits in (("b.jsonl", "jsonl"), ("c.CSV", "csv"), ("e.parquet", "parquet"), ("f.warc.gz", "warc")):
         with pytest.raises(UserError, match=f"skips all of them.*suggest `format: {fits}`"):
             found(f"[code/a.py, code/{name}]")

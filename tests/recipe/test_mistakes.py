@@ -1,5 +1,6 @@
 """Every mistake in a recipe is reported with its file, its line and its fix, before any work."""
 
+import importlib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -639,9 +640,35 @@ def test_alias_of_a_scalar_is_reported_where_it_is_used(loaded: Callable[..., Re
 
 
 @pytest.mark.parametrize(
-    ("called", "name"), [("ebook", "epub"), (".docx", "office"), ("Wikipedia", "mediawiki"), ("mails", "mbox")]
+    ("called", "name"), [("ebook", "epub"), ("Word", "office"), ("Wikipedia", "mediawiki"), ("mails", "mbox")]
 )
 def test_what_people_call_a_format_is_understood(tmp_path, called, name):
     """Letters alone would suggest notebook for ebook."""
     with pytest.raises(Unfit, match=f"is not a format. Did you mean {name}\\?"):
         find_stage("format", called, stages.READERS, str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("suffix", "name"),
+    [
+        (".docx", "office"),
+        ("odt", "office"),
+        ("MD", "text"),
+        ("tex", "latex"),
+        ("ipynb", "notebook"),
+        ("srt", "subtitles"),
+        ("vtt", "subtitles"),
+        ("xml.bz2", "mediawiki"),
+    ],
+)
+def test_a_suffix_in_place_of_a_format_names_the_format_that_reads_it(tmp_path, suffix, name):
+    found = re.escape(f"Did you mean {name}, which reads .{suffix.lower().strip('.')} files?")
+    with pytest.raises(Unfit, match=found):
+        find_stage("format", suffix, stages.READERS, str(tmp_path))
+    reader = importlib.import_module(stages.READERS[name]).STAGE
+    assert reader.wanted is None or reader.wanted(f"a.{suffix.strip('.')}", reader.config())
+
+
+def test_old_text_documents_are_converted_first(tmp_path):
+    with pytest.raises(Unfit, match=r"no format reads \.doc files\. Convert them first"):
+        find_stage("format", "doc", stages.READERS, str(tmp_path))

@@ -26,6 +26,7 @@ from gristmill.stages import own_code
 from gristmill.stages.contract import AnyStage, LayerStage, Reader, StageConfig
 from gristmill.stages.declarations import NotAStage, left_out, stage_of
 from gristmill.stages.faults import faults_of
+from gristmill.stages.ingest.sniff import CONVERT, format_by_name, is_old_text
 from gristmill.stages.library_versions import version_of
 from gristmill.stages.own_code import OF, CannotRead, Code, SourceFile, is_own
 from gristmill.stages.own_function import faults_of_function
@@ -153,18 +154,18 @@ _MEANT = {
     other: name
     for name, others in {
         "epub": "ebook ebooks book books",
-        "jats": "nxml pmc pubmed",
-        "latex": "tex arxiv",
+        "jats": "pmc pubmed",
+        "latex": "arxiv",
         "mbox": "mail mails email eml mailbox",
         "mediawiki": "wiki wikipedia",
-        "notebook": "ipynb jupyter notebooks",
-        "office": "docx odt word opendocument libreoffice",
+        "notebook": "jupyter notebooks",
+        "office": "word opendocument libreoffice",
         "stack_exchange": "stackexchange stackoverflow stack_overflow",
-        "subtitles": "srt vtt webvtt subtitle captions",
-        "text": "txt md markdown plain",
-        "html": "htm xhtml web page pages",
-        "jsonl": "ndjson jsonlines json_lines",
-        "csv": "tsv table",
+        "subtitles": "webvtt subtitle captions",
+        "text": "markdown plain",
+        "html": "web page pages",
+        "jsonl": "jsonlines json_lines",
+        "csv": "table",
     }.items()
     for other in others.split()
 }
@@ -172,7 +173,13 @@ _MEANT = {
 
 
 def _unknown(noun: str, name: str, known: Mapping[str, str], folder: str) -> str:
-    if noun == "format" and (meant := _MEANT.get(name.lower().strip("."))) in known:
+    suffix = f".{name.lower().strip('.')}"
+    if noun == "format" and is_old_text(suffix):
+        return f"{name} is not a format, and no format reads {suffix} files. {CONVERT}."
+    if noun == "format" and (by_suffix := format_by_name(suffix)) is not None and by_suffix in known:
+        reader = f"{by_suffix}, which reads {suffix} files"
+        return f"{name} is not a format. Did you mean {reader}? Formats: {', '.join(known)}."
+    if noun == "format" and (meant := _MEANT.get(suffix[1:])) in known:
         return f"{name} is not a format. Did you mean {meant}? Formats: {', '.join(known)}."
     beside = [own for own in _stages_beside(noun, name, folder) if own not in known]
     names = [*known, *get_close_matches(name, beside, MOST_BESIDE, 0)]

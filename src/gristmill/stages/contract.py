@@ -190,7 +190,7 @@ class Reader(Stage[C]):
     """The folder because of whose name a file is skipped."""
     companions: Callable[[Sequence[str]], Mapping[str, tuple[str, ...]]] | None = None
     """{name: names of other files that its reader needs}. `read` gets them as `companions=`; they are in the task key.
-    """
+    Files that need the same ones should have the same tuple: each tuple is hashed once."""
 
     def columns_of(self, config: C) -> pa.Schema:
         return value_for(self.columns, config)

@@ -30,6 +30,7 @@ TEXTS = {
     ),
     "20<sup>o</sup>C D<sup>r</sup> Ada N<sup>o</sup> 5, D<sup>r</sup> is": "20°C Dr Ada No 5, D^r is",
     "3<sup>1</sup>/<sub>2</sub> came in<sup>3</sup> 5 in<sup>3</sup>": "3 1/2 came in 5 in^3",
+    "mc<sup>2</sup>7000 x<sup>2</sup>y<sup>2</sup> H<sub>2</sub>O x<sub>i</sub>y": "mc^{2}7000 x^2y^2 H_2O x_{i}y",
     "10 <sup>6</sup> a<sup></sup> b<sup>c": "10 6 a bc",
     "<sup> <b>1</b></sup> note<p><sup><sup><sup><sup><sup>x": "1 note\n\nx",
     "<sub>x</sup>y": "xy",
@@ -43,6 +44,13 @@ TEXTS = {
     "<ol start=0><li>a<li value=7>b<li>c</ol>": "0. a\n7. b\n8. c",
     "<ol start=-3><li>a</ol><ol start=x><li>b</ol>": "- a\n1. b",
     "<ol start=999999999><li>a<li>b</ol>": "- a\n- b",
+    "<ol type=a><li>a<ol type=I><li>b<li value=4>c</ol><li value=26>d<li>e<li>f</ol>": (
+        "a. a\n  I. b\n  IV. c\nz. d\naa. e\nab. f"
+    ),
+    "<ol type=i start=1994><li>a</ol><ol type=A start=0><li>b<li>c<li value=18001>d</ol>": (
+        "mcmxciv. a\n0. b\nA. c\n18001. d"
+    ),
+    "<ol reversed start=2><li>a<li>b<li>c<li>d</ol><ol reversed><li>e</ol>": "2. a\n1. b\n0. c\n- d\n- e",
     "<ul>" * 20 + "<li>a": "                - a",
     "<ul><li>a<pre>b\n  c</pre></ul>": "- a\nb\n  c",
     "<dl><dt>a<dd>b<dd>c<dt>d</dl>": "a\nb\nc\n\nd",
@@ -52,12 +60,17 @@ TEXTS = {
     "<table><tr><td></td><td></td><th>b<td>c<td></table>": "|  | b | c",
     "<h2>Title<a class=headerlink href='#t'>¶</a></h2>": "Title",
     "<h2>Title <a href='#t'>#</a></h2><p><a href=#1>#</a> in <a href=/c>#</a>": "Title\n\n# in #",
+    "<p>A note.<a href='#r'>↩︎</a><p><a href='#r'>↑</a> a <a href=/r>↩</a> <a href='#r'>↩ b</a>": "A note.\n\na ↩ ↩ b",
     "<dl><dt>a<span class=classifier>int</span><dd>b": "a : int\nb",
     "<dl><dt>a <b>:</b> <span class=classifier>int</span><dt><span class=classifier>c": "a : int\n\nc",
     "<p>seen<span style='display:none'>unseen</span> words</p>": "seen words",
     "<table><tr><td>a<br>b<td>c</table>": "a\nb\n\nc",
     "<table><tr><td>a<td>b<br>c</table>": "a\n\nb\nc",
-    "<table><tr><td>a<td><p>b<p>c</table>": "a\n\nb\n\nc",
+    "<table><tr><td>a<td><p>b<p>c</table>": "a | b c",
+    "<table><tr><td>a<p>b<td><td><ul><li>c<li>d</ul><tr><td><ul><li>e</ul><td>f</table>": "a b |  | c d\ne | f",
+    "<table><tr><td><p>a<p>b</table>": "a\n\nb",
+    "<table><tr><td>a<td><h3>b</h3><p>c</table>": "a\n\nb\n\nc",
+    f"<table><tr><td>a<td><p>{'b ' * 60}<p>{'c ' * 60}</table>": f"a\n\n{'b ' * 59}b\n\n{'c ' * 59}c",
     "<table><tr><td><pre>1\n2</pre><td><pre>a\nb</pre></table>": "1\n2\n\na\nb",
     f"<table><tr><td>a<td>{'b' * 201}</table>": f"a\n\n{'b' * 201}",
     "<table><tr><td>a<table><tr><td>b<td>c</table>d<td>e</table>": "a\n\nb | c\n\nd | e",
@@ -70,6 +83,10 @@ TEXTS = {
     "<pre>a<br>b<br><br>  c</pre>": "a\nb\n\n  c",
     "<pre>a  <svg></svg>  b</pre>": "a    b",
     "<pre>a<svg></svg>b\n  <svg></svg>c<input>\nd</pre>": "a b\n  c\nd",
+    "<div class=fragment><div class=line>a</div>\n <div class=line> </div>\n<div class=line>  b<i>  c</i></div>\n"
+    "<div class=ttc><div>d</div></div></div><div>e  f</div>": "a\n \n  b  c\n\ne f",
+    "<table><tr><td><div class=fragment><div class=line>a</table><pre>b\n\n  c</pre>": "a\n\nb\n\n  c",
+    "<div class=ttc>a": "a",
     "<p>a <code>b  c</code>": "a b c",
     # quotations and readings
     "<p>say <q>a b</q>, <q>c</q>.": 'say "a b", "c".',

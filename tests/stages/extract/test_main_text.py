@@ -230,6 +230,7 @@ def test_two_threads_give_the_texts_of_one() -> None:
         ("<p>a <math><mfrac><mi>a</mi><mn>2</mn></mfrac></math>, <math alttext=x></math>", "a $\\frac{a}{2}$, $x$"),
         ("<p>a <m:math><m:mi>x</m:mi></m:math> b", "a $x$ b"),
         ("<p>a <math><mi>x</mi>", "a x"),
+        ("<p class=formulaDsp>\\[ Ax \\: = b \\]</p><span class=formulaInl>\\(a\\)</span>", "$$Ax \\: = b$$\n\n$a$"),
     ],
 )
 def test_formulas_without_tex_are_written_in_it(html: str, text: str) -> None:

@@ -39,6 +39,21 @@ def test_webvtt_names_its_speakers_and_repeats_no_line(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("caption", "text"),
+    [
+        ("- Is it old?\n<i>– It is,\nvery.</i>", "so\n- Is it old?\n– It is, very. Yes."),
+        ("<v Anna>Old?</v> <v Miller>It is.", "so\nAnna: Old?\nMiller: It is. Yes."),
+        ("- Is it old?\nIt is.", "so - Is it old? It is. Yes."),
+    ],
+)
+def test_each_speaker_of_a_caption_begins_a_line(tmp_path, caption, text):
+    said = ("so", caption, "Yes.")
+    assert (
+        row(tmp_path, "\n\n".join(f"00:0{n}.000 --> 00:0{n + 1}.000\n{one}" for n, one in enumerate(said))).text == text
+    )
+
+
+@pytest.mark.parametrize(
     ("line", "said"),
     [
         ("so 2<3, and 5>1", "so 2<3, and 5>1"),

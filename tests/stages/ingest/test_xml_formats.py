@@ -199,6 +199,38 @@ def test_a_damaged_chapter_is_left_out(tmp_path, changes):
     assert (found.text, '"chapters_left_out":1' in found.meta) == ("Two\n\nA note.", True)
 
 
+def test_marks_of_notes_that_sphinx_writes_are_left_out(tmp_path):
+    """Docutils before and after 0.18; the label of a citation has letters and stays."""
+    page = (
+        '<p>Flour <a class="footnote-reference brackets" href="#a">1</a>. Bran <a class="footnote-reference">2</a> too.</p>'
+        '<dl class="footnote brackets"><dt class="label"><span class="brackets"><a class="fn-backref">1</a></span></dt>'
+        '<dd><p>White.</p></dd><dt class="label"><span class="brackets">2</span><span class="fn-backref">(<a>1</a>,<a>2</a>)'
+        "</span></dt><dd><p>Brown.</p></dd></dl>"
+        '<aside class="footnote"><span class="label"><span class="fn-bracket">[</span><a role="doc-backlink">3</a>'
+        '<span class="fn-bracket">]</span></span><span class="backrefs">(<a>1</a>)</span><p>Rye.</p></aside>'
+        '<dl class="citation"><dt class="label"><span class="brackets">Knuth84</span></dt><dd><p>A book.</p></dd></dl>'
+    )
+    book = BOOK | {"OEBPS/1.xhtml": f"<html><body>{page}</body></html>", "notes.xhtml": "<html/>"}
+    assert row(tmp_path, epub, book).text == (
+        "Flour. Bran too.\n\nWhite.\n\nBrown.\n\nRye.\n\nKnuth84\n\nA book.\n\nTwo"
+    )
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("mc<sup>2</sup>7000", "mc^{2}7000"),
+        ("<i>mc<sup>2</sup></i>7000", "mc^{2}7000"),
+        ("mc<sup>2</sup><i>7000</i>", "mc^{2}7000"),
+        ("x<sub>i</sub>y H<sub>2</sub>O", "x_{i}y H_2O"),
+        ("10<sup>6</sup>, 10<sup>6</sup> g 10<sup>12</sup>3", "10^6, 10^6 g 10^{12}3"),
+    ],
+)
+def test_raised_text_is_apart_from_the_word_or_number_after_it(tmp_path, markup, text):
+    """mc^27000 would be another number."""
+    assert row(tmp_path, jats, f"<article><body><p>{markup}</p></body></article>").text == text
+
+
 def test_a_book_is_found_in_a_folder_and_its_contents_are_left_out(tmp_path):
     """Many zip files have the book in a folder; a chapter may be named with a place in it, and have a table of
     contents. The year 101 is calibre's for no date."""
@@ -275,6 +307,33 @@ def test_items_and_headings_of_an_open_document_have_their_numbers_and_code_its_
     """Numbers of outer levels, stated values, lists that continue; a style that inherits from that of code."""
     found = row(tmp_path, office, OPEN | {"content.xml": OPEN_LISTS})
     assert found.text == "head\n1. a\n  (1.a) b\n7. c\n\nx\n\n8. d\n\n1. e\n\nif x:\n    y =\t1"
+
+
+BLANK = """<w:numbering xmlns:w="x"><w:abstractNum w:abstractNumId="8"><w:lvl w:ilvl="0"><w:numFmt w:val="bullet"/><w:lvlText w:val=" "/>
+</w:lvl><w:lvl w:ilvl="1"><w:numFmt w:val="bullet"/><w:lvlText w:val=""/><w:lvlPicBulletId w:val="0"/></w:lvl></w:abstractNum>
+<w:num w:numId="9"><w:abstractNumId w:val="8"/></w:num>"""
+
+
+def test_a_paragraph_with_a_blank_bullet_continues_its_item(tmp_path):
+    """A picture is a bullet; code below an item is code."""
+    code = paragraph("if  x", 0, 9, run='<w:rFonts w:ascii="Courier New"/>')
+    members = in_word(paragraph("a", 0, 2), paragraph("b", 0, 9), paragraph("c", 1, 9), paragraph("d", 0, 2), code)
+    members["word/numbering.xml"] = NUMBERING.replace('<w:numbering xmlns:w="x">', BLANK)
+    assert row(tmp_path, office, members).text == "3. a\n  b\n  - c\n4. d\n\nif  x"
+
+
+OPEN_PLACED = """<c xmlns:t="x" xmlns:s="y"><s:automatic-styles><s:style s:name="T1" s:parent-style-name="T0"/><s:style s:name="T0">
+<s:text-properties s:text-position="33% 80%"/></s:style><s:style s:name="T2"><s:text-properties s:text-position="-8.5% 80%"/></s:style>
+<s:style s:name="T3"><s:text-properties s:text-position="0% 100%"/></s:style></s:automatic-styles><t:p>10<t:span t:style-name="T1">-6
+</t:span> H<t:span t:style-name="T2">2</t:span>O x<t:span t:style-name="T3">3</t:span> mc<t:span
+t:style-name="T1">2</t:span>7000</t:p><t:table><t:table-row><t:table-cell>
+<t:p>a</t:p><t:p>b</t:p></t:table-cell><t:table-cell><t:list><t:list-item><t:p>c</t:p></t:list-item><t:list-item><t:p>d</t:p>
+</t:list-item></t:list></t:table-cell></t:table-row></t:table></c>"""
+
+
+def test_an_open_document_has_raised_text_by_its_height_and_rows_of_one_line(tmp_path):
+    found = row(tmp_path, office, OPEN | {"content.xml": OPEN_PLACED})
+    assert found.text == "10^{-6} H_2O x3 mc^{2}7000\n\na b | c d"
 
 
 STATED = (
@@ -370,6 +429,7 @@ def omml(name, properties="", **arguments):
             '<r><rPr><scr val="fraktur"/></rPr><t>g</t></r>' + N.format("kg") + R.format("ab"),
             r"\mathfrak{g}\operatorname{kg}ab",
         ),
+        (R.format("a,\u2001\u2001b"), r"a,\qquad b"),
         (omml("borderBox", e="x") + omml("phant", '<show val="0"/>', e="y") + omml("box", e="z"), r"\boxed{x}z"),
     ],
 )
@@ -405,6 +465,7 @@ def test_a_file_that_is_cut_says_so(tmp_path, module, members, size):
     ("module", "content", "reason"),
     [
         (epub, "words", "not_a_zip"),
+        (office, "%PDF-1.5", "not_a_zip"),
         (epub, {"a": "b"}, "missing_member"),
         (epub, BOOK | {"OEBPS/1.xhtml": "<p>never", "OEBPS/2 b.xhtml": "<p>", "notes.xhtml": "<p>"}, "invalid_xml"),
         (epub, BOOK | {"OEBPS/1.xhtml": "\x01\x02", "META-INF/encryption.xml": "<e/>"}, "encrypted"),

@@ -5,7 +5,7 @@ import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from gristmill.checked import Content
 from gristmill.counted import counted
@@ -30,7 +30,7 @@ from gristmill.recipe.model import Recipe, Source
 from gristmill.stages import NO_FAULT
 from gristmill.stages.contract import Piece, Reader, StageConfig
 from gristmill.stages.declarations import stage_of
-from gristmill.stages.ingest.sniff import format_by_name
+from gristmill.stages.ingest.sniff import CONVERT, format_by_name, is_old_text
 from gristmill.stages.own_code import is_own
 from gristmill.stages.reading.json_repair import REPAIRED
 from gristmill.stages.reading.markup import markup_warnings
@@ -68,6 +68,10 @@ RECORD_BYTES = 1 << 16
 """Assumed bytes per record, for a limit on records: those of a page with its markup."""
 
 
+S = TypeVar("S")
+T = TypeVar("T")
+
+
 @dataclass(frozen=True)
 class SourceInputs:
     """The files of one source, ready to be read."""
@@ -101,18 +105,18 @@ class SourceInputs:
         return tuple(self._checked(piece) for piece in group.pieces)
 
     def companion_pieces(self, group: FileGroup) -> dict[str, tuple[Piece, ...]]:
-        return {
-            piece.name: tuple(self._checked(other) for other in self.companions[piece.name])
-            for piece in group.pieces
-            if piece.name in self.companions
-        }
+        own = {piece.name: self.companions[piece.name] for piece in group.pieces if piece.name in self.companions}
+        return _each_once(own, lambda others: tuple(map(self._checked, others)))
 
     def companion_hashes(self, group: FileGroup) -> list[list[str]]:
-        return [
-            [exact(name), exact(other.name), self.content[other.uri].sha256]
-            for name, others in sorted(self.companion_pieces(group).items())
-            for other in others
-        ]
+        """The name of each file with a hash of its companions' names and content."""
+        found = self.companion_pieces(group)
+        hashes = _each_once(found, self._hash)
+        return [[exact(name), found_hash] for name, found_hash in sorted(hashes.items())]
+
+    def _hash(self, others: tuple[Piece, ...]) -> str:
+        rows = [[exact(other.name), self.content[other.uri].sha256] for other in others]
+        return hashlib.sha256(json.dumps(rows).encode()).hexdigest()
 
     def _checked(self, piece: Piece) -> Piece:
         return replace(piece, content=self.content[piece.uri])
@@ -133,7 +137,8 @@ class SourceInputs:
     def needed(self, groups: Sequence[FileGroup]) -> list[InputFile]:
         """The files that groups need, including companions, in order."""
         pieces = [piece for group in groups for piece in group.pieces]
-        companions = [other for piece in pieces for other in self.companions.get(piece.name, ())]
+        shared = {id(others): others for piece in pieces if (others := self.companions.get(piece.name))}
+        companions = [other for others in shared.values() for other in others]
         wanted = {piece.uri for piece in (*pieces, *companions)}
         return [file for uri, file in self.files.items() if uri in wanted]
 
@@ -208,13 +213,18 @@ def _other_suffixes(others: Mapping[str, int], read: int, has_suffixes: bool) ->
     counts = [f"{shown(suffix) or 'without any'} {others[suffix]:,}" for suffix in ranked[:MOST_SUFFIXES]]
     more = [f"{len(ranked) - MOST_SUFFIXES:,} more"] if len(ranked) > MOST_SUFFIXES else []
     count = sum(others.values())
-    fits = next(filter(None, map(format_by_name, ranked)), None)
-    fix = f"Read them in their own source{f' (`format: {fits}`)' if fits else ''}"
+    fits: dict[str, list[str]] = {}
+    for suffix in ranked:
+        if (found := format_by_name(suffix)) is not None:
+            fits.setdefault(found, []).append(shown(suffix))
+    formats = "; ".join(f"`format: {name}` for {', '.join(suffixes)}" for name, suffixes in fits.items())
+    fix = f"Read them in their own source{'s' * (len(fits) > 1)}{f' ({formats})' if fits else ''}"
     if has_suffixes:
         fix = f'{f"{fix}, list" if fits else "List"} all suffixes to read in `suffixes` ("": files without one)'
     return (
         f"not read because of their suffixes: {count:,} of {counted(count + read, 'file')} "
         f"({', '.join(counts + more)}). {fix}, or leave them out with `exclude`"
+        + (f". {', '.join(old)} files: {CONVERT}" if (old := [*map(shown, filter(is_old_text, ranked))]) else "")
     )
 
 
@@ -258,6 +268,14 @@ def unread(dropped: Mapping[str, int]) -> dict[str, int]:
 def _loses_a_file(reason: str) -> bool:
     """Whether a row with this reason means that more than one record is lost."""
     return reason in _LOST_FILES or reason.startswith(("truncated_", "corrupt_"))
+
+
+def _each_once(of: Mapping[str, tuple[S, ...]], call: Callable[[tuple[S, ...]], T]) -> dict[str, T]:
+    """The result for each tuple. It is called once for files with the same tuple, so N files of a folder take N steps
+    and not N²."""
+    shared = {id(others): others for others in of.values()}
+    results = {key: call(others) for key, others in shared.items()}
+    return {name: results[id(others)] for name, others in of.items()}
 
 
 def work_of(source: Source, inputs: SourceInputs, group: FileGroup, limit: int | None) -> tuple[Read, dict[str, Any]]:
@@ -325,7 +343,7 @@ async def find_inputs(
         files = indexer.cut_known(files, source.part_bytes, reader)
     pieces = {file.name: file.piece() for file in files}
     needed = reader.companions(list(pieces)) if reader.companions else {}
-    companions = {name: tuple(pieces[other] for other in others) for name, others in needed.items()}
+    companions = _each_once(needed, lambda others: tuple(pieces[other] for other in others))
     inputs = SourceInputs(
         name,
         on_disk,

@@ -7,6 +7,7 @@ import os
 import resource
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,12 +80,10 @@ def cpu_seconds() -> float:
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     total = time.process_time() + ended.ru_utime + ended.ru_stime
     for path in glob.glob("/proc/self/task/*/children"):
-        for child in Path(path).read_text().split():
-            try:
+        with suppress(OSError):  # a thread or a child that has ended
+            for child in Path(path).read_text().split():
                 fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            total += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+                total += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     return total
 
 

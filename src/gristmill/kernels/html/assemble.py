@@ -23,15 +23,19 @@ from gristmill.kernels.html.block_names import (
     BOX_LI,
     BOX_TABLE,
     BOX_TR,
+    DEPTH_BIT,
+    DEPTHS,
     E_ALL_HINTS,
     E_FIRST,
     E_KIND,
     E_LAST,
     E_PARENT,
     E_PATH,
+    FORM_BIT,
     HINT_COMMENT,
     HINT_COOKIE,
     HINT_INVISIBLE,
+    LIST_FORMS,
 )
 from gristmill.kernels.html.context import CHANCES
 from gristmill.kernels.html.features import AT_TITLE, LEVEL
@@ -40,7 +44,7 @@ from gristmill.kernels.html.inline import MARK
 from gristmill.kernels.html.names import HASH_MIX
 from gristmill.kernels.memory import borrow, eight_bytes_at, view
 from gristmill.kernels.memory_writes import copy_bytes
-from gristmill.kernels.text.ascii import BACKSLASH, BACKTICK, BAR, DOT, GREATER, HYPHEN, LEFT_BRACKET, LF, SP
+from gristmill.kernels.text.ascii import BACKSLASH, BACKTICK, BAR, DOT, GREATER, HYPHEN, LEFT_BRACKET, LF, LOWER_A, SP
 
 LEAST_EXPECTED = 100
 """In thousandths: if no choice has a better expected F1, the page has no main content."""
@@ -52,6 +56,13 @@ others."""
 MAX_BUTTON_WORDS = 5
 """Longer buttons are headings of what they open, as in lists of questions."""
 MAX_INDENT = 8
+MOST_LETTERED, MOST_ROMAN = 18_000, 4000
+"""Larger numbers of items are written in digits."""
+_LOWER_ALPHA, _UPPER_ALPHA, _LOWER_ROMAN, _UPPER_ROMAN = range(1, len(LIST_FORMS))
+_ROMAN = ((1000, "m "), (900, "cm"), (500, "d "), (400, "cd"), (100, "c "), (90, "xc"), (50, "l "), (40, "xl"))
+_ROMAN_DIGITS = ((10, "x "), (9, "ix"), (5, "v "), (4, "iv"), (1, "i "))
+_ROMAN_VALUES = np.array([value for value, _ in (*_ROMAN, *_ROMAN_DIGITS)], np.int64)
+_ROMAN_LETTERS = np.array([list(letters.encode()) for _, letters in (*_ROMAN, *_ROMAN_DIGITS)], np.uint8)
 BLOCK_ROOM = 64
 """Bytes that a block may take beside its text."""
 
@@ -291,13 +302,43 @@ def _put_number(text: Any, at: int, number: int) -> int:
 
 
 @njit(nogil=True, cache=True)
+def _put_letters(text: Any, at: int, number: int, form: int) -> int:
+    """Writes the number of an item as letters: aa after z, or a Roman numeral."""
+    is_upper = form == _UPPER_ALPHA or form == _UPPER_ROMAN
+    begin = at
+    if form == _LOWER_ALPHA or form == _UPPER_ALPHA:
+        # The last letter first, and each before those that are written.
+        while number > 0:
+            for place in range(at, begin, -1):
+                text[place] = text[place - 1]
+            text[begin] = LOWER_A + (number - 1) % 26
+            number = (number - 1) // 26
+            at += 1
+    else:
+        # Each numeral as often as it fits.
+        for row in range(_ROMAN_VALUES.size):
+            while number >= _ROMAN_VALUES[row]:
+                number -= _ROMAN_VALUES[row]
+                for letter in range(2):
+                    if _ROMAN_LETTERS[row, letter] != SP:
+                        text[at] = _ROMAN_LETTERS[row, letter]
+                        at += 1
+    if is_upper:
+        for place in range(begin, at):
+            text[place] -= 0x20
+    return at
+
+
+@njit(nogil=True, cache=True)
 def _put_marker(out: Any, end: int, marker: int) -> int:
-    end = _put(out, end, 0x20, 2 * min(MAX_INDENT, max(0, (marker >> 20) - 1)))
+    end = _put(out, end, 0x20, 2 * min(MAX_INDENT, max(0, (marker >> DEPTH_BIT & DEPTHS) - 1)))
     number = marker >> 1 & 0x7FFFF
+    form = marker >> FORM_BIT
     if not marker & 1:
         return _put(out, end, 0x20, 2)
     if number:
-        end = _put_number(out, end, number - 1)
+        is_letters = 1 < number <= (MOST_LETTERED if form < _LOWER_ROMAN else MOST_ROMAN) and form > 0
+        end = _put_letters(out, end, number - 1, form) if is_letters else _put_number(out, end, number - 1)
         out[end] = DOT
     else:
         out[end] = HYPHEN

@@ -28,7 +28,7 @@ def _name(text: str) -> int:
 
 _CLASS, _ID, _ROLE, _ITEMPROP, _STYLE, _HIDDEN = map(_name, ("class", "id", "role", "itemprop", "style", "hidden"))
 _HREF, _ALT, _TYPE, _ALTTEXT, _DISPLAY = map(_name, ("href", "alt", "type", "alttext", "display"))
-_START, _VALUE, _SRC = map(_name, ("start", "value", "src"))
+_START, _VALUE, _SRC, _REVERSED = map(_name, ("start", "value", "src", "reversed"))
 
 (
     A_HINTS,
@@ -41,11 +41,13 @@ _START, _VALUE, _SRC = map(_name, ("start", "value", "src"))
     A_DISPLAY,
     A_START,
     A_MATH,
+    A_REVERSED,
     ATTRIBUTES,
-) = range(11)
+) = range(12)
 """Fields of a tag: HINTS and a hash of its CLASS; begin and end of the values of href and alt (or alttext), 0 if there
 is none; the first letters of TYPE and DISPLAY; 1 + the number of START or VALUE, 0 if there is none (for a script:
-whether its formula is a block); MATH: its class marks a picture of a formula, or the kind of a term."""
+whether its formula is a block); MATH: its class marks a picture of a formula, the kind of a term, code, or a tooltip;
+REVERSED: a list counts down."""
 
 _REMEMBERED = 512
 NOTED = ATTRIBUTES + 2 * _REMEMBERED
@@ -187,17 +189,22 @@ def _note(data: np.ndarray, name: Any, begin: int, stop: int, noted: np.ndarray)
         code = np.int64(0)
         for at in range(begin, min(stop, begin + 8)):
             code |= np.int64(data[at] | 0x20) << np.int64(8 * (at - begin))
+        code = np.int64(data[begin]) if stop - begin == 1 else code  # the letters of a list, where case counts
         noted[A_TYPE if name == _TYPE else A_DISPLAY] = code
         # A script of type math/tex; mode=display is a formula on a separate line.
         noted[A_START] += name == _TYPE and stop - begin > 12
     elif name in (_START, _VALUE):
         noted[A_START] = _number_of(data, begin, stop)
+    elif name == _REVERSED:
+        noted[A_REVERSED] = 1
     elif name == _SRC and draws_formulas(data, begin, stop):
         noted[A_MATH] = MATH_IMAGE
 
 
-MATH_KATEX, MATH_JAX, MATH_IMAGE, MATH_WORD, CLASSIFIER = 1, 2, 3, 4, 5
-_CLASSIFIER = np.frombuffer(b"classifier", np.uint8)
+MATH_KATEX, MATH_JAX, MATH_IMAGE, MATH_WORD, CLASSIFIER, CODE_LINES, TOOLTIP = range(1, 8)
+_CLASSIFIER, _FRAGMENT, _TTC, _FORMULA = (
+    np.frombuffer(name, np.uint8) for name in (b"classifier", b"fragment", b"ttc", b"formula")
+)
 _SERVERS = tuple(map(_name, ("latex.co", "latex.ph", "etex.cgi", "htex.cgi")))
 """In addresses of pictures of formulas: latex.codecogs.com, latex.php, mimetex.cgi, mathtex.cgi."""
 _SERVER_BYTES = 64
@@ -215,16 +222,29 @@ def draws_formulas(data: np.ndarray, begin: int, stop: int) -> bool:
     return False
 
 
+@njit(nogil=True, cache=True, forceinline=True)
+def _begins_with(data: np.ndarray, begin: int, name: np.ndarray) -> bool:
+    same = 0
+    while same < name.size and data[begin + same] == name[same]:
+        same += 1
+    return bool(same == name.size)
+
+
 @njit(nogil=True, cache=True)
 def math_class(data: np.ndarray, begin: int, stop: int) -> int:
     """Whether a class is katex-html, MathJax (or MathJax_SVG, MathJax_Preview), one of pictures of formulas, or math
-    and others, as pandoc and Sphinx write it; or classifier, with which Sphinx marks the kind of a term."""
+    and others, as pandoc and Sphinx write it; classifier, with which Sphinx marks the kind of a term; or one of
+    Doxygen: fragment (lines of code), ttc (a tooltip), formulaInl and formulaDsp."""
     size = stop - begin
-    if size == _CLASSIFIER.size and data[begin] == _CLASSIFIER[0]:
-        same = 1
-        while same < size and data[begin + same] == _CLASSIFIER[same]:
-            same += 1
-        return CLASSIFIER if same == size else 0
+    if size == _CLASSIFIER.size:
+        if _begins_with(data, begin, _CLASSIFIER):
+            return CLASSIFIER
+        if _begins_with(data, begin, _FORMULA):
+            return MATH_WORD
+    elif size == _FRAGMENT.size and _begins_with(data, begin, _FRAGMENT):
+        return CODE_LINES
+    elif size == _TTC.size and _begins_with(data, begin, _TTC):
+        return TOOLTIP
     is_math = size >= 4 and data[begin] == 0x6D and data[begin + 1] == LOWER_A and data[begin + 2] == 0x74
     if is_math and data[begin + 3] == 0x68 and (size == 4 or data[begin + 4] <= SP):
         return MATH_WORD

@@ -54,7 +54,7 @@ for _bit, _members in enumerate(_SETS.values()):
 (BOX_TD, BOX_TFOOT, BOX_TH, BOX_THEAD, BOX_TITLE, BOX_TR, BOX_BLOCKQUOTE, BOX_M_MATH, BOX_MML_MATH, BOX_RP) = map(
     BOX_NAMES.index, ["td", "tfoot", "th", "thead", "title", "tr", "blockquote", "m:math", "mml:math", "rp"]
 )
-BOX_SUB, BOX_SUP = map(BOX_NAMES.index, ["sub", "sup"])
+BOX_PRE, BOX_SUB, BOX_SUP = map(BOX_NAMES.index, ["pre", "sub", "sup"])
 BOX_HASHES = np.array([fnv(name) for name in BOX_NAMES], np.uint64)
 BOX_SHIFT = np.uint64(next(s for s in range(52) if len({fnv(k) >> s & 4095 for k in BOX_NAMES}) == len(BOX_NAMES)))
 BOX_SLOTS = np.zeros(4096, np.uint8)
@@ -127,6 +127,10 @@ HINTS = {
     "code": "code highlight syntax sourcecode codehilite terminal console",
 }
 HINT_HIDDEN = 1 << list(HINTS).index("hidden")
+LIST_FORMS = b"1aAiI"
+"""The values of `type` of a numbered list."""
+FORM_BIT, DEPTH_BIT, DEPTHS = 26, 20, 63
+"""Places in the column MARKER."""
 UNCOUNTED = 1 << 20
 HINT_INVISIBLE = 1 << 30
 """Invisible by its style or the attribute hidden; hints of names are one of the groups."""
@@ -208,7 +212,8 @@ IMAGES        <img> since the block before it
 TAGS          tags since the block before it
 STRONG        characters inside <b> and <strong>
 HINTS         what class names of the inline elements in it tell
-MARKER        depth of lists << 20 | number of the item + 1 (0: unordered) << 1 | 1 if it is the first of its item; or 0
+MARKER        form of the number (LIST_FORMS) << 26 | depth of lists << 20 |
+              number of the item + 1 (0: unordered) << 1 | 1 if it is the first of its item; or 0
 ROW, CELL     the table row that it is in, and which of its cells, from 1 on (from UNCOUNTED on: of no row); 0: none
 QUOTE         block quotations around it
 VERBATIM      1: white space counts

@@ -133,6 +133,16 @@ def end_word(tally: np.ndarray) -> None:
 
 
 @njit(nogil=True, cache=True, forceinline=True)
+def end_line(text: Bytes, end: int, tally: np.ndarray) -> int:
+    """Ends a line of code that is a separate box; returns the end of the text."""
+    if end > tally[T_BEGIN] and text[end - 1] != LF:
+        text[end] = LF
+        end_word(tally)
+        return end + 1
+    return end
+
+
+@njit(nogil=True, cache=True, forceinline=True)
 def _count(tally: np.ndarray, kind: int, script: int) -> None:
     tally[T_CHARS] += 1
     if tally[T_CHARS] == 1:

@@ -23,10 +23,12 @@ from gristmill.kernels.html.attributes import (
     A_TYPE,
     ATTRIBUTES,
     CLASSIFIER,
+    CODE_LINES,
     MATH_IMAGE,
     MATH_JAX,
     MATH_KATEX,
     MATH_WORD,
+    TOOLTIP,
     read_attributes,
 )
 from gristmill.kernels.html.block_names import (
@@ -43,6 +45,8 @@ from gristmill.kernels.html.block_names import (
     BOX_MATH,
     BOX_MJX,
     BOX_MML_MATH,
+    BOX_P,
+    BOX_PRE,
     BOX_RP,
     BOX_SCRIPT,
     BOX_SHIFT,
@@ -65,6 +69,7 @@ from gristmill.kernels.html.block_text import (
     T_BEGIN,
     T_CHARS,
     T_GAP,
+    end_line,
     end_word,
     take_text,
 )
@@ -73,6 +78,7 @@ from gristmill.kernels.html.boxes import (
     K_KIND,
     S_BLOCKS,
     S_BREAKS,
+    S_CODE_LINES,
     S_END,
     S_HINTS,
     S_HTML,
@@ -159,7 +165,9 @@ def cut_page(
         if at > begin:
             if tally[T_CHARS] == 0:
                 state[S_HTML] = begin - page
-            state[S_END] = take_text(source, begin, at, text, state[S_END], tally, state[S_VERBATIM] > 0)
+            # Between two lines that are boxes, white space is only in the page.
+            verbatim = state[S_VERBATIM] > 0 and state[S_CODE_LINES] != 1
+            state[S_END] = take_text(source, begin, at, text, state[S_END], tally, verbatim)
         if at >= stop or not is_markup:
             continue
         if not is_tag:
@@ -186,6 +194,23 @@ def cut_page(
         state[S_TAGS] += 1
         if kind == 0:
             continue
+        if kind == BOX_DIV:
+            if wanted and noted[A_MATH] == TOOLTIP and not missing[BOX_DIV]:
+                end = end_of_nested(data, words, at, stop, name, size)
+                missing[BOX_DIV] = end >= stop
+                if end < stop:
+                    at = seek(data, words, end, stop, 0x3E) + 1
+                    continue
+            # Code whose lines are boxes is like <pre>.
+            if state[S_CODE_LINES]:
+                state[S_CODE_LINES] += -1 if closing else 1
+                kind = np.int64(0 if state[S_CODE_LINES] else BOX_PRE)
+                if kind == 0:
+                    state[S_END] = end_line(text, state[S_END], tally)
+                    continue
+            elif wanted and noted[A_MATH] == CODE_LINES:
+                state[S_CODE_LINES] = 1
+                kind = np.int64(BOX_PRE)
         flags = BOX_FLAGS[kind]
         if flags & SPACED:  # an element that is drawn as a separate box separates the words around it
             end_word(tally)
@@ -193,10 +218,7 @@ def cut_page(
         if flags & BOX:
             if state[S_VERBATIM] and not flags & (VERBATIM | BARRIER):
                 # A line of code that is a separate box.
-                if state[S_END] > tally[T_BEGIN] and text[state[S_END] - 1] != LF:
-                    text[state[S_END]] = LF
-                    state[S_END] += 1
-                    end_word(tally)
+                state[S_END] = end_line(text, state[S_END], tally)
                 continue
             flush(state, tally, stack, blocks, text)
             if closing:
@@ -204,7 +226,7 @@ def cut_page(
             else:
                 imply(state, stack, counts, elements, kind)
                 push(state, tally, stack, counts, elements, noted, kind)
-                if kind == BOX_DIV and noted[A_MATH] == MATH_WORD:
+                if kind in (BOX_DIV, BOX_P) and noted[A_MATH] == MATH_WORD:
                     state[S_MATH] |= TEX_IN_TEXT if begins_formula(source, at, stop) else WITHOUT_TEX
         elif flags & SKIPPED:
             if closing or missing[kind] == 1 or (kind == BOX_SVG and data[at - 2] == SLASH):

@@ -6,7 +6,9 @@ from gristmill.kernels.compile import njit
 from gristmill.kernels.html.attributes import (
     A_CLASS,
     A_HINTS,
+    A_REVERSED,
     A_START,
+    A_TYPE,
 )
 from gristmill.kernels.html.block_names import (
     ANCESTRY_BIT,
@@ -55,6 +57,8 @@ from gristmill.kernels.html.block_names import (
     BOX_THEAD,
     BOX_TR,
     CELL,
+    DEPTH_BIT,
+    DEPTHS,
     E_ALL_HINTS,
     E_ANCESTRY,
     E_CLASS,
@@ -67,7 +71,9 @@ from gristmill.kernels.html.block_names import (
     E_PATH,
     ELEMENT_COLUMNS,
     ENDS_PARAGRAPH,
+    FORM_BIT,
     HEADINGS,
+    LIST_FORMS,
     LISTS,
     UNCOUNTED,
     VERBATIM,
@@ -136,18 +142,20 @@ MAX_NUMBER = 500_000
     S_QUOTED,
     S_SCRIPTS,
     S_SCRIPT_LINKS,
+    S_CODE_LINES,
     STATES,
-) = range(38)
+) = range(39)
 """The state of the scan. TOP: number of open boxes; END: end of the text so far; OVER: boxes too deep to note; LINK,
 STRONG, SLANT, MONO: 1 + the number of boxes that were open where a link or bold, slanted, monospaced text began, or 0;
 MARK: the end of the text when its part inside links was last counted; RUBY: a reading is open; QUOTED: open <q>;
 SCRIPTS: open <sub> and <sup>; SCRIPT_LINKS: the links before the outermost of them, -1 if it is all that a link has;
-MATH: which of the following formulas the page has."""
+MATH: which of the following formulas the page has; CODE_LINES: open <div> in one that is code, and itself."""
 WITHOUT_TEX, TEX_IN_TEXT = 1, 2
 
-K_KIND, K_ELEMENT, K_ROW, K_CELL, K_NUMBER, K_ITEM, STACK_ROWS = range(7)
+K_KIND, K_ELEMENT, K_ROW, K_CELL, K_NUMBER, K_ITEM, K_FORM, K_STEP, STACK_ROWS = range(9)
 """Rows of the stack: the kind of the open box, its row in the table of elements, its table row and cell, the number of
-a list's next item, and whether an item has had a block."""
+a list's next item, whether an item has had a block, the form of its number, and what each item of a list adds to it."""
+_FORM_LETTERS = np.frombuffer(LIST_FORMS, np.uint8)
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -195,7 +203,8 @@ def flush(state: np.ndarray, tally: np.ndarray, stack: np.ndarray, blocks: np.nd
         while item > 0 and stack[K_KIND, item] != BOX_LI and top - item < 8:
             item -= 1
         if stack[K_KIND, item] == BOX_LI:
-            marker = min(state[S_LISTS], 63) << 20 | stack[K_NUMBER, item] << 1 | (stack[K_ITEM, item] == 0)
+            marker = stack[K_FORM, item] << FORM_BIT | min(state[S_LISTS], DEPTHS) << DEPTH_BIT
+            marker |= stack[K_NUMBER, item] << 1 | (stack[K_ITEM, item] == 0)
             stack[K_ITEM, item] = 1
         blocks[row, B_MARKER] = marker
         state[S_END] = end + 3  # room for the separator of the cells of a row
@@ -226,7 +235,9 @@ def pop_to(state: np.ndarray, stack: np.ndarray, counts: np.ndarray, elements: n
         flags = BOX_FLAGS[kind]
         if flags & (LISTS | VERBATIM):
             state[S_LISTS] -= flags & LISTS != 0
-            state[S_VERBATIM] -= flags & VERBATIM != 0
+            if flags & VERBATIM:
+                state[S_VERBATIM] -= 1
+                state[S_CODE_LINES] = 0
         elif kind == BOX_BLOCKQUOTE:
             state[S_QUOTES] -= 1
     state[S_TOP] = height
@@ -270,7 +281,7 @@ def push(
     state[S_ELEMENTS] = element + 1
     stack[K_KIND, top], stack[K_ELEMENT, top] = kind, element
     stack[K_ROW, top], stack[K_CELL, top] = stack[K_ROW, top - 1], stack[K_CELL, top - 1]
-    stack[K_NUMBER, top] = stack[K_ITEM, top] = 0
+    stack[K_NUMBER, top] = stack[K_ITEM, top] = stack[K_FORM, top] = 0
     flags = BOX_FLAGS[kind]
     if kind == BOX_TR:
         state[S_ROWS] += 1
@@ -290,8 +301,12 @@ def push(
         stack[K_ROW, top] = stack[K_CELL, top] = 0
     elif kind == BOX_OL:
         stack[K_NUMBER, top] = noted[A_START] - 1 if noted[A_START] > 0 else 1
-        if noted[A_START] < 0:
+        if noted[A_START] < 0 or (noted[A_REVERSED] and not noted[A_START]):  # the number of items is not known yet
             stack[K_NUMBER, top] = MAX_NUMBER
+        for form in range(1, _FORM_LETTERS.size):
+            if noted[A_TYPE] == _FORM_LETTERS[form]:
+                stack[K_FORM, top] = form
+        stack[K_STEP, top] = -1 if noted[A_REVERSED] else 1
     elif kind == BOX_LI:
         # Look for the list of the item, a few boxes up.
         for place in range(top - 1, max(0, top - 8), -1):
@@ -299,9 +314,10 @@ def push(
                 if stack[K_KIND, place] == BOX_OL:
                     if noted[A_START]:
                         stack[K_NUMBER, place] = noted[A_START] - 1 if noted[A_START] > 0 else MAX_NUMBER
-                    if stack[K_NUMBER, place] < MAX_NUMBER:
+                    if 0 <= stack[K_NUMBER, place] < MAX_NUMBER:
                         stack[K_NUMBER, top] = stack[K_NUMBER, place] + 1
-                        stack[K_NUMBER, place] += 1
+                        stack[K_NUMBER, place] += stack[K_STEP, place]
+                    stack[K_FORM, top] = stack[K_FORM, place]
                 break
     elif kind == BOX_BLOCKQUOTE:
         state[S_QUOTES] += 1

@@ -34,6 +34,8 @@ from gristmill.kernels.html.block_names import (
     B_VERBATIM,
     B_WORDS,
     BOX_NAMES,
+    DEPTH_BIT,
+    DEPTHS,
     E_ALL_HINTS,
     E_ANCESTRY,
     E_DEPTH,
@@ -360,7 +362,7 @@ def measure(
         out[20, row] = LEVEL[kind]
         out[21, row] = block[B_VERBATIM]
         out[22, row] = min(255, block[B_QUOTE])
-        out[23, row] = block[B_MARKER] >> 20
+        out[23, row] = block[B_MARKER] >> DEPTH_BIT & DEPTHS
         out[24, row] = log(groups[away[element_count + row], G_COUNT])
         before = blocks[row - 1, B_HTML] if row else 0
         out[25, row] = log(max(0, block[B_HTML] - before))

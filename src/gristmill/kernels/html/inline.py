@@ -357,20 +357,30 @@ def inline(
 
 @njit(nogil=True, cache=True)
 def _drop_pilcrow(state: np.ndarray, tally: np.ndarray, data: Bytes, text: Bytes) -> None:
-    """Drops a link after a heading that is only a paragraph sign, or `#` with such an address: it leads to the heading
-    itself."""
+    """Drops a link that leads to the heading before it, or from a note to its mark: only a paragraph sign, or, with an
+    address in the page, `#` or an arrow."""
     begin, end = state[S_LINK_AT], state[S_END]
     if begin < 0 or begin >= end:
         return
     size = 2 if text[end - 1] == 0xB6 and text[end - 2] == 0xC2 else 1
-    if size == 1 and (text[end - 1] != HASH or begin <= tally[T_BEGIN] or data[state[S_HREF]] != HASH):
+    begin += text[begin] == SP and end - begin > size
+    if (
+        data[state[S_HREF]] == HASH
+        and end - begin in (3, 6)
+        and text[begin] == 0xE2
+        and text[begin + 1] in (0x86, 0x87)
+    ):
+        # An arrow (U+2180 to U+21FF), perhaps with a sign that it is not a picture.
+        size = 6 if end - begin == 6 and text[begin + 3] == 0xEF and text[begin + 4] == 0xB8 else 3
+    elif size == 1 and (text[end - 1] != HASH or begin <= tally[T_BEGIN] or data[state[S_HREF]] != HASH):
         return
-    if end - begin == size or (end - begin == size + 1 and text[begin] == SP):
+    if end - begin == size:
         state[S_END], state[S_LINK_AT] = state[S_LINK_AT], -1
-        state[S_LINK_CHARS] -= 1
+        chars = tally[T_CHARS] - state[S_LINK_FROM]
+        state[S_LINK_CHARS] -= chars
         state[S_LINKS] -= 1
-        tally[T_CHARS] -= 1
-        tally[T_WORDS] -= tally[T_LENGTH] == 1
+        tally[T_CHARS] -= chars
+        tally[T_WORDS] -= tally[T_LENGTH] == chars
         tally[T_LENGTH] = 0
 
 

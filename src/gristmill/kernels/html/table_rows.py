@@ -12,12 +12,14 @@ from gristmill.kernels.html.block_names import (
     B_HINTS,
     B_KIND,
     B_LAST,
+    B_MARKER,
     B_ROW,
     B_START,
     B_STOP,
     B_UNITS,
     B_VERBATIM,
     BOX_FLAGS,
+    BOX_LI,
     BOX_TR,
     CELL,
     E_DEPTH,
@@ -25,6 +27,7 @@ from gristmill.kernels.html.block_names import (
     E_KIND,
     E_LAST,
     E_PARENT,
+    HEADINGS,
     UNCOUNTED,
 )
 from gristmill.kernels.memory import Bytes, borrow, view
@@ -36,8 +39,7 @@ MAX_CELL_BYTES = 200
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _is_one_line(blocks: np.ndarray, row: int) -> bool:
-    size = blocks[row, B_STOP] - blocks[row, B_START]
-    return bool(size <= MAX_CELL_BYTES and not blocks[row, B_BREAKS] and not blocks[row, B_VERBATIM])
+    return bool(not blocks[row, B_BREAKS] and not blocks[row, B_VERBATIM])
 
 
 @njit(nogil=True, cache=True)
@@ -56,7 +58,7 @@ def _part(text: Bytes, at: int, times: int) -> int:
 def join_rows(
     blocks: np.ndarray, count: int, elements: np.ndarray, element_count: int, texts: np.ndarray, moved: np.ndarray
 ) -> int:
-    """Joins the cells of each row into one block if each cell has one short block; returns the new number of blocks.
+    """Joins the cells of each row into one block if each cell is short; returns the new number of blocks.
 
     Empty cells have left room for their separators (boxes.py), so the others stay in their columns.
     """
@@ -68,17 +70,25 @@ def join_rows(
     while read < count:
         last = read + 1
         if blocks[read, B_ROW] and read >= tried:
-            simple = _is_one_line(blocks, read)
-            # Cells of a row have one short block each, or it is not data.
+            size = blocks[read, B_STOP] - blocks[read, B_START]
+            simple = _is_one_line(blocks, read) and size <= MAX_CELL_BYTES
+            # Cells of a row are short, or it is not data.
             while last < count and blocks[last, B_ROW] == blocks[read, B_ROW]:
-                simple &= blocks[last, B_CELL] != blocks[last - 1, B_CELL] and _is_one_line(blocks, last)
+                is_same = blocks[last, B_CELL] == blocks[last - 1, B_CELL]
+                size = size + 1 if is_same else 0
+                if is_same:  # a heading and its text
+                    simple &= not (BOX_FLAGS[blocks[last, B_KIND]] | BOX_FLAGS[blocks[last - 1, B_KIND]]) & HEADINGS
+                size += blocks[last, B_STOP] - blocks[last, B_START]
+                simple &= _is_one_line(blocks, last) and size <= MAX_CELL_BYTES
                 last += 1
-            if not simple:
+            if not simple or blocks[read, B_CELL] == blocks[last - 1, B_CELL]:
                 tried, last = last, read + 1
         for field in range(blocks.shape[1]):
             blocks[write, field] = blocks[read, field]
         moved[read] = write
         if last > read + 1:
+            if blocks[write, B_KIND] == BOX_LI:
+                blocks[write, B_MARKER] = 0
             blocks[write, B_KIND] = BOX_TR
             if blocks[read, B_CELL] > 1 and blocks[read, B_CELL] < UNCOUNTED:
                 begin = blocks[read, B_START] - 3 * (blocks[read, B_CELL] - 1)
@@ -89,13 +99,17 @@ def join_rows(
             for other in range(read + 1, last):
                 moved[other] = write
                 end = blocks[write, B_STOP]
-                empty = min(blocks[other, B_CELL] - cell, (blocks[other, B_START] - end) // 3) - 1
-                cell = blocks[other, B_CELL]
-                end = _part(text, end, 1 + max(0, empty)) - 3
+                if blocks[other, B_CELL] == cell:
+                    text[end] = SP
+                    end += 1
+                else:
+                    empty = min(blocks[other, B_CELL] - cell, (blocks[other, B_START] - end) // 3) - 1
+                    cell = blocks[other, B_CELL]
+                    end = _part(text, end, 1 + max(0, empty))
                 size = blocks[other, B_STOP] - blocks[other, B_START]
                 for at in range(size):
-                    text[end + 3 + at] = text[blocks[other, B_START] + at]
-                blocks[write, B_STOP] = end + 3 + size
+                    text[end + at] = text[blocks[other, B_START] + at]
+                blocks[write, B_STOP] = end + size
                 for field in range(B_CHARS, B_HINTS):
                     blocks[write, field] += blocks[other, field]
                 blocks[write, B_HINTS] |= blocks[other, B_HINTS]

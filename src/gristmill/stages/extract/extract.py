@@ -244,7 +244,7 @@ def _texts(
 
 
 STAGE = Map(
-    version=9,
+    version=10,
     config=Config,
     libraries=libraries,
     reads=READS,

@@ -41,7 +41,8 @@ ROLES = {
     "br": "break",
 }
 _MARKS = re.compile(
-    r"\b(?:noteref|doc-noteref|headerlink|pagebreak|doc-pagebreak|backlink|doc-backlink|fn-bracket|ocn)\b"
+    r"\b(?:noteref|doc-noteref|headerlink|pagebreak|doc-pagebreak|backlink|doc-backlink|fn-bracket|ocn"
+    r"|footnote-reference|footnote-ref|footnote-back|fn-backref|backrefs)\b"
 )
 _CONTENTS = {
     *("toc", "doc-toc", "toctree-wrapper", "toctree-wrapper compound", "list-of-tables", "list-of-figures"),
@@ -111,7 +112,7 @@ def _is_contents(page: Element) -> bool:
     remaining = [(next(page.iter("body"), page), False)]
     while remaining:
         element, is_link = remaining.pop()
-        if _role(element) == "skip" or ROLES.get(element.tag) == "skip":
+        if _role(element) in ("skip", "gone") or ROLES.get(element.tag) == "skip":
             continue
         if element.tag == "a" and element.get("href") and ":" not in element.get("href", ""):
             is_link = True
@@ -127,10 +128,12 @@ def _role(element: Element) -> str | None:
     """What attributes say. Marks of notes, of pages and of headings are not text, nor is a table of contents."""
     if element.tag in ("div", "section"):
         return "skip" if _CONTENTS & {element.get("class"), element.get("type"), element.get("role")} else None
+    if element.tag == "dt" and element.get("class") == "label":  # of a note; that of a citation has letters
+        return None if any(map(str.isalpha, words(element))) else "skip"
     if element.tag not in ("a", "span", "sup", "label"):
         return None
     kinds = " ".join(element.get(name, "") for name in ("type", "role", "class"))
-    return "skip" if kinds.strip() and _MARKS.search(kinds) else None
+    return "gone" if kinds.strip() and _MARKS.search(kinds) else None
 
 
-STAGE = tree_reader(5, Config, read, ("orjson",))
+STAGE = tree_reader(6, Config, read, ("orjson",))

@@ -147,4 +147,4 @@ def _role(element: Element) -> str | None:
     return None
 
 
-STAGE = tree_reader(6, Config, read, ("orjson",), "the number of the article in the file, from 0")
+STAGE = tree_reader(7, Config, read, ("orjson",), "the number of the article in the file, from 0")

@@ -12,6 +12,7 @@ import posixpath
 import re
 import tarfile
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from gristmill.schema import Record
@@ -22,26 +23,33 @@ from gristmill.stages.ingest.text import TreeConfig
 from gristmill.stages.ingest.whole_file import one_record
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.stream import bounded, decompressed, peek, without_compression_suffix
+from gristmill.stages.reading.tex.commands import SIGNS
 from gristmill.stages.reading.tex.expand import Macros, closings
 from gristmill.stages.reading.tex.latex_text import LatexText
+from gristmill.stages.reading.tex.references import referred, titles
 
 MAX_INPUT_DEPTH = 10
 MAX_LEVELS = 4
 """How many folders of a path may belong to one paper."""
+MAX_TITLE_CHARS = 100
+"""A section with a longer title is referred to by its label."""
 MAX_REPEATS = 4
 """How often, on average, a file of a paper may be included."""
 MAX_FILES = 1000
 """Files of one folder or tar file that belong to a paper. In a larger folder, each file is a paper."""
 _THEOREM = re.compile(r"\\newtheorem\*?\s*\{([^{}]{1,60})\}\s*(?:\[[^\[\]]{0,60}\])?\s*\{([^{}]{1,60})\}")
 _SOURCES = (".tex", ".bbl", ".ltx")
+_ARXIV = re.compile(r"(?:\d{4}\.\d{4,5}|(?:[a-z-]{2,10}(?:\.[A-Z]{2})?)?\d{7})(?:v\d{1,2})?(?:\.tar)?(?:\.gz)?")
+"""2103.00002, 2103.00003v2.gz, hep-th9901001.gz: a tar file, or a file of LaTeX."""
 _HEAD_BYTES = 1 << 16
 _INPUT = re.compile(
     r"\\(?:input|include|subfile|(?:sub)?import\*?\s*\{([^{}]{0,300})\})\s*\{([^{}]{1,300})\}|\\input\s+([^\s{}\\]{1,300})"
 )
 _AS_IT_IS = (
     r"(?<!\\)((?:\\\\)*+)%[^\n]*(?:\n[ \t]*)?"
-    r"|\\begin\{(verbatim\*?|lstlisting|minted|[BL]?Verbatim|alltt)\}(?:\[[^\[\]]{0,300}\])?+(?:\{[^{}\n]{0,40}\}(?=\n))?"
-    r"|\\(?:verb\*?|lstinline(?:\[[^\[\]\n]{0,200}\])?)([^\w\s*{\[])([^\n]{0,500}?)\3"
+    r"|\\begin\{(verbatim\*?|lstlisting|minted|(?:[BL]|sphinx)?Verbatim\*?|alltt!NAMED!)\}"
+    r"(\[[^\[\]]{0,300}\])?+(?:\{[^{}\n]{0,40}\}(?=\n))?"
+    r"|\\(?:verb\*?|lstinline(?:\[[^\[\]\n]{0,200}\])?)([^\w\s*{\[])([^\n]{0,500}?)\4"
     r"|\\(?:url|nolinkurl|path|href)\s?\{([^{}\n#]{0,1000})\}"
 )
 """A comment, a verbatim environment, verbatim text in a line, an address: the parts in which % has its own meaning."""
@@ -49,6 +57,22 @@ _SHORT = re.compile(
     r"\\(?:Make|Define)ShortVerb\*?\s*\{?\\([^\w\s\\{}%])|\\documentclass[^{}\n]{0,200}\{(?:ltxdoc|l3doc|ltxguide)\}"
 )
 """The sign between which text is verbatim; | in documents of LaTeX's own classes for manuals."""
+_VERBATIM = re.compile(
+    r"\\(?:(?:(?:Define|Recustom)VerbatimEnvironment|lstnewenvironment|newtcblisting)\s*(?:\[[^\[\]]{0,300}\]\s*)?"
+    r"\{([A-Za-z@]{1,40}\*?)\}((?:\s*\{[^{}\n]{0,40}\}\s*\{[^\n]{0,300})?)"
+    r"|newminted\s*(?:\[([A-Za-z@]{1,40})\])?\{(\w{1,40})\}"
+    r"|(?:re)?newenvironment\s*\{([A-Za-z@]{1,40})\}\s*\{\s*\\(?:verbatim|[BL]?Verbatim|VerbatimEnvironment|alltt)\b)"
+)
+"""An environment of the paper whose text is verbatim. With `commandchars`, commands in it have their meaning."""
+MAX_VERBATIM = 50
+"""Such environments of one paper."""
+_IN_CODE = re.compile(r"\\PYG?\{[^{}]{0,40}\}|\\(?:PYG?Z)?([A-Za-z@]+)(?:\{\})?|\\([^\w\s])|[{}]")
+"""A command in such text: those of Pandoc, and of Pygments with the kind of a word in its first group."""
+_PYGMENTS = dict(
+    re.findall(
+        r"(\w+)=(\S)", r"""bs=\ us=_ ob={ cb=} ca=^ am=& lt=< gt=> sh=# pc=% dl=$ hy=- sq=' dq=" ti=~ at=@ lb=[ rb=]"""
+    )
+)
 _ESCAPED = re.compile(r"\\([%#&_~{}])")
 _CONDITION = re.compile(r"\\(if(?!f\b|thenelse)[A-Za-z@]*|else|fi)(?![A-Za-z@])")
 _GERMAN = re.compile(r"\\usepackage\s*\[[^\[\]]{0,300}german[^\[\]]{0,300}\]\s*\{babel\}|\\usepackage\s*\{n?german\}")
@@ -67,12 +91,14 @@ class Config(TreeConfig):
 
 
 def wanted(name: str, config: Config) -> bool:
-    """A `.bbl` file is read with a paper."""
+    """A `.bbl` file is read with a paper. A file that is named for its number in arXiv needs no suffix."""
+    if "suffixes" not in config.model_fields_set and _ARXIV.fullmatch(posixpath.basename(name)):
+        return text.skipped_folder(name, config) is None
     return text.wanted(name.removesuffix(".bbl") + ".tex" if name.endswith(".bbl") else name, config)
 
 
 def companions(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """For each file, the other sources of its folder, of those below it, and of those above it."""
+    """For each file, the sources of its folder, of those below and above it; none if they are too many."""
     sources = [name for name in names if without_compression_suffix(name).lower().endswith(_SOURCES)]
     below: dict[PurePosixPath, list[str]] = {}
     inside: dict[PurePosixPath, list[str]] = {}
@@ -82,16 +108,17 @@ def companions(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
             below.setdefault(folder, []).append(name)
     found: dict[str, tuple[str, ...]] = {}
     for folder, own in inside.items():
-        above = [one for parent in folder.parents[: MAX_LEVELS - 1] for one in inside.get(parent, ())]
-        near = sorted({*below[folder], *above})
-        if 1 < len(near) <= MAX_FILES:
-            found |= {name: tuple(one for one in near if one != name) for name in own}
+        above = [inside.get(parent, []) for parent in folder.parents[: MAX_LEVELS - 1]]
+        size = len(below[folder]) + sum(map(len, above))
+        if size > 1:
+            near = (one for some in (below[folder], *above) for one in some)
+            found |= dict.fromkeys(own, tuple(sorted(near)) if size <= MAX_FILES else ())
     return found
 
 
-def read(piece: Piece, config: Config, companions: Sequence[Piece] = ()) -> Iterator[Record]:
-    """Reasons: `part_of_paper`, `not_latex`, `macros_without_end`, `inputs_without_end`, `corrupt_tar`, `binary_file`,
-    `invalid_utf8`, and those of every file."""
+def read(piece: Piece, config: Config, companions: Sequence[Piece] | None = None) -> Iterator[Record]:
+    """Reasons: `part_of_paper`, `folder_too_large`, `not_latex`, `macros_without_end`, `inputs_without_end`,
+    `corrupt_tar`, `binary_file`, `invalid_utf8`, and those of every file."""
 
     def parse(data: bytes, record: Record, config: Config) -> None:
         if data[257:262] == b"ustar":
@@ -100,12 +127,14 @@ def read(piece: Piece, config: Config, companions: Sequence[Piece] = ()) -> Iter
             main = max(roots, key=lambda one: (-one.count("/"), len(files.read(one))), default="")
         else:
             name = without_compression_suffix(piece.name)
-            files = _Sources({name: data}, companions, config.max_record_bytes - len(data))
             main = name if _is_root(data) and not name.lower().endswith(".bbl") else ""
-            if not main and any(map(_has_root, _above(name, companions))):
+            if not main and companions == ():
+                raise ReadFault("folder_too_large", f"no \\documentclass, and more than {MAX_FILES} files to search")
+            if not main and companions and _has_root_above(name, companions):
                 raise ReadFault(
                     "part_of_paper", "another file of its folder, or of one above it, has the \\documentclass"
                 )
+            files = _Sources({name: data}, companions or () if main else (), config.max_record_bytes - len(data))
         if not main:
             raise ReadFault("not_latex", "no \\documentclass")
         _paper(files, main, record)
@@ -122,10 +151,28 @@ def _has_root(piece: Piece) -> bool:
         return _is_root(peek(decompressed(file)[1], _HEAD_BYTES)[0])
 
 
-def _above(name: str, others: Sequence[Piece]) -> Iterator[Piece]:
-    """The files of the folder of a file, and of the folders above it."""
-    folders = PurePosixPath(name).parents
-    return (one for one in others if PurePosixPath(one.name).parent in folders)
+@dataclass(frozen=True, eq=False)
+class _Same:
+    """The companions of a file. They are searched once for all files that share them."""
+
+    pieces: Sequence[Piece]
+
+    def __hash__(self) -> int:
+        return id(self.pieces)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.pieces is self.pieces
+
+
+@functools.lru_cache(maxsize=1)
+def _folders_with_root(files: _Same) -> frozenset[str]:
+    return frozenset(posixpath.dirname(one.name) for one in files.pieces if _has_root(one))
+
+
+def _has_root_above(name: str, others: Sequence[Piece]) -> bool:
+    """Whether a file of its folder, or of one above it, has the \\documentclass."""
+    folders = {str(parent).removesuffix(".") for parent in PurePosixPath(name).parents}
+    return not folders.isdisjoint(_folders_with_root(_Same(others)))
 
 
 class _Sources:
@@ -177,16 +224,23 @@ def _paper(files: _Sources, main: str, record: Record) -> None:
     folder = posixpath.dirname(main)
     source, record.charset = _decoded(files.read(main))
     short = _SHORT.search(source, 0, _HEAD_BYTES)
-    verbatim = _verbatim(short[1] or "|" if short else "")
-    source = _with_inputs(_without_comments(source, kept, verbatim), files, folder, kept, verbatim, 0)
+    environments = _environments(source, files, folder)
+    code = _VerbatimParts(
+        kept,
+        _verbatim(short[1] or "|" if short else "", tuple(environments)),
+        {"alltt", *(name for name, has_commands in environments.items() if has_commands)},
+    )
+    source = _with_inputs(_without_comments(source, code), files, folder, code, 0)
     if _GERMAN.search(source):
         source = _UMLAUT.sub(lambda found: _UMLAUTS[found[1]], source)
     expanded = Macros(len(source)).expand(source)
     begin = _BEGIN.search(expanded)
     body = expanded[begin.end() :] if begin else expanded
     theorems = {name: LatexText({}, []).text(label) for name, label in _THEOREM.findall(expanded)}
-    writer = LatexText(_labels(files, main), kept, theorems)
     close = closings(expanded)
+    writer = LatexText(_labels(files, main), kept, theorems, referred(expanded))
+    found = {key: LatexText({}, kept).text(one).replace("\n", " ") for key, one in titles(expanded, close).items()}
+    writer.titles = {key: one for key, one in found.items() if 0 < len(one) <= MAX_TITLE_CHARS}
     title = _TITLE.search(expanded)
     if title and (end := close.get(title.end())):
         record.title = " ".join(writer.text(expanded[title.end() + 1 : end]).split()) or None
@@ -205,21 +259,52 @@ def _decoded(data: bytes) -> tuple[str, str]:
     return found.replace("\0", "").replace("\r\n", "\n").replace("\r", "\n"), charset
 
 
+def _environments(source: str, files: _Sources, folder: str) -> dict[str, bool]:
+    """{environment of verbatim text: whether commands in it have their meaning}, as the main file of a paper defines
+    them, or one that its preamble includes."""
+    names: dict[str, bool] = {}
+    preamble = source.partition("\\begin{document}")[0]
+    included = (files.include(_included_name(one, folder)) for one in _INPUT.finditer(preamble))
+    for one in (source, *(_decoded(data)[0] for data in included if data is not None)):
+        for found in _VERBATIM.finditer(one):
+            name, options, minted, language, other = found.groups()
+            names[name or minted or other or f"{language}code"] = "commandchars" in (options or "")
+    return dict(list(names.items())[:MAX_VERBATIM])
+
+
+def _included_name(found: re.Match[str], folder: str) -> str:
+    return posixpath.normpath(posixpath.join(folder, found[1] or "", (found[2] or found[3]).strip()))
+
+
 @functools.lru_cache(maxsize=64)
-def _verbatim(sign: str) -> re.Pattern[str]:
+def _verbatim(sign: str, environments: tuple[str, ...]) -> re.Pattern[str]:
     short = re.escape(sign)
-    return re.compile(_AS_IT_IS + (rf"|(?<!\\){short}([^{short}\n]{{1,300}}){short}" if sign else "|(?!)()"))
+    named = "".join(f"|{re.escape(name)}" for name in environments)
+    return re.compile(
+        _AS_IT_IS.replace("!NAMED!", named) + (rf"|(?<!\\){short}([^{short}\n]{{1,300}}){short}" if sign else "|(?!)()")
+    )
 
 
-def _without_comments(source: str, kept: list[str], verbatim: re.Pattern[str]) -> str:
+@dataclass(frozen=True)
+class _VerbatimParts:
+    """The verbatim parts of a paper."""
+
+    kept: list[str]
+    pattern: re.Pattern[str]
+    with_commands: set[str]
+    """Environments in which commands have their meaning."""
+
+
+def _without_comments(source: str, code: _VerbatimParts) -> str:
     """Verbatim parts become marks: their number in `kept` between two zeros."""
+    kept, verbatim = code.kept, code.pattern
     parts: list[str] = []
     at = 0
     missing: set[str] = set()
     while (found := verbatim.search(source, at)) is not None:
         parts.append(source[at : found.start()])
         at = found.end()
-        backslashes, name, _, inline, address, short = found.groups()
+        backslashes, name, options, _, inline, address, short = found.groups()
         if backslashes is not None:
             parts.append(backslashes)
         elif name is None:
@@ -235,11 +320,22 @@ def _without_comments(source: str, kept: list[str], verbatim: re.Pattern[str]) -
             if end < 0:
                 missing.add(ending)
                 continue
-            kept.append(source[at:end].strip("\n"))
+            text = source[at:end].strip("\n")
+            has_commands = name in code.with_commands or "commandchars" in (options or "")
+            kept.append(_IN_CODE.sub(_written, text) if has_commands else text)
             parts.append(f"\n\n\0{len(kept) - 1}\0\n\n")
             at = end + len(ending)
     parts.append(source[at:])
     return _without_false("".join(parts))
+
+
+def _written(found: re.Match[str]) -> str:
+    """What a command in code leaves: its sign, or nothing."""
+    name: str = found[1] or ""
+    if found[0].startswith("\\PY"):
+        return str(_PYGMENTS.get(name, ""))
+    sign: str = found[2] or ""
+    return str(SIGNS.get(name, sign))
 
 
 def _without_false(source: str) -> str:
@@ -257,18 +353,15 @@ def _without_false(source: str) -> str:
     return "".join((*parts, source[at:]))
 
 
-def _with_inputs(
-    source: str, files: _Sources, folder: str, kept: list[str], verbatim: re.Pattern[str], depth: int
-) -> str:
+def _with_inputs(source: str, files: _Sources, folder: str, code: _VerbatimParts, depth: int) -> str:
     """The source with the files that it includes."""
 
     def included(found: re.Match[str]) -> str:
-        name = posixpath.normpath(posixpath.join(folder, found[1] or "", (found[2] or found[3]).strip()))
-        data = files.include(name) if depth < MAX_INPUT_DEPTH else None
+        data = files.include(_included_name(found, folder)) if depth < MAX_INPUT_DEPTH else None
         if data is None:
             return ""
-        text = _without_comments(_decoded(data)[0], kept, verbatim)
-        return _with_inputs(text, files, folder, kept, verbatim, depth + 1)
+        text = _without_comments(_decoded(data)[0], code)
+        return _with_inputs(text, files, folder, code, depth + 1)
 
     return _INPUT.sub(included, source)
 
@@ -289,7 +382,7 @@ def _labels(files: _Sources, main: str) -> dict[str, str]:
 
 
 STAGE = Reader(
-    version=6,
+    version=7,
     config=Config,
     libraries=("resiliparse", "zstandard"),
     positions=text.POSITIONS,

@@ -39,6 +39,7 @@ _LONGEST_LINE = 480
 _ESCAPED = re.compile(rb"^>(>*From )", re.MULTILINE)
 _ID = re.compile(r"<(?=[^<>\s]{0,249}[@\d])([^<>\s]{1,250})>")
 """An id. `<yes>` is not one: some people typed it as an answer when git wanted an id."""
+_POLICY = mail.BoundedPolicy()
 _MULTIPART = re.compile(rb"^content-type:\s{0,8}(?:multipart|message)/", re.I | re.MULTILINE)
 
 
@@ -135,7 +136,7 @@ def _record(position: int, data: bytes | ReadFault, config: Config) -> Record:
     try:
         if len(_MULTIPART.findall(data)) > mail.MAX_PARTS:
             raise ReadFault("too_many_parts", f"more than {mail.MAX_PARTS} parts that have parts")
-        message = email.message_from_bytes(_ESCAPED.sub(rb"\1", data.lstrip().partition(b"\n")[2]))
+        message = email.message_from_bytes(_ESCAPED.sub(rb"\1", data.lstrip().partition(b"\n")[2]), policy=_POLICY)
         fields = {
             name: mail.header(message, name, decode)
             for name in ("message-id", "references", "in-reply-to", "subject", "date", "from", "archived-at")
@@ -179,7 +180,7 @@ def _set_body(record: Record, message: Message, config: Config) -> None:
 
 
 STAGE = Reader(
-    version=4,
+    version=5,
     config=Config,
     libraries=("orjson", "resiliparse", "zstandard"),
     positions="bytes of the decompressed stream",

@@ -15,7 +15,7 @@ from gristmill.stages.contract import Piece
 from gristmill.stages.ingest.text import TreeConfig
 from gristmill.stages.ingest.whole_file import one_record, tree_reader
 from gristmill.stages.reading.decompress import ReadFault
-from gristmill.stages.reading.office.docx_paragraphs import Paragraphs
+from gristmill.stages.reading.office.docx_paragraphs import CONTINUED, Paragraphs
 from gristmill.stages.reading.office.odt_paragraphs import OdtStyles
 from gristmill.stages.reading.timestamps import microseconds
 from gristmill.stages.reading.xml_text import Writer
@@ -127,8 +127,8 @@ def _docx(members: Members, main: str) -> tuple[Writer, str]:
             title = title or (words(paragraph) if paragraphs.is_title(paragraph) else "")
             kind, mark = paragraphs.kind(paragraph), paragraphs.mark(paragraph)
             if kind == "heading":
-                paragraph.text = f"{mark[1]} " if mark and mark[1] not in ("", "-") else None
-            elif mark and mark[1]:
+                paragraph.text = f"{mark[1]} " if mark and mark[1] not in ("", "-", CONTINUED) else None
+            elif mark and mark[1] and not (kind and mark[1] == CONTINUED):
                 roles[paragraph], marks[paragraph] = "mark", mark
             elif kind:
                 roles[paragraph] = kind
@@ -202,4 +202,4 @@ def _odt(members: Members) -> tuple[Writer, str]:
     return writer, title.text().partition("\n")[0]
 
 
-STAGE = tree_reader(4, Config, read)
+STAGE = tree_reader(5, Config, read)

@@ -17,7 +17,7 @@ from pydantic import Field
 from gristmill.schema import Record
 from gristmill.stages.contract import AsCount, Bytes, Piece, Reader, Resources
 from gristmill.stages.ingest import text
-from gristmill.stages.ingest.sniff import beginning
+from gristmill.stages.ingest.sniff import ZIP, beginning
 from gristmill.stages.pdf.child import PageImages, PdfChild
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import dump
@@ -114,7 +114,8 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
         if not data.strip():
             raise ReadFault("empty_file", f"{len(data)} bytes, none of them visible")
         if MAGIC not in data[:HEAD_BYTES]:
-            raise ReadFault("not_pdf", f"the file begins with {beginning(data, 8)}")
+            kind = "is a zip file, such as .docx" if data.startswith(ZIP) else f"begins with {beginning(data, 8)}"
+            raise ReadFault("not_pdf", f"the file {kind}")
         fill(record, data, config.max_pages, config.markdown, config.images)
     except ReadFault as fault:
         reason = "too_large" if fault.reason == "record_too_large" else fault.reason

@@ -17,7 +17,7 @@ HEAD_BYTES = 1 << 16
 
 _BOM = b"\xef\xbb\xbf"
 _PARQUET = (b"PAR1", b"PARE")
-_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 UNREADABLE = "nothing can be read from it before it is unpacked"
 _ARRAY = re.compile(rb"\[\s*+(?:[{\[\"\]]|\Z)")
 _OBJECT = re.compile(rb'\{\s*+["}]')
@@ -32,6 +32,7 @@ _SUFFIXES = {
     **dict.fromkeys((".mbox", ".mbx"), "mbox"),
     **dict.fromkeys((".srt", ".vtt"), "subtitles"),
     **dict.fromkeys((".html", ".htm", ".xhtml"), "html"),
+    **dict.fromkeys((".tex", ".ltx"), "latex"),
     ".epub": "epub",
     ".nxml": "jats",
     ".pdf": "pdf",
@@ -40,6 +41,10 @@ _SUFFIXES = {
     ".parquet": "parquet",
     ".wet": "wet",
 }
+_WIKI_DUMP = ".xml.bz2"
+_OLD_TEXT_SUFFIXES = (".doc", ".rtf", ".wpd")
+CONVERT = "Convert them first (`soffice --headless --convert-to docx FILES`), and read those with `format: office`"
+"""What to do with files of older word processors."""
 
 
 def beginning(head: bytes, size: int = 16) -> str:
@@ -53,8 +58,15 @@ def beginning(head: bytes, size: int = 16) -> str:
 
 def format_by_name(name: str) -> str | None:
     """The recipe `format` of a file, by its suffix. A compression suffix may follow it."""
+    if name.lower().endswith(_WIKI_DUMP):
+        return "mediawiki"
     _, dot, ending = without_compression_suffix(name).lower().rpartition(".")
     return _SUFFIXES.get(dot + ending)
+
+
+def is_old_text(name: str) -> bool:
+    """Whether a file is one of an older word processor, by its suffix: no format reads it."""
+    return without_compression_suffix(name).lower().endswith(_OLD_TEXT_SUFFIXES)
 
 
 def format_of(piece: Piece) -> str | None:
@@ -64,7 +76,7 @@ def format_of(piece: Piece) -> str | None:
             head = peek(decompressed(file)[1], HEAD_BYTES)[0]
     except ReadFault:  # of a member of an archive
         return None
-    return signature(head) or _looks_like(head.removeprefix(_BOM).lstrip())
+    return "pdf" if head.startswith(b"%PDF-") else signature(head) or _looks_like(head.removeprefix(_BOM).lstrip())
 
 
 def signature(head: bytes) -> str | None:
@@ -79,7 +91,7 @@ def signature(head: bytes) -> str | None:
 def refuse_packed(head: bytes, plain: bool, reason: str) -> None:
     """Raises `ReadFault` for a file that must be unpacked first. `head` is decompressed, unless the file was plain."""
     is_tar = head[257:262] == b"ustar" and b"\0" in head[:257]
-    if is_tar or head.startswith(_ZIP):
+    if is_tar or head.startswith(ZIP):
         kind = "tar" if is_tar else "zip"
         fix = f"if `paths` names it (such as `*.{kind}`), its members are read"
         raise ReadFault(reason, f"the file is a {kind} archive, so {UNREADABLE}; {fix}")

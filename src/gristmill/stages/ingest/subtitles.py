@@ -2,7 +2,7 @@
 
 Lines that a caption repeats from the one before it are written once, as captions that scroll have them; `meta` has
 their number. A pause longer than `paragraph_pause_s` begins a paragraph. A speaker's name in WebVTT is kept: `Miller:
-The wheel turns.`
+The wheel turns.` Each speaker of a caption with several (`- Yes.`, `- No.`) begins a line.
 """
 
 import html
@@ -22,6 +22,9 @@ from gristmill.stages.reading.fields import dump
 _TIME = r"(?:(\d{1,4}):)?(\d\d?):(\d\d?)[.,](\d{1,3})"
 _CUE = re.compile(rf"[ \t]*{_TIME}[ \t]*-->[ \t]*{_TIME}")
 _SPEAKER = re.compile(r"<v(?:\.[^\s<>]*)?\s++([^<>]{1,100}+)>")
+_BEFORE_SPEAKER = re.compile(r"(?=<v[.\s])")
+_TURN = re.compile(r"<v[.\s]|(?:<[^<>]{1,20}>)?[-\u2010-\u2015] ?\w")
+"""How a line begins that a speaker says in a caption with several."""
 _TAG = re.compile(r"</?[A-Za-z][^<>\n]{0,200}>|<\d{1,4}:[\d:.]{1,20}>|</?>|\{(?:\\|[Yy]:)[^{}\n]{0,200}\}")
 _BREAK = re.compile(r"\\[Nh]")
 """A line end and a space as the format SubStation Alpha has them, from which files are converted."""
@@ -59,16 +62,19 @@ def _parse(data: bytes, record: Record, config: Config) -> None:
         while at < len(lines) and lines[at].strip() and not _CUE.match(lines[at]):
             at += 1
         cues += 1
-        said = [line for line in map(_said, lines[first:at]) if line]
+        pieces = [piece for line in lines[first:at] for piece in _BEFORE_SPEAKER.split(line)]
+        said = [line for line in map(_said, pieces) if line]
+        turns = [piece for piece in pieces if _TURN.match(piece)]
+        speakers = {*map(_said, turns)} if len(turns) > 1 else set()
         if cues > 1 and _milliseconds(cue.groups()[:4]) - end > 1000 * config.paragraph_pause_s:
             paragraphs.append([])
         new = [line for line in said if line not in last]
         repeated += len(said) - len(new)
-        paragraphs[-1] += new
+        paragraphs[-1] += [f"\n{line}" if line in speakers else line for line in new]
         last, end = set(said), _milliseconds(cue.groups()[4:])
     if not cues:
         raise ReadFault("not_subtitles", "no line has the times of a caption (00:00:01,000 --> 00:00:02,000)")
-    record.text = "\n\n".join(" ".join(one) for one in paragraphs if one)
+    record.text = "\n\n".join(" ".join(one).replace(" \n", "\n").strip("\n") for one in paragraphs if one)
     stated = _LANGUAGE.search(text[:1000])
     record.language_hint = stated[1] if stated else None
     record.meta = dump({"captions": cues, "seconds": end // 1000} | ({"repeated_lines": repeated} if repeated else {}))
@@ -86,4 +92,4 @@ def _said(line: str) -> str:
     return "" if _PICTURE.fullmatch(said) else said
 
 
-STAGE = tree_reader(3, Config, read, ("orjson", "resiliparse"))
+STAGE = tree_reader(4, Config, read, ("orjson", "resiliparse"))

@@ -1,4 +1,4 @@
-"""Numbers of lines in the margin: a column of numbers that increase by a constant step, each beside a line or every
+"""Numbers of lines in the margin: a column of numbers that increase by a constant step, for each line or every
 fifth. They are left out before lines are joined."""
 
 from typing import Any
@@ -10,7 +10,7 @@ from gristmill.kernels.pdf.glyphs import BASE_Y, CODE, LEFT, RIGHT, SIZE, TOP, T
 Array = np.ndarray[Any, Any]
 
 LEAST_SMALL, LEAST_OUTSIDE = 5, 10
-"""So many numbers of a column are numbers of lines: if they are smaller than the text beside them, or in the margin of
+"""So many numbers of a column are numbers of lines: if they are smaller than the text of their lines, or in the margin of
 the whole page. The first column of a table is neither."""
 SMALL_SHARE = 80
 MOST_DIGITS = 5

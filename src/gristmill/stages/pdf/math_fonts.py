@@ -16,7 +16,7 @@ from gristmill.kernels.pdf.segments import FIRST_PIECE, FONT_MATH
 Array = np.ndarray[Any, Any]
 
 _LEFT_OUT = chr(FIRST_PIECE)
-"""A sign without a character of its own."""
+"""Signs that are no character."""
 
 
 def _table(*parts: tuple[int, str]) -> Array:

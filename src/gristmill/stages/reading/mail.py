@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from email.errors import MessageError
 from email.header import decode_header
 from email.message import Message
+from email.policy import Compat32
 from typing import Any
 
 Decode = Callable[[bytes, str | None, bool], tuple[str, str, int]]
@@ -57,6 +58,16 @@ _MOST_FOOTER_LINES = 8
 
 LONGEST_HEADER = 16_384
 """Characters of a header that are read. A header is decoded in quadratic time."""
+_LONGEST_KIND = 2_000
+"""Characters of a header about the content (`Content-Type`). Its parameters are split in quadratic time, many times."""
+
+
+class BoundedPolicy(Compat32):
+    """Cuts what the parser of the standard library would split, as it reads the header."""
+
+    def header_source_parse(self, sourcelines: list[str]) -> tuple[str, str]:
+        name, value = super().header_source_parse(sourcelines)
+        return name, value[:_LONGEST_KIND] if name.lower().startswith("content-") else value
 
 
 def header(message: Message, name: str, decode: Decode) -> str:

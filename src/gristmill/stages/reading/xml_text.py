@@ -7,7 +7,7 @@ from xml.etree.ElementTree import Element, tostring
 from gristmill.stages.reading.formulas.mathml import latex
 from gristmill.stages.reading.formulas.omml import mathml
 from gristmill.stages.reading.office.numerals import whole
-from gristmill.stages.reading.raised import raised
+from gristmill.stages.reading.raised import raised, write
 
 Roles = Mapping[str, str]
 """{element: role}. Elements without a role are part of the text around them. The roles: `skip`; `block` (a paragraph or
@@ -79,13 +79,13 @@ class Writer:
             self._lists.append(None)
             self._item(element)
             self._lists.pop()
-        elif role in ("list", "numbered"):
+        elif role in ("list", "numbered") and self._row is None:
             self._end_block("item" if self._lists else "block")
             self._lists.append(whole(element.get("start"), 1) - 1 if role == "numbered" else None)
             self._inside(element)
             self._end_block("item")
             self._lists.pop()
-        elif role == "item":
+        elif role in ("item", "list", "numbered"):
             self._item(element)
         elif role == "table" and self._row is None:
             self._end_block("block")
@@ -133,11 +133,11 @@ class Writer:
 
     def _inside(self, element: Element) -> None:
         if element.text:
-            self._line.append(element.text)
+            write(self._line, element.text)
         for child in element:
             self.add(child)
             if child.tail:
-                self._line.append(child.tail)
+                write(self._line, child.tail)
 
     def _apart(self, element: Element) -> str:
         before, self._line = self._line, []

@@ -14,6 +14,7 @@ from xml.parsers import expat
 from gristmill.stages.reading.archive import CUT_ZIP, is_cut_zip
 from gristmill.stages.reading.decompress import ReadFault
 
+_PDF = b"%PDF-"
 MAX_DEPTH = 150
 MAX_ELEMENTS = 1_000_000
 MAX_ATTRIBUTES = 1000
@@ -82,7 +83,8 @@ class Members:
         except (zipfile.BadZipFile, ValueError, NotImplementedError, OSError) as error:
             if is_cut_zip(io.BytesIO(data)):
                 raise ReadFault("truncated_zip", CUT_ZIP) from error
-            raise ReadFault("not_a_zip", str(error)) from error
+            fact = "the file is a PDF, which `format: pdf` reads" if data.startswith(_PDF) else str(error)
+            raise ReadFault("not_a_zip", fact) from error
         self.names = frozenset(self._zip.namelist())
 
     def read(self, name: str) -> bytes:

@@ -75,7 +75,9 @@ def _script(match: re.Match[str]) -> str:
         if (special := _special(plain, before, after)) is not None:
             return special
     if _is_index(plain, before) if sign == "_" else _is_power(plain, before):
-        return f"{sign}{plain}" if len(plain) == 1 else f"{sign}{{{plain}}}"
+        # mc^27000 would be another number; H_2O needs no braces.
+        is_joined = (plain.isdigit() and after[:1].isdigit()) or (plain.isalpha() and after[:1].isalpha())
+        return f"{sign}{plain}" if len(plain) == 1 and not is_joined else f"{sign}{{{plain}}}"
     return content
 
 
@@ -94,7 +96,11 @@ def _special(plain: str, before: str, after: str) -> str | None:
         return "°"
     if plain in ("o", "r") and before[-1] in "DMNn" and _TITLE.match(after):
         return plain
-    is_note = _NOTE.fullmatch(plain) and (not _BASE.search(before) or (_YEAR.search(before) and plain.isdecimal()))
+    is_note = (
+        _NOTE.fullmatch(plain)
+        and not after[:1].isdecimal()
+        and (not _BASE.search(before) or (_YEAR.search(before) and plain.isdecimal()))
+    )
     if is_note or (_AFFILIATION.fullmatch(plain) and _LONG_WORD.search(before)):
         return "" if _YEAR.search(before) or _WORD.search(before) else plain
     return None

@@ -10,7 +10,20 @@ from xml.etree.ElementTree import Element
 from gristmill.stages.reading.formulas.tex_symbols import ARROWS
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+|\s+|.", re.DOTALL)
-_SPACES = {" ": 0.0, "\u2003": 1.0, "\u2002": 0.5, "\u2004": 0.33, "\u2005": 0.25, "\u205f": 0.222, "\u2009": 0.167}
+_SPACES = {
+    " ": 0.0,
+    "\u2000": 0.5,
+    "\u2001": 1.0,
+    "\u2002": 0.5,
+    "\u2003": 1.0,
+    "\u2004": 0.33,
+    "\u2005": 0.25,
+    "\u2006": 0.167,
+    "\u2009": 0.167,
+    "\u200a": 0.1,
+    "\u205f": 0.222,
+    "\u3000": 1.0,
+}
 """Widths in em. Word ignores the space between operators, and so does TeX."""
 _STYLES = {"p": "normal", "b": "bold", "i": "italic", "bi": "bold-italic"}
 _ALIGNED = "malignmark"

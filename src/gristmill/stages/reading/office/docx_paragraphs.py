@@ -12,6 +12,8 @@ from xml.etree.ElementTree import Element
 from gristmill.stages.reading.office.numerals import numeral, whole
 
 LEVELS = 9
+CONTINUED = " "
+"""The mark of a paragraph that belongs to the item before it."""
 _MOST_STYLES = 20
 """Styles that a style inherits from; they may form a circle."""
 _FORMS = {"lowerRoman": "i", "upperRoman": "I", "lowerLetter": "a", "upperLetter": "A", "decimalZero": "01"}
@@ -76,7 +78,8 @@ class Paragraphs:
         return bool(style) and _value(self._styles.get(style), "name").lower() == "title"
 
     def mark(self, paragraph: Element) -> tuple[int, str] | None:
-        """The level of an item and the number before it, `-` for a bullet; None if it is not in a list."""
+        """The level of an item and the number before it, `-` for a bullet, CONTINUED for one that is blank; None if it
+        is not in a list."""
         properties = paragraph.find("pPr")
         style = _value(properties, "pStyle")
         found, level = self._stated([paragraph, *self._chain(style)], style)
@@ -92,7 +95,7 @@ class Paragraphs:
             del counts[below]
         this = levels[level]
         if this.form == "bullet":
-            return level, "-"
+            return level, "-" if this.text.strip() else CONTINUED
 
         def written(place: re.Match[str]) -> str:
             at = int(place[1]) - 1
@@ -158,9 +161,10 @@ def _by_level(numbering: Element | None, name: str) -> Iterator[tuple[int, Eleme
 
 
 def _level(element: Element) -> _Level:
+    is_picture = element.find("lvlPicBulletId") is not None
     return _Level(
         _value(element, "numFmt") or "decimal",
-        _value(element, "lvlText")[:50],
+        "•" if is_picture else _value(element, "lvlText")[:50],
         whole(_value(element, "start"), 1),
         _value(element, "pStyle"),
         element.find("isLgl") is not None,

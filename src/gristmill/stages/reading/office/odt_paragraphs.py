@@ -1,6 +1,8 @@
 """Paragraphs of .odt: which are code, and the numbers before items of lists and headings."""
 
+import re
 from collections.abc import Iterable
+from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
 from gristmill.stages.reading.office.docx_paragraphs import is_code_style, is_monospaced
@@ -10,6 +12,16 @@ _MOST_STYLES = 20
 _MOST_LEVELS = 10
 _NUMBERED = ("list-level-style-number", "outline-level-style")
 _Levels = dict[int, Element]
+_PERCENT = re.compile(r"(-?)0*+[1-9]\d{0,2}(?:\.\d{1,9})?%")
+"""How far text is raised, or lowered if it is negative: `33% 80%`, where the second number is its size."""
+
+
+class _Style(NamedTuple):
+    names: list[str]
+    """Of the style and of those that it inherits from."""
+    font: str
+    shown: str
+    position: str
 
 
 class OdtStyles:
@@ -30,36 +42,37 @@ class OdtStyles:
 
     def placed(self, span: Element) -> str:
         """`sup`, `sub`, or nothing."""
-        style = self._styles.get(span.get("style-name", ""))
-        found = style.find("text-properties") if style is not None else None
-        position = found.get("text-position", "") if found is not None else ""
-        return position[:3] if position.startswith(("super", "sub")) else ""
+        position = self._inherited(span).position
+        if position.startswith(("super", "sub")):
+            return position[:3]
+        percent = _PERCENT.match(position)
+        return ("sub" if percent[1] else "sup") if percent else ""
 
     def is_code(self, paragraph: Element) -> bool:
         """By the name of its style, or if all of it is in a monospaced font."""
-        names, font, _ = self._inherited(paragraph)
-        if any(is_code_style(name.replace("_20_", " ")) for name in names):
+        stated = self._inherited(paragraph)
+        if any(is_code_style(name.replace("_20_", " ")) for name in stated.names):
             return True
-        if is_monospaced(font):
+        if is_monospaced(stated.font):
             return True
         spans = [one for one in paragraph if (one.text or "").strip()]
         loose = [paragraph.text, *(one.tail for one in paragraph)]
         is_whole = bool(spans) and not any(one and one.strip() for one in loose)
-        return is_whole and all(one.tag == "span" and is_monospaced(self._inherited(one)[1]) for one in spans)
+        return is_whole and all(one.tag == "span" and is_monospaced(self._inherited(one).font) for one in spans)
 
     def is_title(self, paragraph: Element) -> bool:
-        return "Title" in self._inherited(paragraph)[0]
+        return "Title" in self._inherited(paragraph).names
 
     def is_hidden(self, element: Element) -> bool:
         """Whether a paragraph, a span, a section or a field is not shown."""
         if element.tag in ("p", "h", "span"):
-            return self._inherited(element)[2] == "none"
+            return self._inherited(element).shown == "none"
         return element.get("display") == "none" or element.get("is-hidden") == "true"
 
-    def _inherited(self, element: Element) -> tuple[list[str], str, str]:
-        """The names of a style and of those that it inherits from, the nearest font, and whether text is shown."""
+    def _inherited(self, element: Element) -> "_Style":
+        """What the style of an element says, or else the nearest of those that it inherits from."""
         names: list[str] = []
-        name, font, shown = element.get("style-name", ""), "", ""
+        name, font, shown, position = element.get("style-name", ""), "", "", ""
         while name and name not in names and len(names) < _MOST_STYLES:
             names.append(name)
             style = self._styles.get(name)
@@ -67,8 +80,9 @@ class OdtStyles:
             if found is not None:
                 font = font or found.get("font-name", "") or found.get("font-family", "")
                 shown = shown or found.get("display", "")
+                position = position or found.get("text-position", "")
             name = style.get("parent-style-name", "") if style is not None else ""
-        return names, font, shown
+        return _Style(names, font, shown, position)
 
     def number(self, root: Element) -> dict[Element, tuple[int, str]]:
         """The marks of the items of lists. Numbers of headings are written into their text."""

@@ -56,9 +56,15 @@ CITES = frozenset(
         " autocite footcite supercite smartcite citetext",
     )
 )
+REFERENCES = frozenset(
+    re.findall(r"\w+", "ref eqref autoref Autoref cref Cref vref Vref nameref Nameref labelcref subref thref")
+)
+PAGE_REFERENCES = frozenset(("pageref", "autopageref", "cpageref", "vpageref"))
+TEXTUAL = frozenset(("citet", "Citet", "textcite", "Textcite"))
+"""Citations in which the author is a word of the sentence."""
 IN_BRACKETS = frozenset(("citep", "parencite", "autocite", "footcite", "citeyearpar"))
 _ONE_GROUP = (
-    "label ref eqref pageref autoref cref Cref nocite includegraphics vspace hspace vskip hskip usepackage"
+    "label nocite includegraphics vspace hspace vskip hskip usepackage"
     " documentclass bibliographystyle bibliography pagestyle thispagestyle index color textcolor href hypersetup cline"
     " graphicspath pagenumbering input include bibinfo author date thanks affiliation email address institute keywords"
     " urladdr curraddr subjclass dedicatory inst orcid pacs preprint lstinputlisting verbatiminput includepdf"
@@ -67,14 +73,15 @@ _ONE_GROUP = (
     " stepcounter refstepcounter setlist write openin openout cmidrule hyphenation subfile pgfuseimage pgfdeclareimage"
     " citestyle crefname bibdata addbibresource tag hypertarget hyperlink colorbox rowcolor cellcolor arrayrulecolor"
     " pagecolor linespread setstretch selectlanguage foreignlanguage fontfamily fontencoding fontseries fontshape"
-    " theoremstyle nobibliography includestandalone includepdfmerge vref Vref nameref labelcref Autoref cpageref todo"
+    " theoremstyle nobibliography includestandalone includepdfmerge todo"
     " fancyhead fancyfoot fancyhf lhead rhead chead lfoot rfoot cfoot KOMAoptions microtypesetup pdfinfo newsavebox"
-    " pagebreak nopagebreak enlargethispage addvspace"
+    " pagebreak nopagebreak enlargethispage addvspace altaffilmark arabic roman Roman alph Alph fnsymbol value"
 )
 _TWO_GROUPS = (
     "setlength addtolength setcounter addtocounter newtheorem rule multicolumn multirow fontsize inputminted resizebox"
     " markboth addtocontents settowidth settoheight lstdefinestyle lstdefinelanguage DeclareSIUnit colorlet import"
-    " pdfbookmark fcolorbox newcolumntype numberwithin crefrange setkomafont addtokomafont DeclareUnicodeCharacter"
+    " pdfbookmark fcolorbox newcolumntype numberwithin setkomafont addtokomafont DeclareUnicodeCharacter"
+    " altaffiltext"
 )
 NOT_TEXT = (
     dict.fromkeys(_ONE_GROUP.split(), 1)
@@ -115,6 +122,12 @@ SIGNS = {
     "textemdash": "—",
     "textbackslash": "\\",
     "textasciitilde": "~",
+    "textasciigrave": "`",
+    "textquotesingle": "'",
+    "textquotedbl": '"',
+    "textbraceleft": "{",
+    "textbraceright": "}",
+    "textdollar": "$",
     "newline": "\n",
     "par": "\n\n",
 }

@@ -57,15 +57,17 @@ class Macros:
 
     def expand(self, source: str, depth: int = 0) -> str:
         """The source without definitions and with every macro replaced. Raises ReadFault: `macros_without_end`."""
-        self._left -= len(source) + 32  # an empty macro takes work, too
+        return self._expand(source, 0, len(source), closings(source), depth)
+
+    def _expand(self, source: str, at: int, stop: int, close: dict[int, int], depth: int) -> str:
+        """A part of the source. Arguments in arguments are parts of one source: no level holds the places of braces."""
+        self._left -= stop - at + 32  # an empty macro takes work, too
         if depth > MAX_DEPTH or self._left < 0:
             raise ReadFault(
                 "macros_without_end", f"deeper than {MAX_DEPTH}, or longer than {MAX_GROWTH} times its source"
             )
-        close = closings(source)
         found: list[str] = []
-        at = 0
-        while (word := _WORD.search(source, at)) is not None:
+        while (word := _WORD.search(source, at, stop)) is not None:
             found.append(source[at : word.start()])
             name, at = word[1], word.end()
             if (
@@ -81,15 +83,15 @@ class Macros:
                 at = pair.end()
                 self._let(pair[1], pair[2])
             elif name in self._known:
-                given, at = self._given(name, source, at, close)
+                given, at = self._given(name, source, at, stop, close)
                 if name not in self._active:  # one that uses itself has a condition for its end, which is not known
-                    text = self._written(name, [self.expand(one, depth + 1) for one in given])
+                    text = self._written(name, [self._expand(*one, depth + 1) for one in given])
                     self._active.append(name)
                     found.append(self.expand(text, depth + 1))
                     self._active.pop()
             else:
                 found.append(f"\\{self._aliases[name]}" if name in self._aliases else word[0])
-        found.append(source[at:])
+        found.append(source[at:stop])
         return "".join(found)
 
     def _define(self, kind: str, source: str, at: int, close: dict[int, int]) -> int | None:
@@ -135,21 +137,25 @@ class Macros:
         elif name != other:
             self._aliases[name] = self._aliases.get(other, other)
 
-    def _given(self, name: str, source: str, at: int, close: dict[int, int]) -> tuple[list[str], int]:
-        """The arguments of a macro, and where its use ends."""
+    def _given(
+        self, name: str, source: str, at: int, stop: int, close: dict[int, int]
+    ) -> tuple[list[tuple[str, int, int, dict[int, int]]], int]:
+        """The arguments of a macro as parts of a source, and where its use ends."""
         count, default, _ = self._known[name]
-        given: list[str] = []
+        given: list[tuple[str, int, int, dict[int, int]]] = []
         if default is not None:
-            given.append(default)
-            if source.startswith("[", at) and (end := source.find("]", at, at + 1000)) >= 0:
-                given[0], at = source[at + 1 : end], end + 1
+            if source.startswith("[", at) and (end := source.find("]", at, min(stop, at + 1000))) >= 0:
+                default, at = source[at + 1 : end], end + 1
+            given.append((default, 0, len(default), closings(default)))
         while len(given) < count:
-            start = _SPACE.match(source, at).end()  # type: ignore[union-attr]  # it matches anywhere
-            end = close.get(start, -1)
-            token = _WORD.match(source, start)
-            stop = end + 1 if end >= 0 else token.end() if token else start + 1
-            given.append(source[start + 1 : end] if end >= 0 else source[start:stop])
-            at = min(stop, len(source))
+            start = min(_SPACE.match(source, at).end(), stop)  # type: ignore[union-attr]  # it matches anywhere
+            if (end := close.get(start, -1)) >= 0:
+                given.append((source, start + 1, end, close))
+                at = end + 1
+            else:
+                token = _WORD.match(source, start, stop)
+                at = token.end() if token else min(start + 1, stop)
+                given.append((source, start, at, close))
         if not count and source.startswith("{}", at):
             at += 2
         return given, at

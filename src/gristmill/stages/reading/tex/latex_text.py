@@ -2,12 +2,12 @@
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import Any
 
 from gristmill.stages.reading.office.numerals import numeral
-from gristmill.stages.reading.raised import raised
+from gristmill.stages.reading.raised import raised, write
 from gristmill.stages.reading.tex.commands import (
     ALGORITHMS,
     CITES,
@@ -19,15 +19,19 @@ from gristmill.stages.reading.tex.commands import (
     MATH,
     NOT_TEXT,
     NOTES,
+    PAGE_REFERENCES,
     PSEUDOCODE,
     QUANTITIES,
+    REFERENCES,
     ROWS,
     SIGNS,
     STATEMENTS,
     TABLES,
+    TEXTUAL,
     UNITS,
 )
 from gristmill.stages.reading.tex.expand import closings
+from gristmill.stages.reading.tex.references import LABEL, PAGE, marks, named, without_pages
 
 _TOKEN = re.compile(
     r"\\begin\s*\{([A-Za-z]+\*?)\}|\\end\s*\{([A-Za-z]+\*?)\}|\\([A-Za-z@]+)\*?[ \t]*|\\(.)"
@@ -47,7 +51,8 @@ _LETTER_ACCENTS = {
 }
 _ACCENTED = re.compile(r"\s*(?:\{\s*\\?([A-Za-z])\s*\}|([A-Za-z])|\\([ij])(?![A-Za-z]))")
 _DASHES = {"--": "–", "---": "—", "``": '"', "''": '"', "`": "'"}
-_OPTION = re.compile(r"\s*\[([^\[\]]{0,1000})\]")
+_BRACKETS = re.compile(r"\[([^\[\]]{0,1000})\]")
+_OPTION = re.compile(r"\s*" + _BRACKETS.pattern)
 _ROW_END = re.compile(r"\*?(?:[ \t]*\[[ \t]*[-\d.\\][^\[\]\n]{0,40}\])?")
 _LENGTH = re.compile(
     r"(?!(?:no)?indent$|(?:small|med|big|un)skip$)"
@@ -67,16 +72,19 @@ _COMMAND = re.compile(r"\s*\\[A-Za-z@]{1,60}")
 _LABEL = re.compile(r"\\label\s*\{[^{}]{0,200}\}|\\(?:nonumber|notag)\b")
 _OVERLAY = re.compile(r"<(?=[^<>\n]{0,40}[\d+])[-+\d,.@|a-z: ]{1,40}>")
 """The slides on which beamer shows something: \\item<1->"""
-_STATED = re.compile(r"\s*+\\label\s*+\{[^{}]{0,200}\}[ \t]*+\n?")
 _DOLLAR = re.compile(r"(?<!\\)\$")
 _BLANK = re.compile(r"\n[ \t]*+\n\s*+")
 _LISTS = frozenset(("itemize", "enumerate", "description"))
 _ITEM = "\x01"
-"""Before the mark of an item, until lines are joined."""
+"""Before the mark of an item, once for each list around it, until lines are joined."""
+_LEVELS = re.compile(f"{_ITEM}+")
+_TABLE_PARTS = frozenset(("endfirsthead", "endhead", "endfoot", "endlastfoot"))
 _BREAK = "\x04"
 """Before a line break that the author wrote, which is a space between Chinese characters, too."""
 _LINE = "\x03"
 """Before a line that is not joined to the one before it; alone, the end of a list."""
+_COUNTER = re.compile(r"\{enum(?:i{1,3}|iv)\}\{(\d{1,6})\}")
+_STARTS = re.compile(r"start\s*=\s*(\d{1,6})")
 _RAISED = {"textsuperscript": "^", "up": "^", "textsubscript": "_"}
 MAX_RAISED = 200
 MAX_LISTS = 8
@@ -87,13 +95,22 @@ _GAPS = re.compile(r"(?<! \|) (?=[,.](?:\s|$)|\))")
 
 class LatexText:
     """Renders one document. `kept` are verbatim parts, marked by their number between two zeros; `cited` has labels,
-    `theorems` what the document calls its statements."""
+    `theorems` what the document calls its statements, `referred` the labels that are used."""
 
-    def __init__(self, cited: Mapping[str, str], kept: list[str], theorems: Mapping[str, str] | None = None) -> None:
-        self._cited, self._kept = cited, kept
+    def __init__(
+        self,
+        cited: Mapping[str, str],
+        kept: list[str],
+        theorems: Mapping[str, str] | None = None,
+        referred: Collection[str] = (),
+    ) -> None:
+        self._cited, self._kept, self._referred = cited, kept, referred
+        self.titles: Mapping[str, str] = {}
+        """{label: title of its section}"""
         self._statements = {**STATEMENTS, **(theorems or {})}
         self._opened: list[list[Any]] = [["", 0]]
-        """The open environments, each with the number of its last item; of tabbing, where its line begins."""
+        """The open environments, each with the number of its last item; of tabbing, where its line begins; of a
+        table of several pages, where its part begins."""
 
     def text(self, source: str) -> str:
         close = closings(source)
@@ -102,26 +119,31 @@ class LatexText:
         missing: set[str] = set()
         tables = at = 0
         while (token := _TOKEN.search(source, at)) is not None:
-            out.append(source[at : token.start()] if tables == 0 else source[at : token.start()].replace("\n", " "))
+            between = source[at : token.start()]
+            write(out, between if tables == 0 else between.replace("\n", " "))
             at = token.end()
             begin, end, word, sign, dollar, mark, dash = token.groups()
             if begin:
                 name = begin.rstrip("*")
                 if name in MATH or name in CUT:
                     formula, at = self._up_to(source, at, f"\\end{{{begin}}}", missing)
-                    out.append(_formula(formula, True, ROWS.get(name)) if name in MATH else "")
+                    out.append(_formula(formula, True, ROWS.get(name), self._referred) if name in MATH else "")
                 else:
                     tables += name in TABLES
                     if size := _SIZE.match(source, at):  # \\begin{tabu} to 5cm
                         at = size.end()
                     option = _OPTION.match(source, at)
                     at = self._skip(source, at, close, GROUPS.get(begin, GROUPS.get(name, 0)))
-                    self._opened.append([name, len(out) if name == "tabbing" else 0])
+                    starts = _STARTS.search(option[1]) if option and name == "enumerate" else None
+                    first = int(starts[1]) - 1 if starts else 0
+                    self._opened.append([name, len(out) if name == "tabbing" else first])
                     out.append("\n\n")
                     if label := self._statements.get(begin, STATEMENTS.get(name)):
                         stated = self._apart(option[1]) if option else ""
+                        found = LABEL.match(source, at)
+                        label += f" [{found[1].strip()}]" if found and found[1].strip() in self._referred else ""
                         out.append(f"{label} ({stated}). " if stated else f"{label}. ")
-                        at = found.end() if (found := _STATED.match(source, at)) else at
+                        at = found.end() if found else at
             elif end:
                 tables -= tables > 0 and end.rstrip("*") in TABLES
                 if len(self._opened) > 1:
@@ -133,6 +155,10 @@ class LatexText:
                 out.append(_formula(formula, dollar == "$$" or sign == "["))
             elif word == "kill" and self._opened[-1][0] == "tabbing":  # a line that only sets the tabs
                 del out[self._opened[-1][1] :]
+            elif word in _TABLE_PARTS and self._opened[-1][0] in ("longtable", "supertabular"):
+                if self._opened[-1][1] and word != "endfirsthead":  # the head or foot of later pages
+                    del out[self._opened[-1][1] :]
+                self._opened[-1][1] = len(out)
             elif word:
                 if source.startswith("<", at) and (overlay := _OVERLAY.match(source, at)):
                     at = overlay.end()
@@ -155,12 +181,12 @@ class LatexText:
                         )
                     )
             elif mark == "}":
-                out.append(after.pop(at - 1, ""))
+                write(out, after.pop(at - 1, ""))
             elif mark:
                 out.append({"~": " ", "&": " | " if tables else "&"}.get(mark, ""))
             else:
                 out.append(_DASHES[dash])
-        out.append(source[at:])
+        write(out, source[at:])
         return _tidy("".join(out), self._kept)
 
     def _apart(self, source: str) -> str:
@@ -212,19 +238,18 @@ class LatexText:
         if word in SIGNS:
             return SIGNS[word], at
         if word in CITES:
-            start = self._skip(source, at, close, 0)
-            if (option := _OPTION.match(source, start)) is not None:
-                start = option.end()
-            stop = self._skip(source, start, close, 1)
-            labels = [self._cited.get(key.strip(), "") for key in source[start + 1 : stop - 1].split(",")]
-            if word in ("citeauthor", "citeyear", "citeyearpar"):  # Smith, 2005
-                labels = [label.rpartition(", ")[0 if word == "citeauthor" else 2] for label in labels]
-            shown = "; ".join(label for label in labels if label)
-            return (f"({shown})" if shown and word in IN_BRACKETS else shown), stop
+            return self._citation(word, source, at, close)
+        if word in REFERENCES or word in PAGE_REFERENCES:
+            stop = self._skip(source, at, close, 1)
+            start = source.find("{", at, stop)
+            if word in PAGE_REFERENCES or start < 0:
+                return PAGE, stop
+            return named(source[start + 1 : stop - 1], self.titles), stop
         if word == "item":
             option = _OPTION.match(source, at)
             mark = f"- {self._apart(option[1])}" if option else self._item()
-            return f"\n{_ITEM}{mark.rstrip()} ", option.end() if option else at
+            level = sum(name in _LISTS for name, _ in self._opened[-MAX_LISTS:])
+            return f"\n{_ITEM * max(level, 1)}{mark.rstrip()} ", option.end() if option else at
         if word in _LETTER_ACCENTS and (letter := _ACCENTED.match(source, at)):
             return unicodedata.normalize(
                 "NFC", (letter[1] or letter[2] or letter[3]) + _LETTER_ACCENTS[word]
@@ -247,11 +272,13 @@ class LatexText:
             return raised(_RAISED[word], self._apart(source[at + 1 : end])), end + 1
         if word == "xspace":
             return " " if source[at : at + 1].isalnum() or source[at : at + 1] in ("(", "\\", "$") else "", at
+        if word == "setcounter" and self._opened[-1][0] == "enumerate" and (counter := _COUNTER.match(source, at)):
+            self._opened[-1][1] = int(counter[1])
         if word in NOT_TEXT:
             return "", self._skip(source, at, close, NOT_TEXT[word])
         if word in ("subfloat", "subfigure", "subtable"):  # [in the list of figures][below the figure]{figure}
             end = self._skip(source, at, close, 0)
-            options = list(_OPTION.finditer(source, at, end))
+            options = list(_BRACKETS.finditer(source, at, end))
             return f"\n\n{self._apart(options[-1][1])}\n\n" if options else "", end
         at = self._skip(source, at, close, 0)
         if word.endswith(("TeX", "TeXe")):
@@ -260,8 +287,32 @@ class LatexText:
             opening, closing = ("\n\n", "\n\n") if word in HEADINGS else (" (", ")") if word in NOTES else ('"', '"')
             if (end := close.get(at)) is not None:
                 after[end] = closing
+                label = LABEL.match(source, end + 1) if word == "caption" else None
+                if label and label[1].strip() in self._referred:
+                    opening += f"[{label[1].strip()}] "
             return opening, at
         return "", at
+
+    def _citation(self, word: str, source: str, at: int, close: Mapping[int, int]) -> tuple[str, int]:
+        """Smith (2005), or (see Smith, 2005, p. 3): author and year with the notes around them."""
+        notes: list[str] = []
+        while (option := _OPTION.match(source, at)) and len(notes) < 2:
+            notes.append(self._apart(option[1]))
+            at = option.end()
+        stop = self._skip(source, at, close, 1)
+        labels = [self._cited.get(key.strip(), "") for key in source[at + 1 : stop - 1].split(",")]
+        found = [label.rpartition(", ") for label in labels if label]
+        before = f"{notes[0]} " if len(notes) == 2 and notes[0] else ""
+        after = f", {notes[-1]}" if notes and notes[-1] else ""
+        if word in TEXTUAL:
+            shown = [f"{author} ({year})" for author, _, year in found]
+            if shown:
+                shown[-1] = f"{shown[-1][:-1]}{after})"
+            return before + "; ".join(shown) if shown else "", stop
+        part = {"citeauthor": 0, "citeyear": 2, "citeyearpar": 2}.get(word)
+        text = "; ".join("".join(label) if part is None else label[part] for label in found)
+        text = f"{before}{text}{after}" if text else ""
+        return (f"({text})" if text and word in IN_BRACKETS else text), stop
 
     def _quantity(self, word: str, source: str, at: int, close: Mapping[int, int]) -> tuple[str, int]:
         """A number or unit of siunitx: 3 km/s"""
@@ -287,13 +338,13 @@ def _unit(source: str) -> str:
     return "".join(parts)
 
 
-def _formula(source: str, is_display: bool, rows: str | None = None) -> str:
+def _formula(source: str, is_display: bool, rows: str | None = None, referred: Collection[str] = ()) -> str:
     formula = " ".join(_LABEL.sub("", source).split())
     if not formula:
         return ""
     if rows and ("&" in formula or "\\\\" in formula):
         formula = f"\\begin{{{rows}}}{formula}\\end{{{rows}}}"
-    return f"\n\n$${formula}$$\n\n" if is_display else f"${formula}$"
+    return f"\n\n$${formula}$${marks(source, referred)}\n\n" if is_display else f"${formula}$"
 
 
 def _is_wide(sign: str) -> bool:
@@ -325,5 +376,6 @@ def _tidy(text: str, kept: list[str]) -> str:
         ("\n" if one.startswith((_ITEM, _LINE)) and before.startswith((_ITEM, _LINE)) else "\n\n") + one
         for before, one in pairwise(["", *paragraphs])
     )
-    text = text.replace(_ITEM, "").replace(f"{_LINE} ", "").replace(_LINE, "")
+    text = without_pages(text)
+    text = _LEVELS.sub(lambda found: "  " * (len(found[0]) - 1), text).replace(f"{_LINE} ", "").replace(_LINE, "")
     return re.sub("\0(\\d+)\0", lambda found: kept[int(found[1])], text).strip("\n")

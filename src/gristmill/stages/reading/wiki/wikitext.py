@@ -8,7 +8,7 @@ import html
 import re
 from collections.abc import Callable, Iterator
 
-from gristmill.stages.reading.raised import raised
+from gristmill.stages.reading.raised import raised, write
 from gristmill.stages.reading.wiki.templates import CITATION, UNSHOWN, template_text
 
 MAX_DEPTH = 40
@@ -183,7 +183,7 @@ def _expanded(source: str, title: str, unshown: frozenset[str]) -> str:
             top.out.append(text + token[1:])
         elif token == "]":
             top.out.append(token)
-        top.out.append(after)
+        write(top.out, after)
     while len(stack) > 1:
         text = "".join(stack.pop().out)
         stack[-1].out.append(text)
