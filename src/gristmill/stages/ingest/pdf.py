@@ -152,7 +152,7 @@ def fill(
 
 
 STAGE = Reader(
-    version=7,
+    version=8,
     config=Config,
     libraries=lambda config: (*libraries(config.images), "zstandard"),
     positions=text.POSITIONS,

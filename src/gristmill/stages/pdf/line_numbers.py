@@ -10,8 +10,8 @@ from gristmill.kernels.pdf.glyphs import BASE_Y, CODE, LEFT, RIGHT, SIZE, TOP, T
 Array = np.ndarray[Any, Any]
 
 LEAST_SMALL, LEAST_OUTSIDE = 5, 10
-"""So many numbers of a column are numbers of lines: if they are smaller than the text of their lines, or in the margin of
-the whole page. The first column of a table is neither."""
+"""So many numbers of a column are numbers of lines: if they are smaller than the text of their lines, or in the margin
+of the whole page. The first column of a table is neither."""
 SMALL_SHARE = 80
 MOST_DIGITS = 5
 
