@@ -19,7 +19,7 @@ from gristmill.checked import InputChanged
 from gristmill.engine.files.content import ContentHashes, stamp_of, stamp_of_path
 from gristmill.engine.files.tree import folder_files
 from gristmill.errors import CannotBeMet, UserError, cause_of
-from gristmill.places import FileLocation, exact, local_path, must_be_file, shown, system_of
+from gristmill.places import FileLocation, exact, local_path, shown, system_of
 from gristmill.recipe.checks.files import placed_in
 from gristmill.stages.contract import StageConfig
 from gristmill.store.store import CorruptPart, Part, Store
@@ -65,8 +65,6 @@ def _names_below(system: object, root: str) -> Iterable[str]:
 
 
 def _part_of(place: FileLocation, name: str, contents: ContentHashes) -> Part:
-    if place.system is None:
-        must_be_file(place.path)
     stamp = stamp_of_path(os.stat(place.path)) if place.system is None else stamp_of(place.system.info(place.path))
     content = contents.of(_uri(place), place, stamp)
     return Part(content.sha256, _suffix(name or place.path), content.size)
