@@ -73,7 +73,7 @@ test: $(VENV)/base
 	@$(MAKE) --no-print-directory --jobs 2 types tests
 
 tests: $(VENV)/dev
-	$(BIN)/pytest -n 6 --dist worksteal  # on two cores, beside mypy: tests of clusters and of kills mostly wait
+	$(BIN)/pytest -n 4 --dist worksteal  # on two cores, beside mypy: tests of clusters and of kills mostly wait
 
 test-fast: $(VENV)/dev
 	EXAMPLES=25 $(BIN)/pytest -m 'not slow' -n 2 --dist worksteal
