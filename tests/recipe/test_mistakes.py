@@ -662,7 +662,7 @@ def test_what_people_call_a_format_is_understood(tmp_path, called, name):
     ],
 )
 def test_a_suffix_in_place_of_a_format_names_the_format_that_reads_it(tmp_path, suffix, name):
-    found = re.escape(f"Did you mean {name}, which reads .{suffix.lower().strip('.')} files?")
+    found = re.escape(f"Did you mean {name}, which reads files named *.{suffix.lower().strip('.')}?")
     with pytest.raises(Unfit, match=found):
         find_stage("format", suffix, stages.READERS, str(tmp_path))
     reader = importlib.import_module(stages.READERS[name]).STAGE
@@ -670,5 +670,5 @@ def test_a_suffix_in_place_of_a_format_names_the_format_that_reads_it(tmp_path, 
 
 
 def test_old_text_documents_are_converted_first(tmp_path):
-    with pytest.raises(Unfit, match=r"no format reads \.doc files\. Convert them first"):
+    with pytest.raises(Unfit, match=r"no format reads files named \*\.doc\. Convert them to \.docx first"):
         find_stage("format", "doc", stages.READERS, str(tmp_path))

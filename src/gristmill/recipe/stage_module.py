@@ -175,9 +175,9 @@ _MEANT = {
 def _unknown(noun: str, name: str, known: Mapping[str, str], folder: str) -> str:
     suffix = f".{name.lower().strip('.')}"
     if noun == "format" and is_old_text(suffix):
-        return f"{name} is not a format, and no format reads {suffix} files. {CONVERT}."
+        return f"{name} is not a format, and no format reads files named *{suffix}. {CONVERT}."
     if noun == "format" and (by_suffix := format_by_name(suffix)) is not None and by_suffix in known:
-        reader = f"{by_suffix}, which reads {suffix} files"
+        reader = f"{by_suffix}, which reads files named *{suffix}"
         return f"{name} is not a format. Did you mean {reader}? Formats: {', '.join(known)}."
     if noun == "format" and (meant := _MEANT.get(suffix[1:])) in known:
         return f"{name} is not a format. Did you mean {meant}? Formats: {', '.join(known)}."

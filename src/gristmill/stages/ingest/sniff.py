@@ -43,7 +43,7 @@ _SUFFIXES = {
 }
 _WIKI_DUMP = ".xml.bz2"
 _OLD_TEXT_SUFFIXES = (".doc", ".rtf", ".wpd")
-CONVERT = "Convert them first (`soffice --headless --convert-to docx FILES`), and read those with `format: office`"
+CONVERT = "Convert them to .docx first, for example with LibreOffice, and read those with `format: office`"
 """What to do with files of older word processors."""
 
 
