@@ -1,5 +1,8 @@
 """The memory of the container or job of a process counts, not that of the machine."""
 
+import subprocess
+import sys
+
 import pytest
 
 from gristmill.engine.work import memory
@@ -32,3 +35,14 @@ def test_limits_of_groups_count(own, folder, limit, used, files, tmp_path, monke
     assert whole is None or (memory.total_bytes(), memory.available_bytes()) == (1_000_000, 500_000)
     (tmp_path / folder / limit).write_text("max\n")
     assert memory.total_bytes() == whole
+
+
+def test_cpu_time_of_a_child_counts_while_it_lives_and_afterwards():
+    """The process that parses PDF files outlives its tasks."""
+    burn = "import time\nwhile time.process_time() < 0.5: pass\nprint(flush=True)\ninput()"
+    before = memory.cpu_seconds()
+    with subprocess.Popen([sys.executable, "-c", burn], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        child.stdout.readline()
+        assert memory.cpu_seconds() - before > 0.45
+        child.communicate(b"\n")
+    assert memory.cpu_seconds() - before > 0.45

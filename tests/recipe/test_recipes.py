@@ -126,8 +126,9 @@ def test_web_takes_each_page_for_its_own_reason(crawl: Path, tmp_path: Path, mon
     ]
     (tmp_path / "good.jsonl").write_text("".join(json.dumps(record) + "\n" for record in good))
     env = {"CRAWL": str(crawl), "REFERENCE": str(tmp_path / "good.jsonl"), "STORE": str(tmp_path / "store")}
-    found, _ = reasons(RECIPES / "web.yaml", monkeypatch, **env)
+    found, warned = reasons(RECIPES / "web.yaml", monkeypatch, **env)
     assert found == {"other_language": 1, "too_many_duplicate_paragraphs": 1, "too_few_words": 1, "kept": 1}
+    assert any("rule set" in message and "matched no document" in message for message in warned)
 
 
 def test_code_takes_each_file_for_its_own_reason(

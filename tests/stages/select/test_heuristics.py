@@ -14,17 +14,7 @@ from gristmill.engine.work.task import add_counts
 from gristmill.stages.measure import code_signals, signals
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.select import heuristics
-from gristmill.stages.select.heuristics import (
-    MIN_JUDGED,
-    SETS,
-    Config,
-    apply,
-    groups,
-    may_read,
-    metrics,
-    reads,
-    warnings,
-)
+from gristmill.stages.select.heuristics import SETS, Config, apply, groups, may_read, metrics, reads, warnings
 from gristmill.stages.select.rules import gopher_quality
 from gristmill.stages.shared.verdicts import reasons_of
 
@@ -299,11 +289,9 @@ def test_rules_that_no_document_failed_are_one_warning() -> None:
     config = Config.model_validate(
         {"own": ["text_bytes >= 0 -> every", "text_bytes < 0 -> none", "source == '' -> no"]}
     )
-    batch = documents(MIN_JUDGED)
+    batch = documents(20)
     found = metrics(batch, apply(batch, config), config)
     assert warnings(found, config) == ["own rule none, own rule no matched no document"]
-    few = batch.slice(1)
-    assert not warnings(metrics(few, apply(few, config), config), config)
     nothing = batch.slice(0, 0)
     assert not warnings(metrics(nothing, apply(nothing, config), config), config)
 

@@ -76,14 +76,16 @@ def peak_bytes(process: int | None = None) -> int:
 
 
 def cpu_seconds() -> float:
-    """The CPU time of this process and of its child processes, such as the one that parses PDF files."""
+    """The CPU time of this process and of its child processes, such as the one that parses PDF files; without theirs,
+    since the workers of other tasks may be among them.
+    """
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     total = time.process_time() + ended.ru_utime + ended.ru_stime
     for path in glob.glob("/proc/self/task/*/children"):
         with suppress(OSError):  # a thread or a child that has ended
             for child in Path(path).read_text().split():
                 fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
-                total += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+                total += sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
     return total
 
 

@@ -49,8 +49,6 @@ SETS = {
     "faithful": faithful.SET,
 }
 OWN = "own"
-MIN_JUDGED = 1_000
-"""Of fewer documents, a rule may match none by chance: one that drops 1 of 300 misses all of 1,000 in 4% of cases."""
 _ABSENT: tuple[Any, ...] = (None, (), [])
 
 CountedBy = Literal["source", "snapshot", "language", "language_hint"]
@@ -219,16 +217,15 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
-    """Warn about sets and own rules that match none of many documents (law 7), and about thresholds that override those
-    for other languages.
+    """Warn about sets and own rules that match no document (law 7), and about thresholds that override those for other
+    languages.
 
     A single rule of a published set may well match nothing; `gristmill removed` shows the counts.
     """
     if not found.get("judged", {}).get("documents"):
         return ()
     idle = []
-    sets = zip(config.rules, groups(config), strict=True)
-    for name, group in sets if found["judged"]["documents"] >= MIN_JUDGED else ():
+    for name, group in zip(config.rules, groups(config), strict=True):
         silent = [reason for reason in reasons_of([group]) if reason not in found["rules"]]
         if name == OWN:
             idle += [f"own rule {reason}" for reason in silent]
