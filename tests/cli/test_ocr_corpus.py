@@ -28,8 +28,9 @@ class RapidOCR:
         with open(__file__ + ".calls", "a") as calls:
             calls.write(".")
         answer = Answer()
+        answer.scores = [0.99]
         answer.txts = ["An image of %d by %d pixels." % struct.unpack(">II", png[16:24])]
-        answer.boxes = [Box([(0, 0), (9, 0), (9, 9), (0, 9)])]
+        answer.boxes = [Box([(100, 200), (500, 200), (500, 225), (100, 225)])]
         return answer
 """
 
@@ -89,7 +90,7 @@ def test_scanned_files_and_responses_get_the_text_of_the_engine(scans, stand_in)
 
 
 def test_text_of_an_engine_is_shown_with_its_page(scans, stand_in, say, monkeypatch):
-    """`inspect --page` shows it beside the image, and lineage names its page: the engine tells no boxes."""
+    """`inspect --page` shows it beside the image, and lineage names its page and where it is there."""
     monkeypatch.chdir(scans.folder)
     write_recipe(scans, "true", "ocr, extract")
     scans.run()
@@ -101,7 +102,7 @@ def test_text_of_an_engine_is_shown_with_its_page(scans, stand_in, say, monkeypa
     assert shown["text.pdf#0"]["text"] == " ".join(LINES)
     output = say("lineage", scans.recipe, "of 1250 by", "--json")
     found = [json.loads(line)["page_boxes"] for line in output.out.splitlines()]
-    assert [{"page": 1, "left": 0, "top": 0, "right": 600, "bottom": 800}] in found
+    assert [{"page": 1, "left": 48, "top": 93, "right": 240, "bottom": 108}] in found
 
 
 def test_a_page_that_was_read_is_not_read_again_after_its_task_was_lost(scans, stand_in):
@@ -147,7 +148,7 @@ def test_hidden_text_is_a_witness_of_what_is_read_on_the_picture_above_it(projec
     project.recipe.write_text(project.recipe.read_text().replace("  crawl:", "  # crawl:"))
     run = project.run()
     found = run.states["text/ocr"].metrics
-    counts = {"pages": 1, "compared": 1, "new_numbers": 2, "cut_lines": 1}
+    counts = {"pages": 1, "compared": 1, "new_numbers": 2, "cut_sentences": 1}
     assert {name: found[name] for name in counts} == (counts if images == "scans" else dict.fromkeys(counts, 0))
     assert texts_of(run)["scan.pdf#0"][0].split() == " ".join(lines).split()
 
@@ -221,5 +222,5 @@ def test_the_engine_reads_a_scanned_page(scans):
     pytest.importorskip("rapidocr", reason="the engine is not installed: pip install 'gristmill[ocr]'")
     write_recipe(scans, "true", "ocr, extract")
     found = texts_of(scans.run())
-    assert found["scan.pdf#0"] == found["crawl.warc#0"] == ("\n".join(LINES), None)
+    assert found["scan.pdf#0"] == found["crawl.warc#0"] == (" ".join(LINES), None)
     assert found["code.pdf#0"][0].endswith("gnuplot -persist -e \"set title 'Sine curve'; plot sin(x)\"")

@@ -1,13 +1,18 @@
 """Page images are read, and what the engine says is checked against the text layer."""
 
+import struct
+from types import SimpleNamespace
+
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from gristmill.errors import UserError
 from gristmill.stages.generate.prompts import Malformed
 from gristmill.stages.ocr import ocr
-from gristmill.stages.ocr.engine import Box, lines_of
-from gristmill.stages.ocr.verify import checked, cut_loops
+from gristmill.stages.ocr.engine import PageEngine
+from gristmill.stages.ocr.layout import page_texts
+from gristmill.stages.ocr.verify import checked, find_loops, without
 from gristmill.stages.ocr.vision import text_of
 
 LAYER = (
@@ -16,21 +21,44 @@ LAYER = (
 )
 
 
+WIDTH, HEIGHT = 600, 800
+"""Of all pages, in points. Their images have two pixels in a point."""
+
+
+def line(x, y, words, size=10, turn=0.0):
+    """A line of text as the engine tells it; x and y are its upper left corner in points, turn is its slope."""
+    right, bottom = x + size * len(words) / 2, y + size * 1.1
+    corners = [(x, y), (right, y), (right, bottom), (x, bottom)]
+    return {"text": words, "corners": [round(2 * one) for a, b in corners for one in (a, b + turn * (a - WIDTH / 2))]}
+
+
+def image(*lines):
+    return {"width": 2 * WIDTH, "height": 2 * HEIGHT, "turns": 0, "lines": list(lines)}
+
+
+def laid_out(*images):
+    """The texts of the pages of a document."""
+    found = page_texts(dict(enumerate(images)), dict.fromkeys(range(len(images)), (WIDTH, HEIGHT)))
+    return [found[number] for number in range(len(images))]
+
+
 class StandIn:
-    """An engine that answers with the image itself."""
+    """An engine that finds the lines that the image has as plain text."""
 
     def read(self, png):
-        return png.decode()
+        return image(*(line(60, 60 + 12 * n, words) for n, words in enumerate(png.decode().split("\n"))))
 
 
 def batch_of(*rows):
     """Rows of (text, [(start, verdict)], {page: image})."""
+    page = {"width": WIDTH, "height": HEIGHT}
+    fields = [("start", pa.int64()), ("verdict", pa.string()), ("width", pa.int32()), ("height", pa.int32())]
     return pa.record_batch(
         {
             "text": pa.array([text for text, _, _ in rows], pa.string()),
             "pages": pa.array(
-                [[{"start": start, "verdict": verdict} for start, verdict in pages] for _, pages, _ in rows],
-                pa.list_(pa.struct([("start", pa.int64()), ("verdict", pa.string())])),
+                [[{"start": start, "verdict": verdict, **page} for start, verdict in pages] for _, pages, _ in rows],
+                pa.list_(pa.struct(fields)),
             ),
             "images": pa.array(
                 [[images.get(number) for number in range(len(pages))] for _, pages, images in rows],
@@ -54,6 +82,9 @@ def test_a_page_image_takes_the_place_of_its_page_only():
     (page,) = row["ocr_pages"]
     assert row["text"].encode()[page["start"] : page["stop"]].decode() == "Zweite Seite, gedruckt."
     assert (page["page"], page["compared"], row["drop"]) == (1, False, None)
+    assert page["blocks"] == [
+        {"start": page["start"], "left": 60, "top": 58, "right": 175, "bottom": 71, "kind": "text"}
+    ]
 
 
 def test_a_document_without_images_passes_unchanged():
@@ -69,12 +100,34 @@ def test_a_document_whose_images_have_no_text_is_dropped():
 
 
 @pytest.mark.parametrize(("right", "wrong"), [("24", "26"), ("1887", "1837"), ("310", "3100"), ("900 kg", "90 kg")])
-def test_a_line_with_a_number_that_the_text_layer_lacks_is_cut(right, wrong):
-    """The other lines stay, and the number is counted."""
-    (page,) = checked([LAYER.replace(right, wrong)], [LAYER])
+@pytest.mark.parametrize("end", ["\n", " ", "\n\n"])
+def test_a_sentence_with_a_number_that_the_text_layer_lacks_is_cut(right, wrong, end):
+    """The other sentences stay, and the number is counted."""
+    answer = LAYER.replace("\n", end)
+    (page,) = checked([answer.replace(right, wrong)], [LAYER])
     assert page.new_numbers >= 1
-    assert page.cut_lines == 1
-    assert page.text == "\n".join(line for line in LAYER.split("\n") if right not in line)
+    assert page.cut_sentences == 1
+    assert page.text == end.join(one for one in LAYER.split("\n") if right not in one)
+    last = page.text.split(end)[-1]
+    place = answer.replace(right, wrong).index(last)
+    assert page.text[page.moved(place) :] == last
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("The wheel turns 7 times. It is old.\n\nIt has 24 paddles.", "It is old.\n\nIt has 24 paddles."),
+        ("It is old. The wheel turns 7 times.\n\nIt has 24 paddles.", "It is old.\n\nIt has 24 paddles."),
+        ("| paddles | 24 |\n| turns. No | 7 |\n\nIt is old.", "| paddles | 24 |\n\nIt is old."),
+        ("It is old.\n\n| turns | 7 |\n| paddles | 24 |", "It is old.\n\n| paddles | 24 |"),
+        ("7 wheels, 8 stones.", ""),
+        ("It is old.\n\n7 wheels.\n8 stones.", "It is old."),
+    ],
+)
+def test_what_is_cut_leaves_no_holes(answer, text):
+    """A row of a table goes as a whole, and paragraphs and tables stay apart."""
+    (page,) = checked([answer], [LAYER])
+    assert page.text == text
 
 
 def test_what_an_engine_says_is_cleaned_like_any_text():
@@ -110,31 +163,132 @@ def test_a_garbled_or_short_text_layer_is_no_witness():
 def test_a_loop_is_cut_to_its_first_passage(unit):
     """Whatever its length is, and the text before and after it stays."""
     text = f"Before. {' '.join([unit] * 20)} After."
-    cut, words = cut_loops(text)
-    assert cut == f"Before. {unit} After."
+    loops, words = find_loops(text)
+    assert without(text, loops) == f"Before. {unit} After."
     assert words > 0
-    assert cut_loops(text, text) == (text, 0)
-    assert cut_loops(f"Before. {unit} {unit} After.")[1] == 0
+    assert find_loops(text, text) == ([], 0)
+    assert find_loops(f"Before. {unit} {unit} After.")[1] == 0
 
 
-def test_lines_go_down_one_column_before_the_next():
-    """A heading across the page comes first, boxes of one line are joined."""
-    boxes = [Box(0, 10, 0, 100, "Title")]
-    boxes += [
-        Box(20 + 12 * n, 30 + 12 * n, x, x + 40, f"{side}{n}") for n in range(6) for x, side in ((0, "l"), (55, "r"))
+LEFT = [f"the {word} stone of the mill was turned by" for word in ("first", "last", "upper", "lower", "old", "new")]
+RIGHT = [
+    f"the {word} wheel in the water of that brook" for word in ("small", "large", "great", "left", "right", "wide")
+]
+
+
+def two_columns(turn=0.0):
+    """A title over two columns, and a stamp in the margin that is written upwards."""
+    lines = [line(60, 60, "The mills of the valley and of the plain above it", 20, turn)]
+    lines += [
+        line(x, 100 + 12 * n, words, 10, turn) for x, some in ((60, LEFT), (310, RIGHT)) for n, words in enumerate(some)
     ]
-    boxes += [Box(20, 30, 41, 47, "!")]
-    assert lines_of(boxes) == ["Title", "l0 !", *(f"l{n}" for n in range(1, 6)), *(f"r{n}" for n in range(6))]
+    stamp = {"text": "Library of the mill", "corners": [20, 900, 20, 500, 40, 500, 40, 900]}
+    return image(*reversed(lines), stamp)
 
 
-def test_page_numbers_far_from_their_headings_are_on_their_lines():
-    """They are too narrow for a column."""
-    boxes = [
-        Box(12 * n, 12 * n + 10, x, x + len(word), word)
-        for n in range(6)
-        for x, word in ((0, f"{n} Mills" + " " * 40), (90, f"{n}"))
+@pytest.mark.parametrize("turn", [0.0, 0.05, -0.05])
+def test_lines_go_down_one_column_before_the_next(turn):
+    """Also on a page that was scanned askew. What is written in another direction is left out."""
+    (page,) = laid_out(two_columns(turn))
+    assert page.text == f"The mills of the valley and of the plain above it\n\n{' '.join([*LEFT, *RIGHT])}"
+    assert [block.kind for block in page.blocks] == ["heading", "text", "text"]
+
+
+@pytest.mark.parametrize(
+    ("turns", "box"),
+    [(0, (60, 58, 175, 71)), (1, (529, 60, 542, 175)), (2, (425, 729, 540, 742)), (3, (58, 625, 71, 740))],
+)
+def test_blocks_of_a_page_that_was_turned_are_where_it_has_them(turns, box):
+    """So that they can be shown on its image."""
+    size = (2 * HEIGHT, 2 * WIDTH) if turns % 2 else (2 * WIDTH, 2 * HEIGHT)
+    (page,) = laid_out(dict(image(line(60, 60, "Zweite Seite, gedruckt.")), turns=turns, width=size[0], height=size[1]))
+    assert [block.box for block in page.blocks] == [box]
+
+
+class Turned:
+    """Stands in for rapidocr: it reads an image whose upper left pixel is black, also turned by a quarter."""
+
+    def load_img(self, png):
+        return self.pixels
+
+    def __init__(self, pixels):
+        self.pixels = pixels
+
+    def __call__(self, png):
+        pixels = self.pixels if isinstance(png, bytes) else png
+        (x,), (y,) = (pixels[..., 0] == 0).nonzero()[::-1]
+        is_high = (x > 0) != (y > 0)
+        corners = np.array(
+            [[(10, 10), (20, 10), (20, 90), (10, 90)] if is_high else [(10, 10), (90, 10), (90, 20), (10, 20)]]
+        )
+        return SimpleNamespace(txts=("The mill.",), boxes=corners, scores=(0.99 if y == 0 else 0.6,))
+
+
+@pytest.mark.parametrize("turns", range(4))
+def test_a_page_that_is_not_upright_is_turned(turns):
+    """By what the engine says of its lines: whether they are high, and how sure it is."""
+    upright = np.full((120, 100, 3), 255, np.uint8)
+    upright[0, 0] = 0
+    engine = PageEngine()
+    engine._engine = Turned(np.rot90(upright, -turns))
+    height, width = (100, 120) if turns % 2 else (120, 100)
+    png = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", width, height)
+    found = engine.read(png)
+    assert (found["turns"], found["width"], found["height"]) == (turns, 100, 120)
+    assert found["lines"] == [{"text": "The mill.", "corners": [10, 10, 90, 10, 90, 20, 10, 20]}]
+
+
+def test_the_cells_of_a_table_are_no_columns():
+    """However many rows it has."""
+    rows = [(f"Mill {n} at the brook", f"{n * 37} sacks", f"{n * 91} kg") for n in range(12)]
+    (page,) = laid_out(
+        image(
+            *(
+                line(x, 60 + 12 * n, cell)
+                for n, row in enumerate(rows)
+                for x, cell in zip((60, 300, 450), row, strict=True)
+            )
+        )
+    )
+    assert page.text == "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+GRAINS = ("Barley", "Wheat", "Rye", "Spelt")
+
+
+def book(number):
+    """A page of a book with a running head, which the engine does not read as well on each page, and its number."""
+    head = "THE MILLS OF THE VALLEY" if number % 3 else "THE MILLS OFTHE VALLEY"
+    lines = [line(200 + number, 40 + number, head), line(300, 750 + number, str(17 + number))]
+    words = [
+        f"{GRAINS[number]} was ground by day and by night, and",
+        f"in year {number} of the flood the great mill-",
+        "stones were dressed and",
     ]
-    assert lines_of(boxes) == [f"{n} Mills{' ' * 40} {n}" for n in range(6)]
+    lines += [line(60, 100 + 12 * n, text) for n, text in enumerate(words)]
+    return image(*lines)
+
+
+def test_running_heads_are_left_out_and_paragraphs_continue_on_the_next_page():
+    """A hyphen at the end of a line is, too."""
+    pages = laid_out(*map(book, range(4)))
+    for number, page in enumerate(pages):
+        when = f"in year {number} of the flood"
+        text = f"{GRAINS[number]} was ground by day and by night, and {when} the great millstones were dressed and"
+        assert page == (text, "\n\n", page.blocks)
+    (row,) = ocr.apply(
+        batch_of(
+            (
+                "",
+                [(0, "needs_ocr")] * 2,
+                {0: b"The great wheel of the old\nmill has many pad-", 1: b"dles of oak and of beech."},
+            )
+        ),
+        ocr.Config(),
+        loaded=StandIn(),
+    ).to_pylist()
+    assert row["text"] == "The great wheel of the old mill has many paddles of oak and of beech."
+    assert [(page["start"], page["stop"]) for page in row["ocr_pages"]] == [(0, 44), (44, 69)]
 
 
 def test_a_recipe_without_the_engine_is_refused(monkeypatch):

@@ -40,14 +40,18 @@ def ocr_of(layers: DocumentLayers, row: int) -> tuple[bytes, list[dict[str, Any]
     return b"", []
 
 
-def pages_of_ocr(layers: DocumentLayers, row: int, words: str) -> Iterator[PageBox]:
-    """The whole page on which the step `ocr` read the words first: it tells no boxes."""
+def boxes_of_ocr(layers: DocumentLayers, row: int, words: str) -> Iterator[PageBox]:
+    """The blocks that hold the words first on a page that the step `ocr` read; the whole page if a vision model did,
+    which tells no blocks."""
     text, pages = ocr_of(layers, row)
     at = text.find(words.encode())
     for one in pages:
         if one["start"] <= at < one["stop"]:
-            size = layers.value(INGEST, "pages", row)[one["page"]]
-            yield PageBox(one["page"] + 1, 0, 0, size["width"], size["height"])
+            if blocks := [{**block, "page": one["page"]} for block in one.get("blocks") or ()]:
+                yield from _between(blocks, at, min(at + len(words.encode()), one["stop"]))
+            else:
+                size = layers.value(INGEST, "pages", row)[one["page"]]
+                yield PageBox(one["page"] + 1, 0, 0, size["width"], size["height"])
 
 
 def _between(blocks: list[dict[str, Any]], start: int, stop: int) -> Iterator[PageBox]:

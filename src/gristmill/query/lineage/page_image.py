@@ -68,6 +68,7 @@ def page_of(view: CorpusView, document: DocumentPart, row: int, number: int) -> 
     for one in ocr_pages:
         if one["page"] == number - 1:
             text = read_by_ocr[one["start"] : one["stop"]].decode("utf-8", "replace")
+            blocks = one.get("blocks") or blocks
     more = (page["confidence"], page["verdict"])
     return DocumentPage(number, len(pages), page["width"], page["height"], *more, text, blocks)
 

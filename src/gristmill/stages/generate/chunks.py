@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-_PARAGRAPH = re.compile(r"\n[ \t]*\n\s*|\n")
+LINE_END = re.compile(r"\n[ \t]*\n\s*|\n")
 """The ends of paragraphs and lines."""
-_SENTENCE = re.compile(r"""(?<![.!?…؟۔।॥።։။។])[.!?…؟۔।॥።։။។]++["'”’»)\]]*+\s+|[。！？]+["'”’」』）]*\s*""")
+SENTENCE_END = re.compile(r"""(?<![.!?…؟۔।॥።։။។])[.!?…؟۔।॥።։။។]++["'”’»)\]]*+\s+|[。！？]+["'”’」』）]*\s*""")
 """The ends of sentences: a mark and white space, or a mark of Chinese or Japanese."""
 _WORD = re.compile(r"\s+")
 
@@ -41,8 +41,8 @@ class Sentence(NamedTuple):
 def sentences_of(text: str) -> list[Sentence]:
     """The sentences of a text, none longer than a line; pieces without a letter, such as a list's numbers, are not."""
     found, at = [], 0
-    for line in _split(text, _PARAGRAPH):
-        for piece in _split(line, _SENTENCE):
+    for line in split(text, LINE_END):
+        for piece in split(line, SENTENCE_END):
             sentence = piece.strip()
             if any(map(str.isalpha, sentence)):
                 start = at + len(piece[: len(piece) - len(piece.lstrip())].encode())
@@ -52,12 +52,12 @@ def sentences_of(text: str) -> list[Sentence]:
 
 
 def _pieces(
-    text: str, most_bytes: int, ends: Sequence[re.Pattern[str]] = (_PARAGRAPH, _SENTENCE, _WORD)
+    text: str, most_bytes: int, ends: Sequence[re.Pattern[str]] = (LINE_END, SENTENCE_END, _WORD)
 ) -> Iterator[str]:
     """The paragraphs with the line ends after them; one that is too long in sentences, a sentence that is too long in
     words, and such a word in characters.
     """
-    for piece in _split(text, ends[0]) if ends else ():
+    for piece in split(text, ends[0]) if ends else ():
         if len(piece.encode()) <= most_bytes:
             yield piece
         else:
@@ -73,7 +73,8 @@ def _pieces(
         yield data[start:].decode()
 
 
-def _split(text: str, ends: re.Pattern[str]) -> Iterator[str]:
+def split(text: str, ends: re.Pattern[str]) -> Iterator[str]:
+    """The pieces of a text, each with the end after it."""
     start = 0
     for found in ends.finditer(text):
         yield text[start : found.end()]

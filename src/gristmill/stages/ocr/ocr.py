@@ -9,10 +9,11 @@ The readers `pdf` and `warc` keep an image of each page whose text cannot be tru
 have `images: true`.
 The engine is rapidocr with the models in its package (extra `ocr`); nothing is downloaded. With `model`, it is a vision
 model on OpenAI-compatible servers, and its answers are stored, retried and paid for as those of `generate`. Other
-documents pass unchanged. `ocr_pages` says for each page that was read where its text is, and what the check found:
-numbers that the text layer lacks, lines that were cut because of them, and words that were cut as loops. A garbled text
-layer is not compared. A page without a usable answer has a `fault`, and keeps its text layer, unless that is garbled. A
-page of whose answer nothing is left keeps it, too. A document that still has no text is dropped as `no_text_on_images`.
+documents pass unchanged. `ocr_pages` says for each page that was read where its text and the blocks of it are (a model
+tells no blocks), and what the check found: numbers that the text layer lacks, sentences that were cut because of them,
+and words that were cut as loops. A garbled text layer is not compared. A page without a usable answer has a `fault`,
+and keeps its text layer, unless that is garbled. A page of whose answer nothing is left keeps it, too. A document that
+still has no text is dropped as `no_text_on_images`.
 """
 
 import hashlib
@@ -34,11 +35,16 @@ from gristmill.stages.generate.ask import Ask
 from gristmill.stages.generate.generate import TAKEN_DOWN, UNSENT, judge, obtain, unsent_in
 from gristmill.stages.generate.serve import LocalServer
 from gristmill.stages.generate.settings import RequestConfig, Sampling
-from gristmill.stages.ocr.engine import PageEngine
+from gristmill.stages.ocr.engine import PageEngine, ReadImage
+from gristmill.stages.ocr.layout import PageText, page_texts
 from gristmill.stages.ocr.verify import CheckedPage, checked
 from gristmill.stages.ocr.vision import page_ask, text_of
+from gristmill.stages.pdf.assemble import PlacedBlock
 
 READS = ("text", "pages", "images")
+_BLOCK = pa.struct(
+    [("start", pa.int64()), *((edge, pa.int32()) for edge in ("left", "top", "right", "bottom")), ("kind", pa.string())]
+)
 _PAGE = pa.struct(
     [
         ("page", pa.int32()),
@@ -46,22 +52,23 @@ _PAGE = pa.struct(
         ("stop", pa.int64()),
         ("compared", pa.bool_()),
         ("new_numbers", pa.int32()),
-        ("cut_lines", pa.int32()),
+        ("cut_sentences", pa.int32()),
         ("looped_words", pa.int32()),
         ("fault", pa.string()),
+        ("blocks", pa.list_(_BLOCK)),
     ]
 )
 SCHEMA = pa.schema(
     [("text", pa.string()), ("ocr_pages", pa.list_(_PAGE)), ("drop", pa.string()), ("detail", pa.string())]
 )
-"""start and stop are in bytes of the new text; fault is the reason why a page has no answer."""
+"""start and stop are in bytes of the new text; fault is the reason why a page has no answer; blocks are as in `pdf`."""
 MEMORY = 1_500_000_000
 """Measured: 0.88 GB with rapidocr 3.10 on full pages of 4 million pixels, the most. In addition, two copies of the
 largest images of a document (192 MiB)."""
 _LIBRARIES = ("rapidocr", "onnxruntime")
 
 
-Reading = tuple[str, str | None]
+Reading = tuple[PageText, str | None]
 """What was read on a page image, and the reason why nothing was."""
 
 
@@ -141,14 +148,14 @@ def apply(
 ) -> pa.RecordBatch:
     """The text of each document with its page images read; documents without images stay as they are."""
     images = _images(batch)
+    texts, pages = (batch.column(name).to_pylist() for name in ("text", "pages"))
     if config.model:
         assert answers is not None
         read = _asked(images, unsent_in(batch), config, answers, loaded)
     else:
         engine: PageEngine = loaded or PageEngine()
-        read = [[(_read_once(png, engine, answers), None) for png in one.values()] for one in images]
+        read = [_laid_out(one, listed or [], engine, answers) for one, listed in zip(images, pages, strict=True)]
     columns: list[list[Any]] = [[], [], [], []]
-    texts, pages = (batch.column(name).to_pylist() for name in ("text", "pages"))
     for text, listed, numbers, readings in zip(texts, pages, images, read, strict=True):
         row: tuple[str | None, Any, str | None, str | None] = (text, None, None, None)
         if numbers:
@@ -159,7 +166,19 @@ def apply(
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
-def _read_once(png: bytes, engine: PageEngine, answers: StoredAnswers | None) -> str:
+def _laid_out(
+    images: Mapping[int, bytes],
+    pages: Sequence[Mapping[str, Any]],
+    engine: PageEngine,
+    answers: StoredAnswers | None,
+) -> list[Reading]:
+    """What the engine reads on the images of a document."""
+    read = {number: _read_once(png, engine, answers) for number, png in images.items()}
+    found = page_texts(read, {number: (pages[number]["width"], pages[number]["height"]) for number in read})
+    return [(found[number], None) for number in images]
+
+
+def _read_once(png: bytes, engine: PageEngine, answers: StoredAnswers | None) -> ReadImage:
     """What the engine reads on a page image, which is stored at once: a page takes seconds."""
     if answers is None:
         return engine.read(png)
@@ -168,7 +187,8 @@ def _read_once(png: bytes, engine: PageEngine, answers: StoredAnswers | None) ->
     if key not in found:
         found = {key: answers.add(key, engine.read(png), 0, 0)}
         answers.flush()
-    return str(found[key][1])
+    image: ReadImage = found[key][1]
+    return image
 
 
 def _asked(
@@ -186,7 +206,7 @@ def _asked(
     def reading(ask: Ask) -> Reading:
         answer = stored.get(ask.key)
         text, fault, _ = (None, TAKEN_DOWN, None) if answer is None else judge(answer[1], text_of)
-        return text or "", fault
+        return PageText(text or ""), fault
 
     return [[reading(ask) for ask in some] for some in asks]
 
@@ -199,20 +219,26 @@ def _replaced(
     starts = [*(page["start"] for page in pages), len(data)]
     segments = [data[begin:end].decode("utf-8", "replace") for begin, end in pairwise(starts)]
     layers = {number: "" if pages[number]["verdict"] == "garbled" else segments[number] for number in readings}
-    said = [layers[number] if fault else found for number, (found, fault) in readings.items()]
+    said = [layers[number] if fault else found.text for number, (found, fault) in readings.items()]
     answers = dict(zip(readings, checked(said, list(layers.values())), strict=True))
     parts = [data[: starts[0]].decode("utf-8", "replace").strip()]
     read = []
     at = len(parts[0].encode())
+    glue: str | None = None
     for number, segment in enumerate(segments):
         answer = answers.get(number)
+        found, fault = readings.get(number, (PageText(""), None))
+        is_kept = answer is not None and bool(answer.text) and not fault
         part = (segment if answer is None else answer.text or layers[number]).strip()
         if part and at:
-            parts.append("\n\n")
-            at += 2
+            between = glue if glue is not None and is_kept else "\n\n"
+            parts.append(between)
+            at += len(between)
         size = len(part.encode())
+        glue = found.glue if is_kept else None
         if answer is not None:
-            read.append(_row(number, at, at + size, answer) | {"fault": readings[number][1]})
+            blocks = list(_blocks(found.blocks, answer, at)) if is_kept else []
+            read.append(_row(number, at, at + size, answer) | {"fault": fault, "blocks": blocks})
         parts.append(part)
         at += size
     if at == 0:
@@ -222,6 +248,16 @@ def _replaced(
     return "".join(parts), read, None, None
 
 
+def _blocks(blocks: Sequence[PlacedBlock], answer: CheckedPage, at: int) -> Iterator[dict[str, Any]]:
+    """The blocks of which something was kept, with their places in the text of the document."""
+    size = len(answer.text.encode())
+    starts = [*(min(answer.moved(block.start), size) for block in blocks), size]
+    for block, (start, stop) in zip(blocks, pairwise(starts), strict=True):
+        if start < stop:
+            edges = zip(("left", "top", "right", "bottom"), block.box, strict=True)
+            yield {"start": at + start, **dict(edges), "kind": block.kind}
+
+
 def _row(number: int, start: int, stop: int, answer: CheckedPage) -> dict[str, Any]:
     return {
         "page": number,
@@ -229,7 +265,7 @@ def _row(number: int, start: int, stop: int, answer: CheckedPage) -> dict[str, A
         "stop": stop,
         "compared": answer.is_compared,
         "new_numbers": answer.new_numbers,
-        "cut_lines": answer.cut_lines,
+        "cut_sentences": answer.cut_sentences,
         "looped_words": answer.looped_words,
     }
 
@@ -237,7 +273,7 @@ def _row(number: int, start: int, stop: int, answer: CheckedPage) -> dict[str, A
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
     """Counts the pages that were read, and what the check found on them."""
     pages = pc.list_flatten(answers.column("ocr_pages"))
-    names = ("compared", "new_numbers", "cut_lines", "looped_words")
+    names = ("compared", "new_numbers", "cut_sentences", "looped_words")
     sums = {name: int(pc.sum(pc.struct_field(pages, name).cast(pa.int64())).as_py() or 0) for name in names}
     faults = {
         one["values"]: one["counts"] for one in pc.struct_field(pages, "fault").drop_null().value_counts().to_pylist()
@@ -259,7 +295,7 @@ def warnings(found: Mapping[str, Any], config: Config) -> Iterator[str]:
 
 
 STAGE = Map(
-    version=4,
+    version=5,
     config=Config,
     libraries=libraries,
     reads=READS,

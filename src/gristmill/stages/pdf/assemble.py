@@ -327,7 +327,7 @@ def _running_heads(pages: Sequence[Page], body: int) -> dict[int, set[int]]:
     for number, sides in enumerate(edges):
         for side, lines in enumerate(sides):
             for line in lines:
-                if _is_head(line, number, side, seen, offsets, wholes, _is_large(line, body)):
+                if _is_head(line, number, side, seen, offsets, wholes, _is_large(line, body), pages[number].shift):
                     found.setdefault(number, set()).add(id(line))
                     bases[side, line.base] += 1
     # The outermost line where most pages have their running head is one, too, although its words occur once.
@@ -369,11 +369,11 @@ def _is_large(line: TextLine, body: int) -> bool:
 
 def _keys(line: TextLine, is_large: bool) -> set[str]:
     """What may be the same in a running head of another page: the whole line, or one of its long cells. The number of a
-    chapter tells its title from the next one."""
+    chapter tells its title from the next one. Engines for page images miss spaces."""
     if is_large:
         return {line.text}
     cells = [cell.text for cell in line.cells if len(cell.text) > 5] if len(line.cells) > 1 else []
-    return {_NUMBERS.sub("0", text) for text in (line.text, *cells)}
+    return {_NUMBERS.sub("0", text).replace(" ", "") for text in (line.text, *cells)}
 
 
 def _is_head(
@@ -384,12 +384,13 @@ def _is_head(
     offsets: Counter[tuple[int, int]],
     wholes: Sequence[int],
     is_large: bool,
+    shift: int,
 ) -> bool:
     pages = len(wholes)
     near = max(
         sum(
             0 < (number - other if is_large else abs(other - number)) <= NEAR_PAGES
-            and abs(base - line.base) <= 3 * UNITS
+            and abs(base - line.base) <= shift
             and wholes[other] != wholes[number]
             for other, base in seen[side, text][:2000]
         )

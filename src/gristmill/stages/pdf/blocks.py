@@ -4,9 +4,25 @@ import itertools
 from collections.abc import Sequence
 from statistics import median_low
 
+from gristmill.stages.pdf.columns import TextSegment, regions
 from gristmill.stages.pdf.kinds import EXAMPLE, ITEM, is_caption, kinds_of
-from gristmill.stages.pdf.lines import LEADER, Block, TextLine, note_mark
+from gristmill.stages.pdf.lines import LEADER, Block, TextLine, lines_of, note_mark, with_drop_caps
+from gristmill.stages.pdf.rules import Grid, take_tables
 from gristmill.stages.pdf.tables import table_end, table_of, terms_of
+
+
+def page_blocks(segments: list[TextSegment], tables: Sequence[Grid] = ()) -> list[Block]:
+    """The blocks of a page in reading order. The font size of most of its text, without code, is that of the body."""
+    sizes = sorted((one.size, one.glyphs) for one in segments if 2 * one.mono <= one.glyphs)
+    sizes = sizes or [(one.size, one.glyphs) for one in segments]
+    half, body = sum(glyphs for _, glyphs in sizes) // 2, sizes[-1][0]
+    for size, glyphs in sizes:
+        half -= glyphs
+        if half <= 0:
+            body = size
+            break
+    segments = with_drop_caps(take_tables(segments, tables), body)
+    return [block for region in regions(segments) for block in blocks_of(lines_of(region), body)]
 
 
 def blocks_of(lines: list[TextLine], body_size: int) -> list[Block]:

@@ -27,6 +27,10 @@ STICKING_SHARE = 4
 """A line that sticks out of its column covers less than one of so many parts of the other side."""
 LEAST_GUTTER_SHARE = 0.6
 """The least width of a gutter, in font sizes."""
+UNKNOWN = -1
+"""The order of what was read on an image. Only its form tells columns of text from those of a table."""
+LEAST_COLUMN_GLYPHS = 15
+"""The fewest glyphs in the lines of such a column, in the mean."""
 
 
 @dataclass(slots=True)
@@ -51,7 +55,7 @@ class TextSegment:
     hyphen: bool
     """Whether its last character is a hyphen at the end of a line."""
     order: int
-    """Its place in the page's content."""
+    """Its place in the page's content, or UNKNOWN."""
     rows: list[list[str]] | None = None
     """The cells of a table (rules.py); lines of a cell are separated by line ends."""
 
@@ -114,6 +118,7 @@ def _split(segments: list[TextSegment], start: int, stop: int) -> list[list[Text
         bands[-1].append(at)
     lines = [0, 0]
     steps = crossing = 0
+    is_ordered = segments[0].order != UNKNOWN
     for band in bands:
         if not band or sides[band[0]] < 0:
             crossing += _lines(segments, band)
@@ -122,10 +127,10 @@ def _split(segments: list[TextSegment], start: int, stop: int) -> list[list[Text
         both = [_lines(segments, [at for at in band if sides[at] == side]) for side in (0, 1)]
         if all(both):
             lines = [lines[0] + both[0], lines[1] + both[1]]
-            steps += sum(a != b for a, b in itertools.pairwise(by_content)) - 1
+            steps += sum(a != b for a, b in itertools.pairwise(by_content)) - 1 if is_ordered else 0
     if min(lines) < LEAST_LINES or 4 * steps > min(lines) or 2 * crossing > sum(lines):
         return None
-    is_clear = min(lines) >= CLEAR_LINES and 20 * steps <= min(lines)
+    is_clear = is_ordered and min(lines) >= CLEAR_LINES and 20 * steps <= min(lines)
     if not is_clear and not _is_filled(segments, sides):
         return None
     parts: list[list[TextSegment]] = []
@@ -146,6 +151,8 @@ def _sides(segments: Sequence[TextSegment], start: int, stop: int) -> list[int]:
         -1 if one.left < start - UNITS and one.right > stop + UNITS else int(one.left + one.right > 2 * middle)
         for one in segments
     ]
+    if segments[0].order == UNKNOWN:
+        return sides
     rows: list[list[int]] = []
     for at in sorted(range(len(segments)), key=lambda at: segments[at].order):
         one, before = segments[at], rows[-1][-1] if rows else at
@@ -178,6 +185,9 @@ def _is_filled(segments: Sequence[TextSegment], sides: Sequence[int]) -> bool:
         chosen = [one for one, its in zip(segments, sides, strict=True) if its == side]
         width = max(one.right for one in chosen) - min(one.left for one in chosen)
         filled = sum(min(one.right - one.left, width) * one.glyphs for one in chosen)
-        if filled < 0.35 * width * sum(one.glyphs for one in chosen):
+        glyphs = sum(one.glyphs for one in chosen)
+        if filled < 0.35 * width * glyphs:
+            return False
+        if chosen[0].order == UNKNOWN and glyphs < LEAST_COLUMN_GLYPHS * len(chosen):
             return False
     return True

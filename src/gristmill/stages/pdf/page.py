@@ -1,7 +1,6 @@
 """Reads one page: its glyphs, the blocks of its text in reading order, and how far the text can be trusted."""
 
 import ctypes
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,12 +56,12 @@ from gristmill.kernels.pdf.segments import (
     SEGMENT_COLUMNS,
     join_glyphs,
 )
-from gristmill.stages.pdf.blocks import blocks_of
-from gristmill.stages.pdf.columns import TextSegment, regions
+from gristmill.stages.pdf.blocks import page_blocks
+from gristmill.stages.pdf.columns import TextSegment
 from gristmill.stages.pdf.line_numbers import without_line_numbers
-from gristmill.stages.pdf.lines import Block, lines_of, with_drop_caps
+from gristmill.stages.pdf.lines import Block
 from gristmill.stages.pdf.math_fonts import layout_of, set_signs
-from gristmill.stages.pdf.rules import Grid, RuledLine, grids, rules_of, take_tables
+from gristmill.stages.pdf.rules import RuledLine, grids, rules_of
 
 Array = np.ndarray[Any, Any]
 
@@ -136,6 +135,8 @@ class Page:
     """The share of the page that its images cover, if it has little text."""
     rules: list[RuledLine] = field(default_factory=list)
     """Its lines across that are at most half as wide as it. One of them may separate footnotes from the text."""
+    shift: int = 3 * UNITS
+    """How far the same line may be from its place on other pages."""
     fault: str | None = None
     work: int = 0
     """Its characters, objects, and segments of paths, also those inside forms."""
@@ -235,7 +236,7 @@ class PageReader:
         if parts:
             across, down = rules_of(page) if main == 0 else ([], [])
             found.rules = [rule for rule in across if 2 * (rule.stop - rule.start) <= found.width]
-            found.blocks = _layout(parts, grids(across, down))
+            found.blocks = page_blocks(parts, grids(across, down))
 
 
 def _address(handle: Any) -> int:
@@ -336,19 +337,6 @@ def _is_near(page: Page, rows: Array) -> Array:
     across, down = rows[:, S_LEFT] - page.left, rows[:, S_BASE] - page.top
     found: Array = (abs(2 * across - page.width) < 3 * page.width) & (abs(2 * down - page.height) < 3 * page.height)
     return found
-
-
-def _layout(segments: list[TextSegment], tables: Sequence[Grid]) -> list[Block]:
-    sizes = sorted((one.size, one.glyphs) for one in segments if 2 * one.mono <= one.glyphs)
-    sizes = sizes or [(one.size, one.glyphs) for one in segments]
-    half, body = sum(glyphs for _, glyphs in sizes) // 2, sizes[-1][0]
-    for size, glyphs in sizes:
-        half -= glyphs
-        if half <= 0:
-            body = size
-            break
-    segments = with_drop_caps(take_tables(segments, tables), body)
-    return [block for region in regions(segments) for block in blocks_of(lines_of(region), body)]
 
 
 def _image_share(page: Any, found: Page) -> float:
