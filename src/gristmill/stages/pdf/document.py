@@ -238,8 +238,10 @@ def _metadata(document: Any) -> dict[str, Any]:
 
 
 def _meta(document: Any, name: str) -> str | None:
-    text = document.get_metadata_value(name).replace("\0", "").strip()[:_MOST_META_CHARS]
-    return text.encode("utf-8", "replace").decode() or None
+    buffer = ctypes.create_string_buffer(pdfium.FPDF_GetMetaText(document.raw, name.encode(), None, 0))
+    pdfium.FPDF_GetMetaText(document.raw, name.encode(), buffer, len(buffer))
+    text = buffer.raw.decode("utf-16-le", "replace")  # half a pair of surrogates becomes U+FFFD
+    return text.replace("\0", "").strip()[:_MOST_META_CHARS] or None
 
 
 def _date(text: str | None) -> str | None:
