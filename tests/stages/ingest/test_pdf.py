@@ -60,9 +60,12 @@ def test_a_file_is_one_document_with_its_metadata(tmp_path, packed):
     assert found.content_type == "application/pdf"
 
 
-def test_half_a_character_in_the_metadata_is_replaced(tmp_path):
-    found = row(tmp_path, pdf(PAGE, info="/Title <FEFF0041D8000042>"))
-    assert (found.title, found.text, found.drop) == ("A\ufffdB", "The mill grinds corn.", None)
+def test_metadata_is_a_line_of_text(tmp_path):
+    found = row(
+        tmp_path, pdf(PAGE, info="/Title <FEFF0041D80000420007000D00430000>", catalog=f"/Lang ({'de' * 5_000})")
+    )
+    assert (found.title, found.language_hint) == ("A\ufffdB C", None)
+    assert (found.text, found.drop) == ("The mill grinds corn.", None)
 
 
 def test_pages_and_blocks_are_offsets_and_boxes_in_the_text(tmp_path):

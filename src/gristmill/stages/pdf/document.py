@@ -23,6 +23,7 @@ from gristmill.stages.pdf.confidence import confidence_of, verdict_of
 from gristmill.stages.pdf.page import Page, PageReader
 
 _DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+\-Zz])(\d\d)?'?(\d\d)?)?")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _MOST_META_CHARS = 1_000
 FOR_OCR = ("needs_ocr", "garbled")
 """The verdicts of pages whose image is kept for OCR."""
@@ -224,24 +225,28 @@ def _page(document: Any, reader: PageReader, number: int, most_work: int) -> Pag
 
 def _metadata(document: Any) -> dict[str, Any]:
     found = {name: _meta(document, name) for name in ("Title", "Author", "Subject", "Producer", "CreationDate")}
-    buffer = (ctypes.c_ushort * 64)()
-    size = min(pdfium.FPDFCatalog_GetLanguage(document.raw, buffer, 128), 128)
-    language = bytes(buffer)[: max(size - 2, 0)].decode("utf-16-le", "replace").strip()
+    language = (ctypes.c_ushort * 64)()  # stays empty if there is more
+    pdfium.FPDFCatalog_GetLanguage(document.raw, language, 128)
     return {
         "title": found["Title"],
         "author": found["Author"],
         "subject": found["Subject"],
         "producer": found["Producer"],
         "created": _date(found["CreationDate"]),
-        "language": language or None,
+        "language": _line(bytes(language)),
     }
 
 
 def _meta(document: Any, name: str) -> str | None:
     buffer = ctypes.create_string_buffer(pdfium.FPDF_GetMetaText(document.raw, name.encode(), None, 0))
     pdfium.FPDF_GetMetaText(document.raw, name.encode(), buffer, len(buffer))
-    text = buffer.raw.decode("utf-16-le", "replace")  # half a pair of surrogates becomes U+FFFD
-    return text.replace("\0", "").strip()[:_MOST_META_CHARS] or None
+    return _line(buffer.raw)
+
+
+def _line(data: bytes) -> str | None:
+    """UTF-16 as a line of text, without control characters. Half a pair of surrogates becomes U+FFFD."""
+    text = _CONTROL.sub(" ", data.decode("utf-16-le", "replace").replace("\0", ""))
+    return " ".join(text[:_MOST_META_CHARS].split()) or None
 
 
 def _date(text: str | None) -> str | None:
