@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from pypdfium2 import PdfDocument
 
+from gristmill.errors import UserError
 from gristmill.kernels.pdf.glyphs import FONT, GLYPH_COLUMNS
 from gristmill.kernels.pdf.segments import (
     ACCENTS,
@@ -673,6 +674,9 @@ import os, signal, sys
 from types import ModuleType
 from gristmill.stages.pdf import child
 def read(data, *rest):
+    if os.path.exists("killed"):
+        os.remove("killed")
+        os.kill(os.getpid(), signal.SIGKILL)
     word, _, name = data.partition(b" ")
     if word == b"crash" or word == b"once" and not os.path.exists("attempts"):
         open("attempts", "a").write(".")
@@ -739,7 +743,23 @@ def test_a_slower_processor_has_more_time_for_a_file(monkeypatch):
     assert limits[1] / limits[0] == pytest.approx(8, rel=0.02)
 
 
-def test_a_reader_that_was_killed_from_outside_is_no_verdict_about_the_file(cheap_child):
+@pytest.mark.parametrize("end", ["SIGKILL", "SIGTERM"])
+def test_a_reader_that_was_killed_from_outside_is_no_verdict_about_the_file(tmp_path, cheap_child, end):
     assert cheap_child.read(b"The mill", 10, False)["text"] == "The mill"
-    os.kill(cheap_child.pid, signal.SIGKILL)
+    os.kill(cheap_child.pid, getattr(signal, end))
     assert cheap_child.read(b"The mill grinds corn.", 10, False)["text"] == "The mill grinds corn."
+    with pytest.raises(UserError, match="was killed 3 times in a row, perhaps because memory is short"):
+        cheap_child.read(f"crash {end}".encode(), 10, False)
+    assert len((tmp_path / "attempts").read_text()) == 3
+
+
+def test_a_reader_that_is_killed_while_it_starts_is_replaced(tmp_path, cheap_child):
+    (tmp_path / "killed").touch()
+    assert cheap_child.read(b"The mill", 10, False)["text"] == "The mill"
+    assert not (tmp_path / "killed").exists()
+
+
+def test_a_reader_that_cannot_read_its_control_file_says_why(tmp_path, cheap_child):
+    (tmp_path / "cheap_child.py").write_text("raise MemoryError")
+    with pytest.raises(UserError, match=r"cannot read its control file: it crashes the parser \(exit code 1\)"):
+        cheap_child.read(b"The mill", 10, False)

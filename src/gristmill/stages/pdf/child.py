@@ -3,8 +3,8 @@
 A worker has one child and uses it for many files. A child first reads a small file of ours, the control, then limits
 itself, then answers requests until the pipe closes. If it dies, a new child reads the control and the file again. Only
 a file that ends both children is given up, as `pdf_crashed`, and the detail says what ended them: memory, processor
-time, or a crash. A child that was killed from outside, or that cannot read the control, is a fault of the machine and
-raises OSError.
+time, or a crash. A child that was killed from outside counts for nothing: another one reads the file. MOST_KILLED in a
+row, or one that cannot read the control, are a fault of the machine and raise UserError.
 
 The work of a file is bounded by counts (document.py), which are the same everywhere. The limit on processor time (not
 wall time) is a multiple of what the control takes in the same child, so a slower processor has more of it. It is far
@@ -26,6 +26,8 @@ from typing import IO, Any, Literal
 
 import orjson
 
+from gristmill.errors import UserError
+
 MORE_MEMORY_BYTES = 1 << 30
 """What a child may allocate in addition to what it needs for the control."""
 CONTROLS, CONTROLS_PER_PAGE, CONTROLS_PER_BYTE = 30_000, 500, 0.2
@@ -37,6 +39,9 @@ MEASURED_CONTROLS = 20
 ATTEMPTS = 2
 """The second child reads the file right after the control."""
 KILLED = "it was killed"
+MOST_KILLED = 3
+_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""What neither pdfium nor a limit sends."""
 OUT_OF_MEMORY = 12
 """The exit code of a child whose Python code gets no memory. pdfium ends with SIGABRT then, and only then; failed
 checks of it end with SIGTRAP or SIGILL."""
@@ -65,6 +70,10 @@ trailer <</Root 1 0 R>>
 CONTROL_TEXT = "The mill is open."
 
 
+class _Killed(Exception):
+    """A child was killed before it had read the control."""
+
+
 class PdfChild:
     """The child of this process; it starts when the first file is read."""
 
@@ -88,15 +97,25 @@ class PdfChild:
         return self._request(data, 0, False, False, page)
 
     def _request(self, data: bytes, *settings: int) -> dict[str, Any]:
+        causes: list[str] = []
+        killed = 0
         with self._lock:
-            causes = []
-            for _ in range(ATTEMPTS):
+            while len(causes) < ATTEMPTS:
                 try:
                     return self._ask(data, *settings)
+                except _Killed:
+                    cause = KILLED
                 except (BrokenPipeError, EOFError):
-                    causes.append(self._end())
-        if KILLED in causes:
-            raise OSError("the process that reads PDF files was killed. Is there too little memory?")
+                    cause = self._end()
+                if cause != KILLED:
+                    causes.append(cause)
+                    continue
+                killed += 1
+                if killed == MOST_KILLED:
+                    raise UserError(
+                        f"the process that reads PDF files was killed {MOST_KILLED} times in a row, perhaps because "
+                        "memory is short. Finished work is kept. Run again with fewer workers or more memory."
+                    )
         both = f"{causes[0]}, twice" if len(set(causes)) == 1 else f"{causes[0]}, then {causes[1]}"
         return {"drop": "pdf_crashed", "detail": f"{both}; a control file was read"}
 
@@ -122,11 +141,17 @@ class PdfChild:
         atexit.register(self.close)
         assert self._process.stdout is not None
         try:
-            answer = _answer(self._process.stdout)
+            is_read = _answer(self._process.stdout).get("text") == CONTROL_TEXT
+            cause = "its text is wrong"
         except EOFError:
-            answer = {"fault": self._end()}
-        if answer.get("text") != CONTROL_TEXT:
-            raise OSError(f"the process that reads PDF files cannot read its control file: {answer}")
+            is_read, cause = False, self._end()
+            if cause == KILLED:
+                raise _Killed from None
+        if not is_read:
+            raise UserError(
+                f"the process that reads PDF files cannot read its control file: {cause}. Finished work is kept. "
+                "Give it more memory, or install pypdfium2 again."
+            )
         return self._process
 
     def _end(self) -> str:
@@ -141,7 +166,7 @@ class PdfChild:
         try:
             code = process.wait(10)
         except subprocess.TimeoutExpired:
-            process.terminate()
+            process.kill()
             code = process.wait()
         return _cause(code, self._more_memory_bytes)
 
@@ -153,7 +178,7 @@ class PdfChild:
 
 def _cause(code: int, more_memory_bytes: int) -> str:
     """What ended a child, by its exit code."""
-    if code == -signal.SIGKILL:
+    if -code in _FROM_OUTSIDE:
         return KILLED
     name = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     if code == -signal.SIGXCPU:
