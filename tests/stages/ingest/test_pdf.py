@@ -69,6 +69,23 @@ def test_metadata_is_a_line_of_text(tmp_path):
     assert (found.text, found.drop) == ("The mill grinds corn.", None)
 
 
+def test_letters_of_a_font_that_is_not_in_the_file_are_read_one_by_one(tmp_path):
+    """As with a font of the machine: no test needs one, and none is looked for."""
+    signs = b"".join(b"<%s> Tj 10 0 Td " % sign.encode("utf-16-be").hex().encode() for sign in "水車は粉を")
+    content = b"BT /J 10 Tf 72 700 Td %s ET" % signs
+    name = b"/Type /Font /BaseFont /Ryumin-Light"
+    form = (
+        b"<</Type /XObject /Subtype /Form /BBox [0 0 600 800] /Resources <</Font <</J 11 0 R>>>> /Length %d>> stream\n"
+        b"%s\nendstream" % (len(content), content)
+    )
+    font = b"<<%s /Subtype /Type0 /Encoding /UniJIS-UCS2-H /DescendantFonts [12 0 R]>>" % name
+    cids = b"<<%s /Subtype /CIDFontType0 /FontDescriptor 13 0 R /CIDSystemInfo 14 0 R>>" % name
+    descriptor = b"<</Type /FontDescriptor /FontName /Ryumin-Light /Flags 4 /FontBBox [0 -200 1000 900]>>"
+    system = b"<</Registry (Adobe) /Ordering (Japan1) /Supplement 2>>"
+    data = pdf([b"/X Do"], resources="/XObject <</X 10 0 R>>", extra=[form, font, cids, descriptor, system])
+    assert row(tmp_path, data).text == "水車は粉を"
+
+
 def test_pages_and_blocks_are_offsets_and_boxes_in_the_text(tmp_path):
     found = row(tmp_path, pdf(PAGE, [text(72, 700, "Wheels turn."), text(72, 400, "Zürich mahlt.")]))
     pages, blocks = found.more

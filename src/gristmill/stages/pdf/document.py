@@ -20,6 +20,7 @@ from gristmill.kernels.pdf.glyphs import UNITS
 from gristmill.kernels.pdf.objects import MOST_DEPTH
 from gristmill.stages.pdf.assemble import assemble
 from gristmill.stages.pdf.confidence import confidence_of, verdict_of
+from gristmill.stages.pdf.fonts import use_same_fonts_everywhere
 from gristmill.stages.pdf.page import Page, PageReader
 
 _DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+\-Zz])(\d\d)?'?(\d\d)?)?")
@@ -74,6 +75,7 @@ def render_page(data: bytes, number: int) -> dict[str, Any]:
 
 def _opened(data: bytes, use: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
     """What a function returns for the document in a file, or the reason why it cannot be opened."""
+    use_same_fonts_everywhere()
     try:
         document = pdfium_python.PdfDocument(data)
     except pdfium_python.PdfiumError as error:
