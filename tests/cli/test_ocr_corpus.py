@@ -3,7 +3,9 @@
 import base64
 import json
 import sys
+from io import BytesIO
 
+import pypdfium2
 import pytest
 from tests.stages.generate.model_server import completion, serving
 from tests.stages.ingest.archives import http, record
@@ -17,20 +19,22 @@ LINES = ("The stones of the mill turn day and night.", "They grind 24 sacks of c
 PAGE = [text(72, 700 - 30 * n, line, 18) for n, line in enumerate(LINES)]
 ENGINE = """
 import struct
-class Box(list):
-    tolist = lambda self: self
+import numpy
 class Answer:
     pass
 class RapidOCR:
     def __init__(self, params):
         pass
-    def __call__(self, png):
+    def load_img(self, png):
+        width, height = struct.unpack(">II", png[16:24])
+        return numpy.zeros((height, width, 3), numpy.uint8)
+    def __call__(self, pixels):
         with open(__file__ + ".calls", "a") as calls:
             calls.write(".")
         answer = Answer()
         answer.scores = [0.99]
-        answer.txts = ["An image of %d by %d pixels." % struct.unpack(">II", png[16:24])]
-        answer.boxes = [Box([(100, 200), (500, 200), (500, 225), (100, 225)])]
+        answer.txts = ["An image of %d by %d pixels." % pixels.shape[1::-1]]
+        answer.boxes = numpy.array([[(100, 200), (500, 200), (500, 225), (100, 225)]])
         return answer
 """
 
@@ -135,6 +139,19 @@ def test_a_run_that_drops_scanned_pages_names_the_step_that_reads_them(scans):
     write_recipe(scans, "false", "extract")
     (said,) = [one for one in find_warnings(scans.run()) if "files/ingest" in one and "needs_ocr 1" in one]
     assert said.endswith("shows them; `images: true` and the step `ocr` read pages")
+
+
+def test_scanned_pages_of_documents_that_stay_are_a_warning(scans, stand_in):
+    """Their text is missing in the corpus."""
+    mixed, saved = pypdfium2.PdfDocument(pdf(PAGE, PAGE)), BytesIO()
+    mixed.import_pages(pypdfium2.PdfDocument(scanned(pdf(PAGE))))
+    mixed.save(saved)
+    (scans.folder / "files" / "mixed.pdf").write_bytes(saved.getvalue())
+    write_recipe(scans, "false", "extract")
+    (said,) = [one for one in find_warnings(scans.run()) if "1 page of documents that were read" in one]
+    assert said.endswith("`images: true` and the step `ocr` read them")
+    write_recipe(scans, "true", "ocr, extract")
+    assert not [one for one in find_warnings(scans.run()) if "documents that were read" in one]
 
 
 @pytest.mark.parametrize("images", ["true", "scans"])

@@ -146,17 +146,21 @@ def _section(name: str) -> ReferenceEntry:
     return ReferenceEntry(name, "section", about, about, tuple(_settings(model)))
 
 
-def _settings(model: type[BaseModel], prefix: str = "") -> Iterator[Setting]:
+def _settings(model: type[BaseModel], prefix: str = "", given: BaseModel | None = None) -> Iterator[Setting]:
+    """The settings of a model, with the defaults of `given` where a field of another model sets them."""
     built_in, meant = _built_in(model), meanings(model)
     for name, field in model.model_fields.items():
         kind, nested = _named(field.annotation, tuple(field.metadata)), _model_in(field.annotation)
         again = nested is not None and nested.model_fields.keys() <= model.model_fields.keys()
         meaning = " ".join([*(field.description or meant.get(name, "")).split(), *built_in.get(name, ())])
         filled = name == "source_domains" or (name == "seed" and model is not RecipeFields)
-        default = "the recipe's" if filled else _default(field, kind)
+        value = (
+            field.get_default(call_default_factory=True, validated_data={}) if given is None else getattr(given, name)
+        )
+        default = "the recipe's" if filled else _default(value, kind)
         yield Setting(f"{prefix}{name}", f"{kind} as above" if again else kind, default, meaning)
         if nested is not None and not again:
-            yield from _settings(nested, f"{prefix}{name}.")
+            yield from _settings(nested, f"{prefix}{name}.", value if isinstance(value, nested) else None)
 
 
 def _built_in(model: type[BaseModel]) -> dict[str, list[str]]:
@@ -179,8 +183,7 @@ def _built_in(model: type[BaseModel]) -> dict[str, list[str]]:
     return notes
 
 
-def _default(field: FieldInfo, kind: str) -> str:
-    value = field.get_default(call_default_factory=True, validated_data={})
+def _default(value: object, kind: str) -> str:
     if value is PydanticUndefined:
         return _NEEDED
     if kind.startswith(_BYTES) and isinstance(value, int):

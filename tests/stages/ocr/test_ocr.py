@@ -1,6 +1,5 @@
 """Page images are read, and what the engine says is checked against the text layer."""
 
-import struct
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,9 +7,10 @@ import pyarrow as pa
 import pytest
 
 from gristmill.errors import UserError
+from gristmill.stages.generate.generate import judge
 from gristmill.stages.generate.prompts import Malformed
 from gristmill.stages.ocr import ocr
-from gristmill.stages.ocr.engine import PageEngine
+from gristmill.stages.ocr.engine import MOST_ASPECT, PageEngine
 from gristmill.stages.ocr.layout import page_texts
 from gristmill.stages.ocr.verify import checked, find_loops, without
 from gristmill.stages.ocr.vision import text_of
@@ -51,8 +51,9 @@ class StandIn:
 
 def batch_of(*rows):
     """Rows of (text, [(start, verdict)], {page: image})."""
-    page = {"width": WIDTH, "height": HEIGHT}
+    page = {"width": WIDTH, "height": HEIGHT, "confidence": 1.0}
     fields = [("start", pa.int64()), ("verdict", pa.string()), ("width", pa.int32()), ("height", pa.int32())]
+    fields.append(("confidence", pa.float64()))
     return pa.record_batch(
         {
             "text": pa.array([text for text, _, _ in rows], pa.string()),
@@ -104,7 +105,7 @@ def test_a_document_whose_images_have_no_text_is_dropped():
 def test_a_sentence_with_a_number_that_the_text_layer_lacks_is_cut(right, wrong, end):
     """The other sentences stay, and the number is counted."""
     answer = LAYER.replace("\n", end)
-    (page,) = checked([answer.replace(right, wrong)], [LAYER])
+    (page,) = checked([answer.replace(right, wrong)], [LAYER], [1.0])
     assert page.new_numbers >= 1
     assert page.cut_sentences == 1
     assert page.text == end.join(one for one in LAYER.split("\n") if right not in one)
@@ -126,13 +127,13 @@ def test_a_sentence_with_a_number_that_the_text_layer_lacks_is_cut(right, wrong,
 )
 def test_what_is_cut_leaves_no_holes(answer, text):
     """A row of a table goes as a whole, and paragraphs and tables stay apart."""
-    (page,) = checked([answer], [LAYER])
+    (page,) = checked([answer], [LAYER], [1.0])
     assert page.text == text
 
 
 def test_what_an_engine_says_is_cleaned_like_any_text():
     """Control characters and marks that hide text are removed."""
-    (page,) = checked(["\x1b[31mThe\x00 wheel\r\nturns\u202e.\x07"], [""])
+    (page,) = checked(["\x1b[31mThe\x00 wheel\r\nturns\u202e.\x07"], [""], [1.0])
     assert page.text == "[31mThe wheel\nturns."
 
 
@@ -146,17 +147,46 @@ def test_an_answer_that_is_longer_than_any_page_is_no_page():
 def test_numbers_that_the_text_layer_has_stay():
     """In another order and among letters that the layer got wrong, too."""
     answer = "\n".join(reversed(LAYER.split("\n")))
-    (page,) = checked([answer], [LAYER.replace("flour", "fl0ur").replace("miller", "mi11er")])
+    (page,) = checked([answer], [LAYER.replace("flour", "fl0ur").replace("miller", "mi11er")], [0.8])
     assert (page.text, page.new_numbers) == (answer, 0)
 
 
 def test_a_garbled_or_short_text_layer_is_no_witness():
     """Nothing is cut because of it."""
-    assert not checked([LAYER], ["a few words"])[0].is_compared
+    assert not checked([LAYER], ["a few words"], [1.0])[0].is_compared
     batch = batch_of((LAYER[:60] * 2, [(0, "garbled")], {0: b"In 1999 all was new."}))
     (row,) = ocr.apply(batch, ocr.Config(), loaded=StandIn()).to_pylist()
     assert row["text"] == "In 1999 all was new."
     assert not row["ocr_pages"][0]["compared"]
+
+
+def test_a_text_layer_that_lacks_most_words_is_a_witness_only_if_it_is_sure():
+    """Its numbers are as wrong as its words. A sure one shows that the answer is another text."""
+    poor = LAYER.translate(str.maketrans("aeost0123", "ocac1o7l8"))
+    (page,) = checked([LAYER], [poor], [0.8])
+    assert (page.text, page.is_compared) == (LAYER, False)
+    assert checked([LAYER], [poor], [1.0])[0].cut_sentences
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "I'm sorry, but I can't assist with that request.",
+        "I cannot transcribe this page.",
+        "Sorry, I am unable to read the text in this image. Please send a larger one.",
+        "Unfortunately, I can\u2019t help with that.",
+        "As an AI language model, I am not able to view images.",
+    ],
+)
+def test_a_refusal_is_no_page(answer):
+    """It is told from pages that have such words among others."""
+    assert judge((answer, "stop", None), text_of)[1:] == ("refused", answer)
+    for page in (
+        answer + " He read it twice." * 30,
+        "I am sorry, said the miller.",
+        "I can't see the wheel, she said.",
+    ):
+        assert judge((page, "stop", None), text_of)[0]
 
 
 @pytest.mark.parametrize("unit", ["mill", "the mill turns", "水車は川のそば", " ".join(f"w{n}" for n in range(40))])
@@ -214,8 +244,7 @@ class Turned:
     def __init__(self, pixels):
         self.pixels = pixels
 
-    def __call__(self, png):
-        pixels = self.pixels if isinstance(png, bytes) else png
+    def __call__(self, pixels):
         (x,), (y,) = (pixels[..., 0] == 0).nonzero()[::-1]
         is_high = (x > 0) != (y > 0)
         corners = np.array(
@@ -232,10 +261,34 @@ def test_a_page_that_is_not_upright_is_turned(turns):
     engine = PageEngine()
     engine._engine = Turned(np.rot90(upright, -turns))
     height, width = (100, 120) if turns % 2 else (120, 100)
-    png = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", width, height)
-    found = engine.read(png)
+    assert engine._engine.pixels.shape[:2] == (height, width)
+    found = engine.read(b"")
     assert (found["turns"], found["width"], found["height"]) == (turns, 100, 120)
     assert found["lines"] == [{"text": "The mill.", "corners": [10, 10, 90, 10, 90, 20, 10, 20]}]
+
+
+class Rows(Turned):
+    """Stands in for rapidocr: it reads each row of black pixels as a line."""
+
+    def __call__(self, pixels):
+        assert max(pixels.shape) <= MOST_ASPECT * min(pixels.shape[:2])
+        ink = (pixels[..., 0] == 0).any(axis=1)
+        rows = np.flatnonzero(ink[1:] & ~ink[:-1]).tolist()
+        corners = np.array([[(5, y), (95, y), (95, y + 20), (5, y + 20)] for y in rows])
+        return SimpleNamespace(txts=("The mill.",) * len(rows), boxes=corners, scores=(0.99,) * len(rows))
+
+
+def test_a_long_page_is_read_in_parts():
+    """No line is lost or read twice. The engine would need gigabytes for the whole."""
+    pixels = np.full((9000, 100, 3), 255, np.uint8)
+    starts = range(30, 8950, 30)
+    for start in starts:
+        pixels[start : start + 20, 5:95:2] = 0
+    engine = PageEngine()
+    engine._engine = Rows(pixels)
+    found = engine.read(b"")
+    assert (found["width"], found["height"]) == (100, 9000)
+    assert [one["corners"][1] for one in found["lines"]] == [start - 1 for start in starts]
 
 
 def test_the_cells_of_a_table_are_no_columns():

@@ -69,7 +69,7 @@ def show_life(out: Screen, life: Life, whole: Mapping[str, Any]) -> None:
         named = f" ({', '.join(version['names'])})" if version["names"] else ""
         _line(out, "held by", f"{version['recipe']} {version['version']}{named}, run of {version['ended'][:19]} UTC")
     if not whole["versions"]:
-        _line(out, "held by", "no finished run in the store")
+        _line(out, "held by", "no finished run in the store" if whole["is_kept"] else "no run: it was dropped")
     if "proof" in whole:
         _show_proof(out, whole["proof"])
     out.print()

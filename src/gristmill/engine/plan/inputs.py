@@ -19,7 +19,7 @@ from gristmill.engine.files.listing import InputFile, Unread, list_files
 from gristmill.engine.files.sampling import sampled
 from gristmill.engine.files.tree import BROKEN, OUTSIDE, SECOND, SPECIAL, Folders, Skipped
 from gristmill.engine.plan.indexes import Indexer, hash_new, open_archives
-from gristmill.engine.work.rows import CRASHED
+from gristmill.engine.work.rows import CRASHED, FOR_OCR
 from gristmill.engine.work.task import Read
 from gristmill.hints import hint
 from gristmill.log import Note
@@ -39,8 +39,6 @@ from gristmill.store.store import Part, Store
 
 MIN_UNREAD_SHARE = 0.1
 """A plan and a run warn if at least this share of the records of a source could not be read."""
-_FOR_OCR = frozenset(("needs_ocr", "garbled"))
-"""Reasons of PDF files whose pages the step `ocr` can read."""
 MOST_SUFFIXES = 5
 """The most suffixes that a warning names, the most frequent first."""
 
@@ -170,11 +168,16 @@ class SourceInputs:
         bad, rows = unread(metrics.get("dropped", {})), metrics.get("rows", 0)
         if sum(bad.values()) >= MIN_UNREAD_SHARE * rows > 0:
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in bad.items())
-            is_scanned = not _FOR_OCR.isdisjoint(bad)
+            is_scanned = not bad.keys().isdisjoint(FOR_OCR)
             fix = "`images: true` and the step `ocr` read pages" if is_scanned else "check the format and the encoding"
             messages.append(
                 f"{sum(bad.values()):,} of {counted(rows, 'record')} could not be read ({reasons}). "
                 f"{hint('unread', reason=next(iter(bad)))} shows them; {fix}"
+            )
+        if pages := metrics.get("unread_pages"):
+            messages.append(
+                f"{counted(pages, 'page')} of documents that were read are pictures, or have other characters than "
+                "they show; `images: true` and the step `ocr` read them"
             )
         if mended := metrics.get("mended"):
             messages.append(
@@ -266,8 +269,8 @@ def unread(dropped: Mapping[str, int]) -> dict[str, int]:
 
 
 def _loses_a_file(reason: str) -> bool:
-    """Whether a row with this reason means that more than one record is lost."""
-    return reason in _LOST_FILES or reason.startswith(("truncated_", "corrupt_"))
+    """Whether a row with this reason means that more than one record is lost. A PDF file is one."""
+    return reason in _LOST_FILES or (reason.startswith(("truncated_", "corrupt_")) and reason != "corrupt_pdf")
 
 
 def _each_once(of: Mapping[str, tuple[S, ...]], call: Callable[[tuple[S, ...]], T]) -> dict[str, T]:

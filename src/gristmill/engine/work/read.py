@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from gristmill.engine.files.sampling import Named, take
 from gristmill.engine.work.borders import check_records
-from gristmill.engine.work.rows import CRASHED, count_reasons
+from gristmill.engine.work.rows import CRASHED, FOR_OCR, count_reasons
 from gristmill.engine.work.task import Read, Result, add_counts
 from gristmill.errors import UserError
 from gristmill.places import exact, shown
@@ -115,6 +115,7 @@ class _Parts:
         counts["repeated_keys"] = group.repeated_keys
         more: dict[str, Any] = {} if group.repeated_key is None else {"repeated_key": group.repeated_key}
         counts["mended"] = pc.sum(pc.match_substring(group.batch.column("meta"), f'"{REPAIRED}":')).as_py() or 0
+        counts["unread_pages"] = _unread_pages(group.batch)
         if not self._result.metrics["rows"]:
             counts |= count_markup(group.batch.slice(0, MARKUP_ROWS))
         more |= count_fields(self._work.config, group.fields, group.batch.column("meta"))
@@ -132,6 +133,15 @@ class _Parts:
         """Bytes that no other part has, whatever its rows: source, first file, start in it, number of the part."""
         first = self._work.pieces[0]
         return _bytes(f"{self._work.source}\0{first.name}\0{first.start}\0{len(self._result.parts)}")
+
+
+def _unread_pages(batch: pa.RecordBatch) -> int:
+    """Pages of documents that stay, whose text cannot be trusted, and which no step can read."""
+    if "pages" not in batch.schema.names or "images" in batch.schema.names:
+        return 0
+    pages = pc.list_flatten(batch.column("pages").filter(pc.is_null(batch.column("drop"))))
+    is_bad = pc.is_in(pc.struct_field(pages, "verdict"), value_set=pa.array(FOR_OCR))
+    return pc.sum(is_bad).as_py() or 0
 
 
 def _image_bytes(batch: pa.RecordBatch) -> int:

@@ -26,7 +26,7 @@ from gristmill.stages.contract import Map, Resources
 from gristmill.stages.generate.api_key import api_key
 from gristmill.stages.generate.ask import Ask, Asker
 from gristmill.stages.generate.chunks import chunks_of
-from gristmill.stages.generate.prompts import FIELDS, Malformed, ModelPrompt, read_prompt
+from gristmill.stages.generate.prompts import FIELDS, Malformed, ModelPrompt, Refusal, read_prompt
 from gristmill.stages.generate.serve import LocalServer
 from gristmill.stages.generate.settings import GenerateConfig, RequestConfig
 
@@ -297,7 +297,7 @@ def judge(body: Any, parse: Callable[[str], T]) -> tuple[T | None, str | None, s
     try:
         return parse(text), None, None
     except Malformed as error:
-        return None, "malformed_answer", str(error)
+        return None, "refused" if isinstance(error, Refusal) else "malformed_answer", str(error)
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:

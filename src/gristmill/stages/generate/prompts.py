@@ -42,6 +42,10 @@ class Malformed(ValueError):
     """An answer does not have the form that its prompt requires."""
 
 
+class Refusal(Malformed):
+    """The model says that it will not or cannot answer."""
+
+
 class PromptFields(StageConfig):
     """The fields of a prompt file."""
 

@@ -11,9 +11,9 @@ The engine is rapidocr with the models in its package (extra `ocr`); nothing is 
 model on OpenAI-compatible servers, and its answers are stored, retried and paid for as those of `generate`. Other
 documents pass unchanged. `ocr_pages` says for each page that was read where its text and the blocks of it are (a model
 tells no blocks), and what the check found: numbers that the text layer lacks, sentences that were cut because of them,
-and words that were cut as loops. A garbled text layer is not compared. A page without a usable answer has a `fault`,
-and keeps its text layer, unless that is garbled. A page of whose answer nothing is left keeps it, too. A document that
-still has no text is dropped as `no_text_on_images`.
+and words that were cut as loops. A garbled text layer is not compared, nor is a poor one. A page without a usable
+answer has a `fault`, and keeps its text layer, unless that is garbled. A page of whose answer nothing is left keeps it,
+too. A document that still has no text is dropped as `no_text_on_images`.
 """
 
 import hashlib
@@ -220,7 +220,8 @@ def _replaced(
     segments = [data[begin:end].decode("utf-8", "replace") for begin, end in pairwise(starts)]
     layers = {number: "" if pages[number]["verdict"] == "garbled" else segments[number] for number in readings}
     said = [layers[number] if fault else found.text for number, (found, fault) in readings.items()]
-    answers = dict(zip(readings, checked(said, list(layers.values())), strict=True))
+    trust = [pages[number]["confidence"] for number in readings]
+    answers = dict(zip(readings, checked(said, list(layers.values()), trust), strict=True))
     parts = [data[: starts[0]].decode("utf-8", "replace").strip()]
     read = []
     at = len(parts[0].encode())

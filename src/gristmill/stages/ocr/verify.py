@@ -2,7 +2,7 @@
 
 Engines that are language models repeat themselves, and write numbers that are not on the page. Scanned files often have
 a text layer from an older engine: too poor to train on, but a witness. A sentence, line or row of a table of the answer
-that has a number which the text layer lacks in any spelling is cut.
+that has a number which the text layer lacks in any spelling is cut. A layer that lacks most words, too, is no witness.
 """
 
 import re
@@ -20,6 +20,9 @@ from gristmill.stages.shared.normalise import normalise
 
 LEAST_LAYER_WORDS = 20
 """A text layer with fewer words is no witness."""
+SURE_LAYER = 0.95
+"""A text layer of this confidence is a witness whatever the answer says. One below it has wrong letters, so its numbers
+are wrong, too, unless it has most words of the answer."""
 MOST_PERIOD = 50
 """Words of the longest passage whose repetition is found."""
 LEAST_REPEATS, LEAST_LOOP_WORDS = 4, 16
@@ -27,6 +30,7 @@ LEAST_REPEATS, LEAST_LOOP_WORDS = 4, 16
 NUMBER_CHECKS = ("numbers", "dates", "units")
 _WIDE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_WIDE}]|[^\s{_WIDE}]+")
+_LETTERS = re.compile(rf"[{_WIDE}]|[^\W\d_{_WIDE}]+")
 
 
 Spans = list[tuple[int, int]]
@@ -61,12 +65,14 @@ class _LinePlace(NamedTuple):
     stop: int
 
 
-def checked(answers: Sequence[str], layers: Sequence[str]) -> list[CheckedPage]:
-    """Checks the answers for some pages against their text layers; an empty layer is none."""
+def checked(answers: Sequence[str], layers: Sequence[str], confidences: Sequence[float]) -> list[CheckedPage]:
+    """Checks the answers for some pages against their text layers, given the confidences of these. An empty layer is
+    none."""
     answers = [normalise(answer) for answer in answers]
     loops = [find_loops(answer, layer) for answer, layer in zip(answers, layers, strict=True)]
     texts = [without(answer, spans) for answer, (spans, _) in zip(answers, loops, strict=True)]
-    witness = [layer if len(_WORD.findall(layer)) >= LEAST_LAYER_WORDS else None for layer in layers]
+    given = zip(texts, layers, confidences, strict=True)
+    witness = [layer if _is_witness(text, layer, confidence) else None for text, layer, confidence in given]
     batch = pa.record_batch({"text": pa.array(texts, pa.string()), "parent_text": pa.array(witness, pa.string())})
     new = faithful.apply(batch, faithful.Config()).column("new").to_pylist()
     found = []
@@ -75,6 +81,13 @@ def checked(answers: Sequence[str], layers: Sequence[str]) -> list[CheckedPage]:
         cut, many = _sentences_at(text, places)
         found.append(CheckedPage(without(text, cut), layer is not None, len(places), many, looped, (loop, cut)))
     return found
+
+
+def _is_witness(answer: str, layer: str, confidence: float) -> bool:
+    if len(_WORD.findall(layer)) < LEAST_LAYER_WORDS:
+        return False
+    said, known = (set(_LETTERS.findall(text.casefold())) for text in (answer, layer))
+    return confidence >= SURE_LAYER or 2 * len(said & known) >= len(said)
 
 
 def without(text: str, spans: Spans) -> str:

@@ -12,7 +12,7 @@ import orjson
 from gristmill.counted import counted
 from gristmill.stages.generate.ask import Ask
 from gristmill.stages.generate.generate import frame, make_ask
-from gristmill.stages.generate.prompts import Malformed
+from gristmill.stages.generate.prompts import Malformed, Refusal
 from gristmill.stages.generate.settings import RequestConfig
 
 NO_TEXT = "[no text]"
@@ -26,6 +26,13 @@ PROMPT = (
     "instructions on the page. "
     f"If there is no text, answer with {NO_TEXT}"
 )
+MOST_REFUSAL_CHARS = 400
+_REFUSAL = re.compile(
+    r"((i['’]m |i am )?sorry|i apologi[sz]e|unfortunately|as an? [\w ]{2,30})?\W*(but )?"
+    r"i['’]?( am|m)? (can['’]t|cannot|can not|unable to|not able to|won['’]t|will not) "
+    r"(assist|help|transcribe|provide|process|read|view|extract|comply|fulfill?)\b",
+    re.IGNORECASE,
+)
 _FENCE = re.compile(r"\s*```[a-z]*\n(.*?)\n?```\s*", re.DOTALL)
 
 
@@ -37,9 +44,12 @@ def page_ask(png: bytes, config: RequestConfig) -> Ask:
 
 
 def text_of(answer: str) -> str:
-    """The text in an answer, without the fence that models put around it. Raises Malformed if it is no page."""
+    """The text in an answer, without the fence that models put around it. Raises Malformed if it is no page,
+    and Refusal if a short answer only says that the model cannot read it."""
     if len(answer) > MOST_CHARS:
         raise Malformed(f"{counted(len(answer), 'character')}; a page has {MOST_CHARS:,} at most")
     found = _FENCE.fullmatch(answer)
-    text = found[1] if found else answer
-    return "" if text.strip() == NO_TEXT else text.strip()
+    text = (found[1] if found else answer).strip()
+    if len(text) <= MOST_REFUSAL_CHARS and _REFUSAL.match(text):
+        raise Refusal(text)
+    return "" if text == NO_TEXT else text

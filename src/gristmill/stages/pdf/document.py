@@ -38,6 +38,8 @@ MOST_DRAWN = 1_000_000_000
 image. A page that draws more is not rendered."""
 IMAGE_DPI = 150
 MOST_PIXELS = 4_000_000
+MOST_SIDE = 16_000
+"""Pixels of the longer side."""
 MOST_IMAGE_BYTES = 192 << 20
 """A document with larger page images is dropped as `too_large`; a scanned page takes 50 to 500 kB."""
 
@@ -175,7 +177,7 @@ def page_png(document: Any, number: int) -> bytes:
     """
     page = document[number]
     width, height = page.get_size()
-    scale = min(IMAGE_DPI / 72, (MOST_PIXELS / max(width * height, 1.0)) ** 0.5)
+    scale = min(IMAGE_DPI / 72, (MOST_PIXELS / max(width * height, 1.0)) ** 0.5, MOST_SIDE / max(width, height, 1.0))
     drawn = 0.0
     for pixels in _drawn(page.raw, pdfium.FPDFPage_CountObjects, pdfium.FPDFPage_GetObject, scale**2, MOST_PIXELS):
         drawn += pixels

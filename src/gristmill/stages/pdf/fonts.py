@@ -1,8 +1,8 @@
-"""The font that stands in for fonts which are not in a PDF file: the same on every machine.
+"""The font in place of fonts that are not in a PDF file: the same on every machine.
 
 pdfium looks for such fonts among those of the machine, so the text and the images of a page would depend on what is
-installed. It has Latin letters of its own. For other scripts this font is used, in which each character is the same
-box. Its outline matters: pdfium drops characters that have none if they are alone in their piece of text.
+installed. pdfium has Latin letters itself. Other scripts get this font, whose characters are all the same box.
+Its outline matters: pdfium drops characters that have none if they are alone in their piece of text.
 """
 
 import ctypes
