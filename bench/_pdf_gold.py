@@ -69,8 +69,10 @@ DROPPED = re.compile(
     r"(?:^|\s)(navheader|navfooter|toc|header|nav-panel|headerlink|sphinxsidebar|sphinxsidebarwrapper|related|menu|"
     r"toctree-wrapper|toctree-l\d|contents|shortcontents|region-contents|copiable-anchor|copiable-link|footer|"
     r"list-of-tables|list-of-figures|list-of-examples|element-contents|ContSect|chlinktop|chlinkbot|chlinkprevnexttop|"
-    r"chlinkprevnextbot|nav|sidebar|wy-nav-side|pcenter|index)(?:\s|$)"
+    r"chlinkprevnextbot|nav|sidebar|wy-nav-side|pcenter|index)(?:\s|$)",
+    re.IGNORECASE,
 )
+LATEX2HTML = re.compile(rb"<!--(Navigation Panel|Table of Child-Links)-->.*?<!--End of \1-->", re.DOTALL)
 BLOCKS = {
     "p", "div", "li", "dt", "dd", "blockquote", "caption", "figcaption", "section", "article", "ul", "ol", "dl", "body",
     "center", "address", "aside", "main", "figure", "hr", "tr", "td", "th", "table", "tbody", "thead",
@@ -233,6 +235,7 @@ def _parse(path: Path) -> Any:
     raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     head = re.search(rb"charset=[\"']?([\w-]+)|encoding=\"([\w-]+)\"", raw[:3000])
     name = (head.group(1) or head.group(2)).decode() if head else "utf-8"
+    raw = LATEX2HTML.sub(b"", raw)
     return lxml.html.document_fromstring(
         raw.decode(name, "replace").encode(), parser=lxml.html.HTMLParser(encoding="utf-8")
     )
@@ -255,9 +258,9 @@ def _chain(first: Path) -> list[Path]:
         seen.append(at)
         page = _parse(at)
         links = (
-            page.xpath("//link[@rel='next']/@href")
+            page.xpath("//link[@rel='next' or @rel='NEXT']/@href")
             or page.xpath("//a[@rel='next']/@href")
-            or page.xpath("//a[@accesskey='n']/@href")
+            or page.xpath("//a[@accesskey='n' or @accesskey='N']/@href")
         )
         at = (at.parent / links[0].split("#")[0]) if links and links[0].split("#")[0] else None
     return seen
