@@ -251,6 +251,34 @@ def test_a_table_becomes_markdown_rows(tmp_path):
     assert row(tmp_path, pdf(operators)).text == expected
 
 
+def test_a_column_whose_cells_are_missing_in_some_rows_stays_a_column(tmp_path):
+    """At the sides of the table too, such as the first one in the head and in the units below it, which belong to it."""
+    rows = [
+        ("", "Stones", "Sacks", "Miller"),
+        ("", "(pairs)", "(day)", ""),
+        ("Upper mill", "2", "120", ""),
+        ("Lower mill", "4", "310", "Anna"),
+    ]
+    operators = [
+        text(80 + 120 * at, 600 - 14 * n, cell) for n, cells in enumerate(rows) for at, cell in enumerate(cells) if cell
+    ]
+    found = row(tmp_path, pdf(operators)).text.split("\n")
+    assert found == [
+        "|  | Stones (pairs) | Sacks (day) | Miller |",
+        "| Upper mill | 2 | 120 |  |",
+        "| Lower mill | 4 | 310 | Anna |",
+    ]
+
+
+def test_a_heading_with_a_number_ends_a_table(tmp_path):
+    """The gap after its number may be in the gap of the table."""
+    rows = [("corn", "what is ground"), ("sack", "what holds flour"), ("dam", "what holds water")]
+    cells = [text(60 + 60 * at, 600 - 14 * n, cell) for n, cells in enumerate(rows) for at, cell in enumerate(cells)]
+    heading = [text(60, 540, "2.2", 14, "F2"), text(110, 540, "Of mills", 14, "F2")]
+    lines, _ = column(60, 510, 6)
+    assert "2.2 Of mills" in row(tmp_path, pdf([*cells, *heading, *lines])).text.split("\n")
+
+
 def test_lines_between_cells_say_which_text_is_in_which_cell(tmp_path):
     """Cells of several lines are joined, also in the first column, and their hyphens go."""
     across = [f"70 {y} 400 0.5 re f".encode() for y in (650, 630, 590, 550)]

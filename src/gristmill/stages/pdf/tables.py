@@ -1,6 +1,6 @@
 """Tables without lines between all cells, which are found by the white space between columns."""
 
-import itertools
+import re
 from collections.abc import Sequence
 
 from gristmill.stages.pdf.characters import HYPHENS
@@ -8,6 +8,8 @@ from gristmill.stages.pdf.kinds import is_caption
 from gristmill.stages.pdf.lines import LEADER, Block, Cell, TextLine, is_formula
 
 MOST_COLUMNS = 64
+_SECTION = re.compile(r"\d+(?:\.\d+)*\.?")
+FAR = 1 << 30
 WIDE_CELL = 8
 """A cell whose text goes on in the next line is at least half as many font sizes wide."""
 
@@ -16,22 +18,29 @@ def table_end(lines: Sequence[TextLine], at: int) -> int:
     """Where the table that begins with a line ends, or `at` if none begins there."""
     if not _may_be_row(lines[at]) or len(lines[at].cells) < 2:
         return at
-    strips = _strips([lines[at]])
-    stop, rows = at + 1, 1
+    gaps = _gaps(lines[at])
+    strips = _between(gaps)
+    stop = at + 1
     while stop < len(lines):
         line = lines[stop]
         if not _may_be_row(line) or line.base - lines[stop - 1].base > 3 * line.size:
             break
-        common = _common(strips, _strips([line]) if len(line.cells) > 1 else _around(line), line.size // 2)
-        if len(line.cells) < 2 and line.is_bold and not lines[stop - 1].is_bold:
+        own = _gaps(line)
+        shared = _common(strips, _between(own) if len(line.cells) > 1 else own, line.size // 2)
+        is_single = len(line.cells) < 2 or line.right <= strips[0][0]
+        if is_single and line.is_bold and not lines[stop - 1].is_bold:
             break
-        is_wide = len(line.cells) < 2 and line.left < strips[0][0]
-        if not common or (is_wide and line.right > strips[0][0]):
+        if not shared or (is_single and line.left < strips[0][0] < line.right):
             break
-        strips, stop, rows = common, stop + 1, rows + (len(line.cells) > 1)
-    while stop > at and len(lines[stop - 1].cells) < 2 and lines[stop - 1].left < strips[0][0]:
+        gaps = _common(gaps, own, line.size // 2)
+        strips, stop = _between(gaps), stop + 1
+    while stop > at and lines[stop - 1].right <= strips[0][0]:
         stop -= 1
-    return stop if rows >= 3 or (rows == 2 and len(strips) > 1 and stop - at == 2) else at
+    rows = sum(len(line.cells) > 1 and line.right > strips[0][0] for line in lines[at:stop])
+    if rows == stop - at == 2:
+        first, second = (_between(_gaps(line)) for line in lines[at:stop])
+        return stop if len(_common(first, second, lines[at].size // 2)) > 1 else at
+    return stop if rows >= 3 else at
 
 
 def _may_be_row(line: TextLine) -> bool:
@@ -41,20 +50,22 @@ def _may_be_row(line: TextLine) -> bool:
         and not is_formula(line)
         and len(line.cells) <= MOST_COLUMNS
         and LEADER not in line.text
+        and not (line.told == "heading" and _SECTION.fullmatch(line.cells[0].text))
     )
 
 
 Strip = tuple[int, int]
 
 
-def _strips(lines: Sequence[TextLine]) -> list[Strip]:
-    """The gaps between the cells of a line."""
-    cells = lines[0].cells
-    return [(a.right, b.left) for a, b in itertools.pairwise(cells)]
+def _gaps(line: TextLine) -> list[Strip]:
+    """The gaps between the cells of a line, and those at its sides, where the line may lack cells."""
+    lefts, rights = [cell.left for cell in line.cells], [cell.right for cell in line.cells]
+    return list(zip((-FAR, *rights), (*lefts, FAR), strict=True))
 
 
-def _around(line: TextLine) -> list[Strip]:
-    return [(-(1 << 30), line.left), (line.right, 1 << 30)]
+def _between(gaps: Sequence[Strip]) -> list[Strip]:
+    """The gaps that have cells on both sides."""
+    return [gap for gap in gaps if gap[0] > -FAR and gap[1] < FAR]
 
 
 def _common(strips: Sequence[Strip], others: Sequence[Strip], least: int) -> list[Strip]:
@@ -69,10 +80,10 @@ def _common(strips: Sequence[Strip], others: Sequence[Strip], least: int) -> lis
 
 def _shared(lines: Sequence[TextLine]) -> list[Strip]:
     """The gaps between the columns of a table."""
-    strips: list[Strip] = _strips([next((line for line in lines if len(line.cells) > 1), lines[0])])
+    gaps = _gaps(next((line for line in lines if len(line.cells) > 1), lines[0]))
     for line in lines:
-        strips = _common(strips, _strips([line]) if len(line.cells) > 1 else _around(line), 1) or strips
-    return strips
+        gaps = _common(gaps, _gaps(line), 1) if _common(_between(gaps), _gaps(line), 1) else gaps
+    return _between(gaps)
 
 
 def terms_of(lines: Sequence[TextLine], at: int, stop: int, right: int) -> list[Block]:
