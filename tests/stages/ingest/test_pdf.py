@@ -252,7 +252,7 @@ def test_a_table_becomes_markdown_rows(tmp_path):
 
 
 def test_a_column_whose_cells_are_missing_in_some_rows_stays_a_column(tmp_path):
-    """At the sides of the table too, such as the first one in the head and in the units below it, which belong to it."""
+    """At the sides of the table too, such as the first one in the head and in the units below it."""
     rows = [
         ("", "Stones", "Sacks", "Miller"),
         ("", "(pairs)", "(day)", ""),
