@@ -420,7 +420,59 @@ def test_chapters_without_dots_are_entries_of_a_table_of_contents(tmp_path):
         y = 700 - 14 * n
         page += [text(60, y, number), text(90, y, title + " ." * dots), text(400 - 5.56 * len(str(at)), y, str(at))]
     found = row(tmp_path, pdf(page))
-    assert found.text.split("\n") == [f"{number} {title} … {at}" for number, title, _, at in rows]
+    assert found.text.split("\n") == [f"{number} {title}" for number, title, _, _ in rows]
+
+
+TITLES = [
+    "The stones",
+    "The wheels of a mill that stands in a valley with two rivers and is built of oak",
+    "Dams",
+    "Corn",
+]
+
+
+def contents_page(numbers, dots):
+    """The titles, of which one takes two lines, with numbers at the right."""
+    page = [text(60, 740, "Contents", 14)]
+    for n, (title, at) in enumerate(zip(TITLES, numbers, strict=True)):
+        y = 700 - 40 * n
+        if len(title) > 40:
+            page.append(text(60, y, f"{n + 1}  {title[:61]}"))
+            y, title = y - 12, title[61:]
+            page.append(text(72, y, title + " ." * dots))
+        else:
+            page.append(text(60, y, f"{n + 1}  {title}" + " ." * dots))
+        page.append(text(400 - 5.56 * len(str(at)), y, str(at)))
+    return page
+
+
+@pytest.mark.parametrize("dots", [0, 9])
+def test_entries_of_a_table_of_contents_lose_dots_and_page(tmp_path, dots):
+    """Without dots, the titles must be on the pages with these numbers."""
+    numbers = [2, 3, 5, 9]
+    pages = [
+        [text(60, 700, f"{numbers.index(n) + 1} {TITLES[numbers.index(n)]}", 16)] if n in numbers else []
+        for n in range(10)
+    ]
+    for n in range(10):
+        pages[n] += column(60, 640, 6, first=100 * n)[0]
+    found = row(tmp_path, pdf(contents_page(numbers, dots), *pages[1:])).text
+    assert found.startswith("Contents\n\n" + "\n".join(f"{n + 1} {title}" for n, title in enumerate(TITLES)) + "\n\n")
+    other = row(tmp_path, pdf(contents_page([2, 30, 50, 900], 0), *pages[1:])).text
+    assert "900" in other
+
+
+def test_a_list_of_prices_keeps_its_numbers(tmp_path):
+    """They are not in order, and neither are the goods."""
+    goods = [("Wheat", 40), ("Oats", 12), ("Rye", 33), ("Barley", 7)]
+    page = [text(60, 700 - 14 * n, f"{name} {'. ' * 9}{price}") for n, (name, price) in enumerate(goods)]
+    assert row(tmp_path, pdf(page)).text.split("\n") == [f"{name} … {price}" for name, price in goods]
+
+
+def test_an_index_loses_its_pages(tmp_path):
+    words = [("barley", "40"), ("corn", "12, 31"), ("rye", "33"), ("wheat", "7")]
+    page = [text(60, 700 - 14 * n, f"{word} {'. ' * 9}{at}") for n, (word, at) in enumerate(words)]
+    assert row(tmp_path, pdf(page)).text.split("\n") == [word for word, _ in words]
 
 
 def test_code_keeps_its_lines_and_its_indentation(tmp_path):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from gristmill.kernels.pdf.glyphs import UNITS
 from gristmill.stages.pdf.characters import base_chars, joined, plain, seam, words_of
+from gristmill.stages.pdf.contents import without_page_numbers
 from gristmill.stages.pdf.lines import MARK, Block, TextLine, note_mark
 from gristmill.stages.pdf.page import Page
 from gristmill.stages.pdf.rules import RuledLine
@@ -60,8 +61,9 @@ def placed(pages: Sequence[Page]) -> Iterator[tuple[int, Block, list[Block]]]:
     """The blocks of all pages without running heads and notes, each with its page and with the notes that follow it."""
     body = _body_size(pages)
     heads = running_heads(pages, body)
-    for number, page in enumerate(pages):
-        blocks, notes = _with_notes(list(_without(page.blocks, heads, number)), body, page.rules)
+    kept = [list(_without(page.blocks, heads, number)) for number, page in enumerate(pages)]
+    for number, (page, one) in enumerate(zip(pages, without_page_numbers(kept), strict=True)):
+        blocks, notes = _with_notes(one, body, page.rules)
         for block in blocks:
             yield number, block, notes.get(id(block), [])
 
