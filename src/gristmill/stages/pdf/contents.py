@@ -9,7 +9,8 @@ from typing import NamedTuple
 
 from gristmill.stages.pdf.lines import LEADER, LEAST_ENTRIES, Block, TextLine
 
-MOST_LINES = 4
+MOST_LINES, MOST_PLACES = 4, 20
+"""The most lines of an entry, and the most pages that have its words as a line."""
 _PAGE = re.compile(r"(?:[A-Z\d]{1,3}[-–])?\d{1,4}|[ivxlcIVXLC]{1,7}")
 _NUMBERED = re.compile(r"^(?:[^\W\d_]+\s)?(?:[A-Z]|\d+|[ivxIVX]+)(?:\.\d+)*\.?\s+")
 LEAST_DOTS, FEW_DOTS = 5, 2
@@ -100,8 +101,8 @@ def _by_places(rows: Sequence[_Entry], places: dict[str, set[int]], page: int) -
         place - int(one.page)
         for one in rows
         if one.page.isdecimal()
-        for place in places.get(_bare(one.title), ())
-        if place != page
+        for place in places.get(_bare(one.title), set()) - {page}
+        if len(places[_bare(one.title)]) <= MOST_PLACES
     )
     known = max(offsets.values(), default=0)
     rows = sorted(rows, key=lambda one: one.line.base)
