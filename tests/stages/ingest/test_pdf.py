@@ -173,6 +173,81 @@ def test_running_heads_and_page_numbers_are_removed(tmp_path):
     assert not {str(n + 3) for n in range(6)} & set(found.text.split())
 
 
+@pytest.mark.parametrize("gap", [0, 40])
+def test_headings_at_the_top_of_pages_stay_although_only_their_numbers_differ(tmp_path, gap):
+    """Their numbers are no numbers of pages: they have several parts."""
+    pages = []
+    for n in range(30):
+        number, title = f"2.{n + 1}", "Setting the speed"
+        head = [text(60, 730, number, 11, "B"), text(60 + gap, 730, title, 11, "B")]
+        head = head if gap else [text(60, 730, f"{number} {title}", 11, "B")]
+        pages.append([text(60, 770, f"The mill {n + 1}"), *head, *column(60, 700, 6, first=100 * n)[0]])
+    found = row(tmp_path, pdf(*pages)).text
+    assert [f"2.{n + 1} Setting the speed" in found for n in range(30)] == [True] * 30
+    assert "The mill" not in found
+
+
+def test_a_line_that_repeats_at_the_end_of_pages_is_text_if_other_pages_end_there_otherwise(tmp_path):
+    pages = [[*column(60, 700, 54, first=100 * n)[0], text(60, 52, f"Turn. {n}")] for n in range(12)]
+    for n in (3, 5, 7):
+        pages[n][-1] = text(60, 52, "Example:")
+    assert row(tmp_path, pdf(*pages)).text.count("Example:") == 3
+
+
+def test_a_part_that_repeats_in_lines_at_the_top_makes_no_head_of_text(tmp_path):
+    """`Function` is at the right of each line; the text is right below it."""
+    pages = [
+        [text(60, 700, f"grind{n}"), text(400, 700, "Function"), *column(60, 686, 9, first=99 * n)[0]] for n in range(9)
+    ]
+    found = row(tmp_path, pdf(*pages)).text
+    assert [f"grind{n}" in found for n in range(9)] == [True] * 9
+
+
+def test_the_first_pages_of_chapters_have_their_number_elsewhere(tmp_path):
+    pages = []
+    for n in range(20):
+        place = text(300, 30, str(n + 5)) if n % 8 == 0 else text(500, 770, f"Mills {n + 5}")
+        pages.append([place, *column(60, 700, 6, first=100 * n)[0]])
+    found = row(tmp_path, pdf(*pages)).text
+    assert "Mills" not in found
+    assert not {"5", "13", "21"} & set(found.split())
+
+
+def test_heads_that_are_the_titles_of_sections_are_removed(tmp_path):
+    """Each occurs on two pages only, and in two lines."""
+    pages = []
+    for n in range(12):
+        words = f"How a mill with {WHEELS[n // 2]} wheels"
+        lines = [text(60, 745, words, 9), text(60, 734, "is built", 9), *column(60, 690, 6, first=100 * n)[0]]
+        pages.append(lines if n % 2 else [text(60, 640, f"{n // 2 + 1}. {words} is built", 16), *lines[2:]])
+    found = row(tmp_path, pdf(*pages)).text
+    assert (found.count("How a mill"), found.count("is built")) == (6, 6)
+
+
+WHEELS = ["two", "three", "four", "five", "six", "seven"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Table 3 - continued from previous page",
+        "(continues on next page)",
+        "Continued on the next page",
+        "Table 2.1: Mills (continued)",
+        "(Fortsetzung der vorherigen Seite)",
+        "(suite de la page précédente)",
+        "(continued on page 7)",
+    ],
+)
+def test_lines_that_only_say_that_a_table_goes_on_are_removed(tmp_path, line):
+    pages = [[*column(60, 700, 6, first=100 * n)[0], text(60, 600, "The mill grinds on.")] for n in range(3)]
+    pages[1].append(text(60, 570, line))
+    pages[2].append(text(60, 570, "It was continued from the previous page to the next one."))
+    found = row(tmp_path, pdf(*pages, font_entries="/Encoding /WinAnsiEncoding")).text
+    assert line not in found
+    assert found.endswith("one.")
+
+
 def test_a_digit_that_is_no_number_at_the_edge_of_a_page_is_text(tmp_path):
     """`²` is a digit to Python, but int() does not read it."""
     pages = [[*column(60, 700, 6, first=100 * n)[0], text(300, 30, "²")] for n in range(3)]
@@ -373,7 +448,59 @@ def test_chapters_without_dots_are_entries_of_a_table_of_contents(tmp_path):
         y = 700 - 14 * n
         page += [text(60, y, number), text(90, y, title + " ." * dots), text(400 - 5.56 * len(str(at)), y, str(at))]
     found = row(tmp_path, pdf(page))
-    assert found.text.split("\n") == [f"{number} {title} … {at}" for number, title, _, at in rows]
+    assert found.text.split("\n") == [f"{number} {title}" for number, title, _, _ in rows]
+
+
+TITLES = [
+    "The stones",
+    "The wheels of a mill that stands in a valley with two rivers and is built of oak",
+    "Dams",
+    "Corn",
+]
+
+
+def contents_page(numbers, dots):
+    """The titles, of which one takes two lines, with numbers at the right."""
+    page = [text(60, 740, "Contents", 14)]
+    for n, (title, at) in enumerate(zip(TITLES, numbers, strict=True)):
+        y = 700 - 40 * n
+        if len(title) > 40:
+            page.append(text(60, y, f"{n + 1}  {title[:61]}"))
+            y, title = y - 12, title[61:]
+            page.append(text(72, y, title + " ." * dots))
+        else:
+            page.append(text(60, y, f"{n + 1}  {title}" + " ." * dots))
+        page.append(text(400 - 5.56 * len(str(at)), y, str(at)))
+    return page
+
+
+@pytest.mark.parametrize("dots", [0, 9])
+def test_entries_of_a_table_of_contents_lose_dots_and_page(tmp_path, dots):
+    """Without dots, the titles must be on the pages with these numbers."""
+    numbers = [2, 3, 5, 9]
+    pages = [
+        [text(60, 700, f"{numbers.index(n) + 1} {TITLES[numbers.index(n)]}", 16)] if n in numbers else []
+        for n in range(10)
+    ]
+    for n in range(10):
+        pages[n] += column(60, 640, 6, first=100 * n)[0]
+    found = row(tmp_path, pdf(contents_page(numbers, dots), *pages[1:])).text
+    assert found.startswith("Contents\n\n" + "\n".join(f"{n + 1} {title}" for n, title in enumerate(TITLES)) + "\n\n")
+    other = row(tmp_path, pdf(contents_page([2, 30, 50, 900], 0), *pages[1:])).text
+    assert "900" in other
+
+
+def test_a_list_of_prices_keeps_its_numbers(tmp_path):
+    """They are not in order, and neither are the goods."""
+    goods = [("Wheat", 40), ("Oats", 12), ("Rye", 33), ("Barley", 7)]
+    page = [text(60, 700 - 14 * n, f"{name} {'. ' * 9}{price}") for n, (name, price) in enumerate(goods)]
+    assert row(tmp_path, pdf(page)).text.split("\n") == [f"{name} … {price}" for name, price in goods]
+
+
+def test_an_index_loses_its_pages(tmp_path):
+    words = [("barley", "40"), ("corn", "12, 31"), ("rye", "33"), ("wheat", "7")]
+    page = [text(60, 700 - 14 * n, f"{word} {'. ' * 9}{at}") for n, (word, at) in enumerate(words)]
+    assert row(tmp_path, pdf(page)).text.split("\n") == [word for word, _ in words]
 
 
 def test_code_keeps_its_lines_and_its_indentation(tmp_path):

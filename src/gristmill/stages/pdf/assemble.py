@@ -9,22 +9,14 @@ from typing import NamedTuple
 
 from gristmill.kernels.pdf.glyphs import UNITS
 from gristmill.stages.pdf.characters import base_chars, joined, plain, seam, words_of
+from gristmill.stages.pdf.contents import without_page_numbers
 from gristmill.stages.pdf.lines import MARK, Block, TextLine, note_mark
 from gristmill.stages.pdf.page import Page
 from gristmill.stages.pdf.rules import RuledLine
+from gristmill.stages.pdf.running_heads import running_heads
 from gristmill.stages.pdf.tables import table_of
 from gristmill.stages.shared.normalise import normalise
 
-EDGE_LINES = 2
-"""How many lines at the top and at the bottom of a page may be running heads."""
-MARGIN = 4
-"""Running heads are in the first and the last of so many equal parts of a page's height."""
-NEAR_PAGES = 6
-"""A running head occurs again within this many pages."""
-LEAST_MENU_LINES = 3
-_DIGITS = re.compile(r"\d+")
-_ROMAN = re.compile(r"(?:page\s+)?[ivxlc]{1,7}$", re.I)
-_NUMBERS = re.compile(r"\d+|\b[ivxl]+$|^[ivxl]+\b")
 _GLUED = re.compile(r"(?:(?<=[^\W\d_])|(?<=[.,;:!?)”’] )|(?<![0-9].)(?<=[.,;:!?)”’]))\d{1,3}(?![\w.,])")
 """Digits right after a word or a sentence, which may be the mark of a footnote in a font with raised digits."""
 _ENDS = tuple(".!?:;。！？")
@@ -68,9 +60,10 @@ def assemble(pages: Sequence[Page], markdown: bool) -> Assembled:
 def placed(pages: Sequence[Page]) -> Iterator[tuple[int, Block, list[Block]]]:
     """The blocks of all pages without running heads and notes, each with its page and with the notes that follow it."""
     body = _body_size(pages)
-    heads = _running_heads(pages, body)
-    for number, page in enumerate(pages):
-        blocks, notes = _with_notes(list(_without(page.blocks, heads, number)), body, page.rules)
+    heads = running_heads(pages, body)
+    kept = [list(_without(page.blocks, heads, number)) for number, page in enumerate(pages)]
+    for number, (page, one) in enumerate(zip(pages, without_page_numbers(kept), strict=True)):
+        blocks, notes = _with_notes(one, body, page.rules)
         for block in blocks:
             yield number, block, notes.get(id(block), [])
 
@@ -282,129 +275,3 @@ def _without(blocks: Sequence[Block], heads: dict[int, set[int]], number: int) -
                 yield Block(block.kind, lines)
         else:
             yield block
-
-
-def _edges(page: Page) -> tuple[list[TextLine], list[TextLine]]:
-    """The first and the last lines of a page, from the outside inwards, as far as they are near its edge."""
-    lines = sorted((line for block in page.blocks for line in block.lines), key=lambda line: (line.base, line.left))
-    sides: list[list[TextLine]] = []
-    for ordered in (lines, lines[::-1]):
-        chosen: list[TextLine] = []
-        levels: list[int] = []
-        for line in ordered:
-            if MARGIN * (abs(line.base - page.top - (page.height if sides else 0))) > page.height:
-                break
-            if not levels or abs(line.base - levels[-1]) > line.size // 2:
-                if len(levels) == EDGE_LINES:
-                    break
-                levels.append(line.base)
-            chosen.append(line)
-        sides.append(chosen)
-    return sides[0], sides[1]
-
-
-def _running_heads(pages: Sequence[Page], body: int) -> dict[int, set[int]]:
-    """By page: the lines at its edges that other pages near it have too, and page numbers. A large line, such as the
-    title of a chapter with its number, is none because of its place or its number, and its first occurrence stays.
-
-    A page that is the same as a whole, such as a form, says nothing about heads.
-    """
-    if len(pages) < 2:
-        return {}
-    edges = [_edges(page) for page in pages]
-    wholes = [hash(tuple(line.text for block in page.blocks for line in block.lines)) for page in pages]
-    offsets: Counter[tuple[int, int]] = Counter()
-    seen: dict[tuple[int, str], list[tuple[int, int]]] = {}
-    for number, sides in enumerate(edges):
-        for side, lines in enumerate(sides):
-            for line in lines:
-                for text in _keys(line, _is_large(line, body)):
-                    seen.setdefault((side, text), []).append((number, line.base))
-            for value in {int(one) for line in lines for one in _DIGITS.findall(line.text)[:8] if len(one) < 5}:
-                offsets[side, value - number] += 1
-    found: dict[int, set[int]] = {}
-    bases: Counter[tuple[int, int]] = Counter()
-    for number, sides in enumerate(edges):
-        for side, lines in enumerate(sides):
-            for line in lines:
-                if _is_head(line, number, side, seen, offsets, wholes, _is_large(line, body), pages[number].shift):
-                    found.setdefault(number, set()).add(id(line))
-                    bases[side, line.base] += 1
-    # The outermost line where most pages have their running head is one, too, although its words occur once.
-    for number, sides in enumerate(edges):
-        for side, lines in enumerate(sides):
-            if lines and 3 * bases[side, lines[0].base] >= len(pages) >= 6:
-                level = [line for line in lines if line.base == lines[0].base and not _is_large(line, body)]
-                found.setdefault(number, set()).update(id(line) for line in level)
-    for number, lines in _menus(pages):
-        found.setdefault(number, set()).update(id(line) for line in lines)
-    return found
-
-
-def _menus(pages: Sequence[Page]) -> Iterator[tuple[int, list[TextLine]]]:
-    """The lines of menus at the side of slides, by page: those that most slides near it have as far to the left."""
-    sides: list[list[TextLine]] = []
-    places: dict[tuple[str, int], set[int]] = {}
-    for number, page in enumerate(pages):
-        width = page.width // MARGIN if page.width > page.height else -1
-        lines = [line for block in page.blocks for line in block.lines]
-        first, last = page.left + width, page.left + page.width - width
-        sides.append([line for line in lines if width > 0 and (line.right <= first or line.left >= last)])
-        for line in sides[-1]:
-            places.setdefault((line.text, line.left // UNITS), set()).add(number)
-    for number, lines in enumerate(sides):
-        near = [other for other in range(number - NEAR_PAGES, number + NEAR_PAGES + 1) if 0 <= other < len(pages)]
-        menu = [
-            line
-            for line in lines
-            if 2 * sum(one in places[line.text, line.left // UNITS] for one in near) > max(len(near), LEAST_MENU_LINES)
-        ]
-        if len(menu) >= LEAST_MENU_LINES:
-            yield number, menu
-
-
-def _is_large(line: TextLine, body: int) -> bool:
-    return line.size * 4 > 5 * body and any(map(str.isalpha, line.text))
-
-
-def _keys(line: TextLine, is_large: bool) -> set[str]:
-    """What may be the same in a running head of another page: the whole line, or one of its long cells. The number of a
-    chapter tells its title from the next one. Engines for page images miss spaces."""
-    if is_large:
-        return {line.text}
-    cells = [cell.text for cell in line.cells if len(cell.text) > 5] if len(line.cells) > 1 else []
-    return {_NUMBERS.sub("0", text).replace(" ", "") for text in (line.text, *cells)}
-
-
-def _is_head(
-    line: TextLine,
-    number: int,
-    side: int,
-    seen: dict[tuple[int, str], list[tuple[int, int]]],
-    offsets: Counter[tuple[int, int]],
-    wholes: Sequence[int],
-    is_large: bool,
-    shift: int,
-) -> bool:
-    pages = len(wholes)
-    near = max(
-        sum(
-            0 < (number - other if is_large else abs(other - number)) <= NEAR_PAGES
-            and abs(base - line.base) <= shift
-            and wholes[other] != wholes[number]
-            for other, base in seen[side, text][:2000]
-        )
-        for text in _keys(line, is_large)
-    )
-    if near >= 2 or (near == 1 and pages <= 4 and len(line.text) > 3):
-        return True
-    if is_large:
-        return False
-    least = max(3, pages // 4)
-    numbers = _DIGITS.findall(line.text)
-    words = line.text.split()
-    both = (word.strip("-–—[]()·|") for word in (*words[:1], *words[-1:]))
-    ends = [word for word in both if word.isdecimal() and len(word) < 5]
-    if any(offsets[side, int(word) - number] >= least for word in ends):
-        return len(words) <= 12
-    return len(numbers) == 0 and len(words) == 1 and bool(_ROMAN.match(line.text)) and side == 1
