@@ -404,6 +404,27 @@ def test_a_caption_has_a_label_with_a_number_that_begins_no_sentence(line, expec
     assert kinds.is_caption(line) == expected
 
 
+def test_invisible_text_of_an_ocr_engine_is_paragraphs_with_spaces(tmp_path):
+    """Its font has one width. Each word is stretched with the space after it, and each line has another size."""
+    lines = [
+        "The stones of the upper mill turn day and night",
+        "and grind the corn that the farmers of the whole",
+        "valley",
+    ]
+    operators = []
+    for n, words in enumerate(line.split() for line in lines):
+        gap = (235 - 5 * len("".join(words))) / (len(words) - 1) if len(words) > 1 else 0
+        at = 60.0
+        for word in words:
+            scale = 100 * 5 * len(word) / (len(word) + 1) / (0.6 * (9 + n))
+            place = b"BT 3 Tr /C %d Tf %.2f Tz %.2f %d Td" % (9 + n, scale, at, 700 - 12 * n)
+            operators.append(b"%s (%s ) Tj ET" % (place, word.encode()))
+            at += 5 * len(word) + gap
+    found = row(tmp_path, pdf(operators))
+    assert found.text == " ".join(lines)
+    assert [block["kind"] for block in found.more[1]] == ["text"]
+
+
 def test_a_long_caption_is_one_and_bullets_of_slides_begin_items(tmp_path):
     prose, _ = column(60, 700, 6)
     _, words = column(60, 500, 5)

@@ -58,6 +58,7 @@ from gristmill.kernels.pdf.segments import (
 )
 from gristmill.stages.pdf.blocks import page_blocks
 from gristmill.stages.pdf.columns import TextSegment
+from gristmill.stages.pdf.hidden import free_hidden, hidden_text, set_sizes
 from gristmill.stages.pdf.line_numbers import without_line_numbers
 from gristmill.stages.pdf.lines import Block
 from gristmill.stages.pdf.math_fonts import layout_of, set_signs
@@ -206,6 +207,8 @@ class PageReader:
         for turn in range(1, 4):
             if turns[turn]:
                 _turn(glyphs, turn)
+        hidden = hidden_text(text_page, count)
+        free_hidden(glyphs, kinds, np.isin(self._fonts[:fonts], hidden.fonts))
         text = np.empty(many * 4 + 64 * MOST_CODE_SPACES, np.int32)
         while True:
             segments = np.empty((many, SEGMENT_COLUMNS), np.int64)
@@ -233,6 +236,8 @@ class PageReader:
             is_suspect = (2 * errors > upright[:, S_GLYPHS]).tolist()
             chosen = [one.text for one, suspect in zip(parts, is_suspect, strict=True) if suspect]
             found.unmapped_text = " ".join(chosen)[:MOST_JUDGED_CHARS]
+        if hidden.is_most:
+            set_sizes(parts)
         if parts:
             across, down = rules_of(page) if main == 0 else ([], [])
             found.rules = [rule for rule in across if 2 * (rule.stop - rule.start) <= found.width]
