@@ -273,6 +273,15 @@ def test_lines_between_cells_say_which_text_is_in_which_cell(tmp_path):
     assert [block["kind"] for block in found.more[1]] == ["table"]
 
 
+def test_cells_in_a_code_font_end_at_the_lines_of_their_table(tmp_path):
+    """Columns are as close as words, and a word is closer than a letter is wide."""
+    across = [f"70 {y} 200 0.5 re f".encode() for y in (650, 630, 610)]
+    down = [f"{x} 610 0.5 40 re f".encode() for x in (70, 138, 270)]
+    cells = [text(74, 636, "grind_corn", 10, "C"), text(142, 636, "int", 10, "C"), text(163, 636, "count", 10, "C")]
+    cells += [text(74, 616, "stop", 10, "C"), text(142, 616, "void", 10, "C")]
+    assert row(tmp_path, pdf([*across, *down, *cells])).text == "| grind_corn | int count |\n| stop | void |"
+
+
 def test_powers_and_indices_have_signs_and_other_small_digits_are_removed(tmp_path):
     script = "/F 10 Tf ({}) Tj /F 7 Tf {} Ts ({}) Tj 0 Ts /F 10 Tf ({}) Tj"
     parts = [

@@ -62,7 +62,7 @@ from gristmill.stages.pdf.hidden import free_hidden, hidden_text, set_sizes
 from gristmill.stages.pdf.line_numbers import without_line_numbers
 from gristmill.stages.pdf.lines import Block
 from gristmill.stages.pdf.math_fonts import layout_of, set_signs
-from gristmill.stages.pdf.rules import RuledLine, grids, rules_of
+from gristmill.stages.pdf.rules import RuledLine, break_at_lines, grids, rules_of
 
 Array = np.ndarray[Any, Any]
 
@@ -207,6 +207,11 @@ class PageReader:
         for turn in range(1, 4):
             if turns[turn]:
                 _turn(glyphs, turn)
+        main = int(np.argmax(turns))
+        across, down = rules_of(page) if main == 0 else ([], [])
+        found.rules = [rule for rule in across if 2 * (rule.stop - rule.start) <= found.width]
+        tables = grids(across, down)
+        break_at_lines(glyphs, tables, down)
         hidden = hidden_text(text_page, count)
         free_hidden(glyphs, kinds, np.isin(self._fonts[:fonts], hidden.fonts))
         text = np.empty(many * 4 + 64 * MOST_CODE_SPACES, np.int32)
@@ -216,7 +221,6 @@ class PageReader:
             if number >= 0:
                 break
             text = np.empty(2 * len(text), np.int32)
-        main = int(np.argmax(turns))
         codes = glyphs[:, CODE]
         is_bad = (
             (codes == 0xFFFD)
@@ -239,9 +243,7 @@ class PageReader:
         if hidden.is_most:
             set_sizes(parts)
         if parts:
-            across, down = rules_of(page) if main == 0 else ([], [])
-            found.rules = [rule for rule in across if 2 * (rule.stop - rule.start) <= found.width]
-            found.blocks = page_blocks(parts, grids(across, down))
+            found.blocks = page_blocks(parts, tables)
 
 
 def _address(handle: Any) -> int:

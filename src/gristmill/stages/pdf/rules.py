@@ -4,9 +4,10 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pypdfium2.raw as pdfium
 
-from gristmill.kernels.pdf.glyphs import UNITS
+from gristmill.kernels.pdf.glyphs import BASE_Y, BREAK, CODE, FLAGS, LEFT, RIGHT, SIZE, UNITS
 from gristmill.stages.pdf.columns import TextSegment
 from gristmill.stages.pdf.lines import lines_of
 
@@ -124,6 +125,24 @@ def _grid(group: Sequence[RuledLine], down: Sequence[RuledLine]) -> list[Grid]:
             lengths[near] = lengths.get(near, 0) + one.stop - one.start
     xs = [place for place, length in lengths.items() if 2 * length >= bottom - top]
     return [Grid([rule.place for rule in group], [left, *xs, right])] if 0 < len(xs) < MOST_COLUMNS else []
+
+
+def break_at_lines(glyphs: np.ndarray[Any, Any], found: Sequence[Grid], down: Sequence[RuledLine]) -> None:
+    """Marks the glyphs before which a line down of a table is crossed. Columns may be closer than words."""
+    places = np.flatnonzero(glyphs[:, CODE] > 32)
+    middles = (glyphs[places, LEFT] + glyphs[places, RIGHT]) // 2
+    ys = glyphs[places, BASE_Y] - glyphs[places, SIZE] // 4
+    inner = {
+        rule
+        for grid in found
+        for rule in down
+        if grid.xs[0] + NEAR < rule.place < grid.xs[-1] - NEAR and grid.ys[0] < rule.stop and rule.start < grid.ys[-1]
+    }
+    for rule in inner:
+        is_right = middles > rule.place
+        is_beside = (rule.start <= ys) & (ys <= rule.stop)
+        crossed = (is_right[1:] != is_right[:-1]) & is_beside[1:] & is_beside[:-1]
+        glyphs[places[1:][crossed], FLAGS] |= BREAK
 
 
 def take_tables(segments: list[TextSegment], found: Sequence[Grid]) -> list[TextSegment]:
