@@ -128,10 +128,13 @@ def _grid(group: Sequence[RuledLine], down: Sequence[RuledLine]) -> list[Grid]:
 
 
 def break_at_lines(glyphs: np.ndarray[Any, Any], found: Sequence[Grid], down: Sequence[RuledLine]) -> None:
-    """Marks the glyphs before which a line down of a table is crossed. Columns may be closer than words."""
+    """Marks the glyphs before which a line down of a table is crossed. Columns may be as close as words; a word that is
+    too long for its cell goes on."""
     places = np.flatnonzero(glyphs[:, CODE] > 32)
     middles = (glyphs[places, LEFT] + glyphs[places, RIGHT]) // 2
     ys = glyphs[places, BASE_Y] - glyphs[places, SIZE] // 4
+    gaps = glyphs[places[1:], LEFT] - glyphs[places[:-1], RIGHT]
+    is_apart = gaps * 8 > glyphs[places[1:], SIZE]
     inner = {
         rule
         for grid in found
@@ -141,7 +144,7 @@ def break_at_lines(glyphs: np.ndarray[Any, Any], found: Sequence[Grid], down: Se
     for rule in inner:
         is_right = middles > rule.place
         is_beside = (rule.start <= ys) & (ys <= rule.stop)
-        crossed = (is_right[1:] != is_right[:-1]) & is_beside[1:] & is_beside[:-1]
+        crossed = is_apart & (is_right[1:] > is_right[:-1]) & is_beside[1:] & is_beside[:-1]
         glyphs[places[1:][crossed], FLAGS] |= BREAK
 
 
