@@ -643,6 +643,17 @@ def test_accents_that_are_drawn_apart_join_their_letters(tmp_path):
     assert chr(codes[0]) == "©"
 
 
+def test_accents_that_are_drawn_after_their_line_join_their_letters(tmp_path):
+    """TeX raises them over capitals. A letter has no dot under an accent. A sign with its own place stays."""
+    accents = "/FirstChar 32 /LastChar 255 /Widths [" + "500 " * 224 + "] "
+    accents += "/Encoding <</BaseEncoding /WinAnsiEncoding /Differences [130 /caron 200 /dotlessi]>>"
+    words = b"BT /F 10 Tf 60 700 Td (Ceky jav\310tas ~a) Tj ET"
+    drawn = [(60, 702.3, b"\202"), (110, 700, b"\264"), (100, 700, b"\264")]
+    later = [b"BT /F 10 Tf %d %.1f Td (%s) Tj ET" % one for one in drawn]
+    found = row(tmp_path, pdf([words, *later], font_entries=accents)).text
+    assert found == "Čeky javítás ~a"
+
+
 @pytest.mark.parametrize(
     ("font", "codes", "signs"),
     [

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pypdfium2.raw as pdfium
 
+from gristmill.kernels.pdf.accents import place_accents
 from gristmill.kernels.pdf.glyphs import (
     BASE_X,
     BASE_Y,
@@ -207,6 +208,7 @@ class PageReader:
         for turn in range(1, 4):
             if turns[turn]:
                 _turn(glyphs, turn)
+        place_accents(glyphs, many)
         main = int(np.argmax(turns))
         across, down = rules_of(page) if main == 0 else ([], [])
         found.rules = [rule for rule in across if 2 * (rule.stop - rule.start) <= found.width]
