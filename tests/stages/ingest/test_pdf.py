@@ -33,7 +33,7 @@ from gristmill.stages.pdf.characters import joined, logical
 from gristmill.stages.pdf.child import PdfChild
 from gristmill.stages.pdf.columns import TextSegment, regions
 from gristmill.stages.pdf.confidence import confidence_of
-from gristmill.stages.pdf.lines import TextLine
+from gristmill.stages.pdf.lines import TextLine, note_mark
 from pdf_files import column, pdf, scanned, text
 
 PAGE = [text(72, 700, "The mill grinds corn.")]
@@ -677,6 +677,11 @@ def test_the_mark_of_a_footnote_may_be_much_higher_than_its_line(tmp_path):
     found = row(tmp_path, pdf([*before, *note]))
     assert found.text.endswith("[1] From the quarry of the upper valley.")
     assert found.more[1][-1]["kind"] == "note"
+
+
+@pytest.mark.parametrize(("words", "mark"), [("1In the valley", "1"), ("1R15GM078077 from", None), ("7C0", None)])
+def test_a_code_that_begins_with_a_digit_is_no_mark_of_a_footnote(words, mark):
+    assert note_mark(TextLine([], 0, 80, text=words), 100) == mark
 
 
 def test_what_has_text_below_it_is_no_footnote(tmp_path):

@@ -15,8 +15,8 @@ _NUMBER = re.compile(r"(?:\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)]|\[\w{1,6}\])
 MARK = re.compile("[\U00100030-\U00100039¹²³⁰⁴-⁹]+")
 """The mark of a footnote: raised digits (kernels/pdf/segments.py) or their own characters."""
 _MARK_NUMBER = re.compile("[0-9]{1,3}")
-_PLAIN_MARK = re.compile(r"\d{1,3}(?=[^\W\d_a-z])")
-"""The same from a font with raised digits, whose codes are those of plain digits."""
+_PLAIN_MARK = re.compile(r"\d{1,3}(?=[^\W\d_a-z](?!\d))")
+"""The same from a font with raised digits, whose codes are those of plain digits; not a code such as 1R15."""
 _LEADERS = re.compile(r"(?<!\s)\s*+(?:\.\s*+){4,}")
 LEADER = " … "
 """What is written for the dots between the entry of a table of contents and its page."""
