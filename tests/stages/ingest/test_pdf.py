@@ -29,7 +29,7 @@ from gristmill.kernels.pdf.segments import (
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import pdf as reader
 from gristmill.stages.pdf import child, document, kinds, page
-from gristmill.stages.pdf.characters import joined, logical
+from gristmill.stages.pdf.characters import joined, logical, words_of
 from gristmill.stages.pdf.child import PdfChild
 from gristmill.stages.pdf.columns import TextSegment, regions
 from gristmill.stages.pdf.confidence import confidence_of
@@ -386,10 +386,26 @@ def test_a_compound_of_three_words_keeps_the_hyphen_at_the_end_of_a_line(tmp_pat
         ("log-proba-", "bility", ("probability",), "log-probability"),
         ("state-of-the-", "art", (), "state-of-the-art"),
         ("gran-", "ite", (), "granite"),
+        ("F-", "score", (), "F-score"),
+        ("S-", "tock", ("stock",), "Stock"),
     ],
 )
 def test_a_hyphen_that_no_hyphenation_writes_stays(first, second, others, expected):
     assert joined([first, second], Counter(others)) == expected
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        ("low and ground-level", "low-level"),
+        ("low, eye and ground-level, and eyelevel", "lowlevel"),
+        ("low and level", "lowlevel"),
+    ],
+)
+def test_a_compound_keeps_its_hyphen_if_the_document_has_others_with_its_last_part(others, expected):
+    """But not if it also has words that have this part without a hyphen."""
+    known = words_of([f"They are {others} mills.", "that is low-"])
+    assert joined(["low-", "level"], known) == expected
 
 
 @pytest.mark.parametrize(

@@ -116,9 +116,14 @@ def _keeps_hyphen(first: str, second: str, known: Counter[str]) -> bool:
     hyphenated, one = known[f"{first}-{second}".lower()], known[f"{first}{second}".lower()]
     if not second[:1].islower() and not (first.isupper() and second.isupper() and len(second) > 1):
         return one <= hyphenated
-    if not hyphenated and not one and min(len(first), len(second)) >= LEAST_PART_CHARS:
-        return bool(known[first.lower()] and known[second.lower()])
-    return hyphenated > one
+    if hyphenated or one:
+        return hyphenated > one
+    if len(first) == 1 and first.isupper():
+        return True  # F-score: no hyphenation leaves one letter
+    has_first, has_second = known[first.lower()], known[second.lower()]
+    is_long = min(len(first), len(second)) >= LEAST_PART_CHARS
+    is_first, is_last = known[f"{first}-".lower()], known[f"-{second}".lower()]
+    return bool((has_first and has_second and is_long) or (is_first and has_second) or (is_last and has_first))
 
 
 def _is_wide(char: str) -> bool:
@@ -135,4 +140,19 @@ def words_of(lines: Sequence[str]) -> Counter[str]:
         text = plain(line)
         words = _WORD.findall(text.lower())
         found.update(words[1:-1] if text.endswith("-") else words[1:])
+    found.update(_usual_parts(found))
     return found
+
+
+def _usual_parts(words: Counter[str]) -> Counter[str]:
+    """The first parts (`non-`) and last parts (`-level`) of compounds that have a hyphen more often than none."""
+    parts: Counter[str] = Counter()
+    for word in words:
+        if "-" in word:
+            parts.update((f"{word.partition('-')[0]}-", f"-{word.rpartition('-')[2]}"))
+    for word in words:
+        for at in range(2, len(word) - 1):
+            first, last = word[:at], word[at:]
+            parts[f"{first}-"] -= f"{first}-" in parts and last in words
+            parts[f"-{last}"] -= f"-{last}" in parts and first in words
+    return +parts
