@@ -17,7 +17,7 @@ import pytest
 from pypdfium2 import PdfDocument
 
 from gristmill.errors import UserError
-from gristmill.kernels.pdf.glyphs import FONT, GLYPH_COLUMNS
+from gristmill.kernels.pdf.glyphs import CODE, FONT, GLYPH_COLUMNS
 from gristmill.kernels.pdf.segments import (
     ACCENTS,
     FONT_BOLD,
@@ -34,6 +34,7 @@ from gristmill.stages.pdf.child import PdfChild
 from gristmill.stages.pdf.columns import TextSegment, regions
 from gristmill.stages.pdf.confidence import confidence_of
 from gristmill.stages.pdf.lines import TextLine, note_mark
+from gristmill.stages.pdf.math_fonts import set_signs
 from pdf_files import column, pdf, scanned, text
 
 PAGE = [text(72, 700, "The mill grinds corn.")]
@@ -685,6 +686,20 @@ def test_codes_of_fonts_that_tell_no_characters_are_those_of_tex(tmp_path, font,
     operators = b"BT /C 10 Tf 72 600 Td (%s) Tj ET" % codes
     data = pdf([*PAGE, operators]).replace(b"/BaseFont /Courier ", b"/BaseFont /%s" % font.encode().ljust(8))
     assert row(tmp_path, data).text.split("\n\n")[-1] == signs
+
+
+def test_signs_of_other_fonts_before_items_are_bullets(tmp_path):
+    """Wingdings has them at the places of letters; a ligature alone is the code of an unknown sign."""
+    glyphs = np.zeros((4, GLYPH_COLUMNS), np.int32)
+    glyphs[:, CODE] = [ord("l"), 0xF0D8, 0x25AA, ord("l")]
+    glyphs[3, FONT] = 1
+    set_signs(glyphs, ["wingdings-regular", "times"], np.zeros(2, np.int64))
+    assert "".join(map(chr, glyphs[:, CODE])) == "●➢▪l"
+    items = [
+        b"BT /C 10 Tf 72 %d Td (\017) Tj ET " % (600 - 14 * n) + text(84, 600 - 14 * n, "The mill.") for n in range(2)
+    ]
+    data = pdf(items).replace(b"/BaseFont /Courier ", b"/BaseFont /WASY10  ")
+    assert row(tmp_path, data).text == "• The mill.\n• The mill."
 
 
 def test_the_mark_of_a_footnote_may_be_much_higher_than_its_line(tmp_path):
