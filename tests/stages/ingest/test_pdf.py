@@ -696,7 +696,7 @@ def test_signs_of_other_fonts_before_items_are_bullets(tmp_path):
     set_signs(glyphs, ["wingdings-regular", "times"], np.zeros(2, np.int64))
     assert "".join(map(chr, glyphs[:, CODE])) == "●➢▪l"
     items = [
-        b"BT /C 10 Tf 72 %d Td (\017) Tj ET " % (600 - 14 * n) + text(84, 600 - 14 * n, "The mill.") for n in range(2)
+        b"BT /C 10 Tf 72 %d Td (\017 ) Tj ET " % (600 - 14 * n) + text(84, 600 - 14 * n, "The mill.") for n in range(2)
     ]
     data = pdf(items).replace(b"/BaseFont /Courier ", b"/BaseFont /WASY10  ")
     assert row(tmp_path, data).text == "• The mill.\n• The mill."
