@@ -688,6 +688,20 @@ def test_codes_of_fonts_that_tell_no_characters_are_those_of_tex(tmp_path, font,
     assert row(tmp_path, data).text.split("\n\n")[-1] == signs
 
 
+def test_underscores_that_are_drawn_as_lines_are_in_their_words(tmp_path):
+    """They lie on the base line; the line under a word and a line of a form do not."""
+    widths = "/FirstChar 32 /LastChar 255 /Widths [" + "500 " * 224 + "] /Encoding /WinAnsiEncoding"
+    names = [
+        text(72, 600, "The"),
+        text(92, 600, "dbg"),
+        text(111, 600, "up"),
+        text(126, 600, "and"),
+        text(146, 600, "int"),
+    ]
+    lines = [b"107.3 600 3.2 0.4 re f", b"161.3 600 3.2 0.4 re f", b"72 598.5 14 0.4 re f", b"126 598 40 0.4 re f"]
+    assert row(tmp_path, pdf([*names, *lines], font_entries=widths)).text == "The dbg_up and int_"
+
+
 def test_signs_of_other_fonts_before_items_are_bullets(tmp_path):
     """Wingdings has them at the places of letters; a ligature alone is the code of an unknown sign."""
     glyphs = np.zeros((4, GLYPH_COLUMNS), np.int32)

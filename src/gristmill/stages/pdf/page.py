@@ -63,7 +63,7 @@ from gristmill.stages.pdf.hidden import free_hidden, hidden_text, set_sizes
 from gristmill.stages.pdf.line_numbers import without_line_numbers
 from gristmill.stages.pdf.lines import Block
 from gristmill.stages.pdf.math_fonts import layout_of, set_signs
-from gristmill.stages.pdf.rules import RuledLine, break_at_lines, grids, rules_of
+from gristmill.stages.pdf.rules import RuledLine, break_at_lines, grids, rules_of, with_underscores
 
 Array = np.ndarray[Any, Any]
 
@@ -208,9 +208,11 @@ class PageReader:
         for turn in range(1, 4):
             if turns[turn]:
                 _turn(glyphs, turn)
-        place_accents(glyphs, many)
         main = int(np.argmax(turns))
-        across, down = rules_of(page) if main == 0 else ([], [])
+        across, down, short = rules_of(page) if main == 0 else ([], [], [])
+        glyphs = with_underscores(glyphs, short)
+        many = len(glyphs)
+        place_accents(glyphs, many)
         found.rules = [rule for rule in across if 2 * (rule.stop - rule.start) <= found.width]
         tables = grids(across, down)
         break_at_lines(glyphs, tables, down)
