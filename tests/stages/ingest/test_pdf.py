@@ -17,7 +17,7 @@ import pytest
 from pypdfium2 import PdfDocument
 
 from gristmill.errors import UserError
-from gristmill.kernels.pdf.glyphs import FONT, GLYPH_COLUMNS
+from gristmill.kernels.pdf.glyphs import CODE, FONT, GLYPH_COLUMNS
 from gristmill.kernels.pdf.segments import (
     ACCENTS,
     FONT_BOLD,
@@ -29,11 +29,12 @@ from gristmill.kernels.pdf.segments import (
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import pdf as reader
 from gristmill.stages.pdf import child, document, kinds, page
-from gristmill.stages.pdf.characters import joined, logical
+from gristmill.stages.pdf.characters import joined, logical, words_of
 from gristmill.stages.pdf.child import PdfChild
 from gristmill.stages.pdf.columns import TextSegment, regions
 from gristmill.stages.pdf.confidence import confidence_of
-from gristmill.stages.pdf.lines import TextLine
+from gristmill.stages.pdf.lines import TextLine, note_mark
+from gristmill.stages.pdf.math_fonts import set_signs
 from pdf_files import column, pdf, scanned, text
 
 PAGE = [text(72, 700, "The mill grinds corn.")]
@@ -376,6 +377,15 @@ def test_lines_between_cells_say_which_text_is_in_which_cell(tmp_path):
     assert [block["kind"] for block in found.more[1]] == ["table"]
 
 
+def test_cells_in_a_code_font_end_at_the_lines_of_their_table(tmp_path):
+    """Columns are as close as words, and a word is closer than a letter is wide."""
+    across = [f"70 {y} 200 0.5 re f".encode() for y in (650, 630, 610)]
+    down = [f"{x} 610 0.5 40 re f".encode() for x in (70, 138, 270)]
+    cells = [text(74, 636, "grind_corn", 10, "C"), text(142, 636, "int", 10, "C"), text(163, 636, "count", 10, "C")]
+    cells += [text(74, 616, "stop", 10, "C"), text(142, 616, "void", 10, "C")]
+    assert row(tmp_path, pdf([*across, *down, *cells])).text == "| grind_corn | int count |\n| stop | void |"
+
+
 def test_powers_and_indices_have_signs_and_other_small_digits_are_removed(tmp_path):
     script = "/F 10 Tf ({}) Tj /F 7 Tf {} Ts ({}) Tj 0 Ts /F 10 Tf ({}) Tj"
     parts = [
@@ -532,10 +542,26 @@ def test_a_compound_of_three_words_keeps_the_hyphen_at_the_end_of_a_line(tmp_pat
         ("log-proba-", "bility", ("probability",), "log-probability"),
         ("state-of-the-", "art", (), "state-of-the-art"),
         ("gran-", "ite", (), "granite"),
+        ("F-", "score", (), "F-score"),
+        ("S-", "tock", ("stock",), "Stock"),
     ],
 )
 def test_a_hyphen_that_no_hyphenation_writes_stays(first, second, others, expected):
     assert joined([first, second], Counter(others)) == expected
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        ("low and ground-level", "low-level"),
+        ("low, eye and ground-level, and eyelevel", "lowlevel"),
+        ("low and level", "lowlevel"),
+    ],
+)
+def test_a_compound_keeps_its_hyphen_if_the_document_has_others_with_its_last_part(others, expected):
+    """But not if it also has words that have this part without a hyphen."""
+    known = words_of([f"They are {others} mills.", "that is low-"])
+    assert joined(["low-", "level"], known) == expected
 
 
 @pytest.mark.parametrize(
@@ -557,6 +583,27 @@ def test_a_hyphen_that_no_hyphenation_writes_stays(first, second, others, expect
 )
 def test_a_caption_has_a_label_with_a_number_that_begins_no_sentence(line, expected):
     assert kinds.is_caption(line) == expected
+
+
+def test_invisible_text_of_an_ocr_engine_is_paragraphs_with_spaces(tmp_path):
+    """Its font has one width. Each word is stretched with the space after it, and each line has another size."""
+    lines = [
+        "The stones of the upper mill turn day and night",
+        "and grind the corn that the farmers of the whole",
+        "valley",
+    ]
+    operators = []
+    for n, words in enumerate(line.split() for line in lines):
+        gap = (235 - 5 * len("".join(words))) / (len(words) - 1) if len(words) > 1 else 0
+        at = 60.0
+        for word in words:
+            scale = 100 * 5 * len(word) / (len(word) + 1) / (0.6 * (9 + n))
+            place = b"BT 3 Tr /C %d Tf %.2f Tz %.2f %d Td" % (9 + n, scale, at, 700 - 12 * n)
+            operators.append(b"%s (%s ) Tj ET" % (place, word.encode()))
+            at += 5 * len(word) + gap
+    found = row(tmp_path, pdf(operators))
+    assert found.text == " ".join(lines)
+    assert [block["kind"] for block in found.more[1]] == ["text"]
 
 
 def test_a_long_caption_is_one_and_bullets_of_slides_begin_items(tmp_path):
@@ -768,6 +815,17 @@ def test_accents_that_are_drawn_apart_join_their_letters(tmp_path):
     assert chr(codes[0]) == "©"
 
 
+def test_accents_that_are_drawn_after_their_line_join_their_letters(tmp_path):
+    """TeX raises them over capitals. A letter has no dot under an accent. A sign with its own place stays."""
+    accents = "/FirstChar 32 /LastChar 255 /Widths [" + "500 " * 224 + "] "
+    accents += "/Encoding <</BaseEncoding /WinAnsiEncoding /Differences [130 /caron 200 /dotlessi]>>"
+    words = b"BT /F 10 Tf 60 700 Td (Ceky jav\310tas ~a) Tj ET"
+    drawn = [(60, 702.3, b"\202"), (110, 700, b"\264"), (100, 700, b"\264")]
+    later = [b"BT /F 10 Tf %d %.1f Td (%s) Tj ET" % one for one in drawn]
+    found = row(tmp_path, pdf([words, *later], font_entries=accents)).text
+    assert found == "Čeky javítás ~a"
+
+
 @pytest.mark.parametrize(
     ("font", "codes", "signs"),
     [
@@ -785,12 +843,45 @@ def test_codes_of_fonts_that_tell_no_characters_are_those_of_tex(tmp_path, font,
     assert row(tmp_path, data).text.split("\n\n")[-1] == signs
 
 
+def test_underscores_that_are_drawn_as_lines_are_in_their_words(tmp_path):
+    """They lie on the base line; the line under a word and a line of a form do not."""
+    widths = "/FirstChar 32 /LastChar 255 /Widths [" + "500 " * 224 + "] /Encoding /WinAnsiEncoding"
+    names = [
+        text(72, 600, "The"),
+        text(92, 600, "dbg"),
+        text(111, 600, "up"),
+        text(126, 600, "and"),
+        text(146, 600, "int"),
+    ]
+    lines = [b"107.3 600 3.2 0.4 re f", b"161.3 600 3.2 0.4 re f", b"72 598.5 14 0.4 re f", b"126 598 40 0.4 re f"]
+    assert row(tmp_path, pdf([*names, *lines], font_entries=widths)).text == "The dbg_up and int_"
+
+
+def test_signs_of_other_fonts_before_items_are_bullets(tmp_path):
+    """Wingdings has them at the places of letters; a ligature alone is the code of an unknown sign."""
+    glyphs = np.zeros((4, GLYPH_COLUMNS), np.int32)
+    glyphs[:, CODE] = [ord("l"), 0xF0D8, 0x25AA, ord("l")]
+    glyphs[3, FONT] = 1
+    set_signs(glyphs, ["wingdings-regular", "times"], np.zeros(2, np.int64))
+    assert "".join(map(chr, glyphs[:, CODE])) == "●➢▪l"
+    items = [
+        b"BT /C 10 Tf 72 %d Td (\017 ) Tj ET " % (600 - 14 * n) + text(84, 600 - 14 * n, "The mill.") for n in range(2)
+    ]
+    data = pdf(items).replace(b"/BaseFont /Courier ", b"/BaseFont /WASY10  ")
+    assert row(tmp_path, data).text == "• The mill.\n• The mill."
+
+
 def test_the_mark_of_a_footnote_may_be_much_higher_than_its_line(tmp_path):
     note = [text(60, 64.5, "1", 6.4), text(66, 61, "From the quarry of the upper valley.", 8)]
     before, _ = column(60, 700, 8, width=60)
     found = row(tmp_path, pdf([*before, *note]))
     assert found.text.endswith("[1] From the quarry of the upper valley.")
     assert found.more[1][-1]["kind"] == "note"
+
+
+@pytest.mark.parametrize(("words", "mark"), [("1In the valley", "1"), ("1R15GM078077 from", None), ("7C0", None)])
+def test_a_code_that_begins_with_a_digit_is_no_mark_of_a_footnote(words, mark):
+    assert note_mark(TextLine([], 0, 80, text=words), 100) == mark
 
 
 def test_what_has_text_below_it_is_no_footnote(tmp_path):

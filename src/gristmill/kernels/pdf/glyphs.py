@@ -29,8 +29,9 @@ GLYPH_COLUMNS = 11
 CODE, LEFT, TOP, RIGHT, BOTTOM, BASE_X, BASE_Y, SIZE, FONT, FLAGS, TURN = range(GLYPH_COLUMNS)
 """The columns of a glyph. y grows downwards. TURN is the direction of the text in quarter turns, and 4 if it is none of
 these."""
-MAP_ERROR, HYPHEN = 1, 2
-"""Bits of FLAGS: the font does not tell the character; the hyphen at the end of a line."""
+MAP_ERROR, HYPHEN, BREAK = 1, 2, 4
+"""Bits of FLAGS: the font does not tell the character; the hyphen at the end of a line; a line of a table is between
+this glyph and the one before it (rules.py)."""
 
 FUNCTIONS = (
     "FPDFText_IsGenerated",

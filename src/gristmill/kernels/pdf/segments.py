@@ -11,6 +11,7 @@ from gristmill.kernels.pdf.glyphs import (
     BASE_X,
     BASE_Y,
     BOTTOM,
+    BREAK,
     CODE,
     FLAGS,
     FONT,
@@ -62,6 +63,9 @@ BACK_SHARE = 60
 LEAN_SHARE = 30
 """An italic f leans out to the left of its origin, by at most so much. A gap ends at the origin."""
 MOST_CODE_SPACES = 60
+CODE_SPACE_SHARE = 18
+"""The same between two letters of code, whose spaces are narrow in justified lines. Listings move letters to columns:
+then, they are 8 apart inside words, but further beside signs."""
 FIRST_PIECE, LAST_PIECE = 0xF8E6, 0xF8FE
 """Pieces of large brackets, which are left out."""
 DROP_CAP_SIZES = 2
@@ -87,8 +91,13 @@ for _mark, _combining in (
 
 
 @njit(nogil=True, cache=True)
-def _is_letter(code: int) -> bool:
+def is_letter(code: int) -> bool:
     return bool(97 <= code <= 122 or 65 <= code <= 90 or 0xC0 <= code < 0x250 or code == 0x131 or code == 0x237)
+
+
+@njit(nogil=True, cache=True)
+def _is_in_word(code: int) -> bool:
+    return bool(48 <= code <= 57 or is_letter(code))
 
 
 @njit(nogil=True, cache=True)
@@ -115,10 +124,10 @@ def _script(code: int, size: int, base: int, full_size: int, full_base: int) -> 
     is_sign = (
         0x28 <= code <= 0x2F or code == 0x3D or code == 0x2212 or code == 0x2032 or code == 0x2217 or code == 0x22A4
     )
-    is_letter = 48 <= code <= 57 or _is_letter(code) or 0x370 <= code < 0x400
+    is_char = _is_in_word(code) or 0x370 <= code < 0x400
     shift = (full_base - base) * 100
     is_small = size * 100 <= 85 * full_size or (size * 100 <= 95 * full_size and abs(shift) >= 25 * full_size)
-    if not is_small or not (is_letter or is_sign):
+    if not is_small or not (is_char or is_sign):
         return 0
     if shift >= 12 * full_size:
         return RAISED
@@ -181,15 +190,15 @@ def join_glyphs(
             back = BACK_SHARE * em
             if max(size, glyphs[last, SIZE]) * 100 <= 85 * segment[S_SIZE] and away * 100 <= 50 * segment[S_SIZE]:
                 back *= 3  # a subscript under a superscript
-            if glyphs[at, TURN] != glyphs[last, TURN]:
+            if glyphs[at, TURN] != glyphs[last, TURN] or glyphs[at, FLAGS] & BREAK:
                 is_new = True
-            elif code < 0x300 and accents[code] and overlap * 2 > right - left and _is_letter(before):
+            elif code < 0x300 and accents[code] and overlap * 2 > right - left and is_letter(before):
                 mark = 1
             elif (
                 before < 0x300
                 and accents[before]
                 and overlap * 2 > glyphs[last, RIGHT] - glyphs[last, LEFT]
-                and (_is_letter(code) and end > segment[S_START])
+                and (is_letter(code) and end > segment[S_START])
             ):
                 mark = 2
             elif left == glyphs[last, LEFT] and right == glyphs[last, RIGHT] and drop == 0:
@@ -221,11 +230,13 @@ def join_glyphs(
                 advance = max(right - left, size // 4, 1)
                 is_new = gap > MOST_CODE_SPACES * advance
                 spaces = min((gap + advance // 2) // advance, MOST_CODE_SPACES) if gap > 0 else 0
+                if spaces == 0 and gap * 100 > CODE_SPACE_SHARE * em and _is_in_word(code) and _is_in_word(before):
+                    spaces = 1
                 spaces = max(spaces, pending) if gap * 3 > -advance else spaces
             else:
                 is_new = gap * 100 > SEGMENT_SHARE * em
                 # The ink of an f covers half of the space after it.
-                share = SPACE_SHARE // 2 if before == LETTER_F and _is_letter(code) else SPACE_SHARE
+                share = SPACE_SHARE // 2 if before == LETTER_F and is_letter(code) else SPACE_SHARE
                 spaces = 1 if gap * 100 > share * em or (pending and gap * 100 > -5 * em) else 0
                 spaces = 0 if is_new else spaces
         pending = 0

@@ -13,16 +13,11 @@ from gristmill.stages.pdf.assemble import PlacedBlock, assemble
 from gristmill.stages.pdf.blocks import page_blocks
 from gristmill.stages.pdf.characters import HYPHENS
 from gristmill.stages.pdf.columns import UNKNOWN, TextSegment
+from gristmill.stages.pdf.hidden import is_body_size
 from gristmill.stages.pdf.page import Page
 
 FONT_SHARE = 0.9
 """The font size of a line, as a share of the height of its box."""
-SAME_SIZE = (0.78, 1.27)
-"""A box has the font size of the body if its height is so many times that of the body's boxes: a box is higher where a
-line has tall letters, and its edges are rough."""
-LOWEST_SHORT = 0.55
-"""The same for a few letters, such as the end of a paragraph, which may all be low."""
-SHORT = 8
 SIZE_STEP = 1.3
 """Other font sizes are the body's, multiplied or divided by this."""
 SHIFT = 36 * UNITS
@@ -106,7 +101,7 @@ def _shape(text: str, corners: Sequence[int]) -> _Shape | None:
 
 def _steps(ratio: float, chars: int) -> int:
     """The font size of a box whose height is `ratio` times that of the body's, in steps from the body's."""
-    if (LOWEST_SHORT if chars <= SHORT else SAME_SIZE[0]) <= ratio <= SAME_SIZE[1]:
+    if is_body_size(ratio, chars):
         return 0
     steps = round(math.log(ratio, SIZE_STEP))
     return steps or (1 if ratio > 1 else -1)

@@ -11,6 +11,8 @@ from gristmill.stages.shared.scripts import write_scripts
 
 _LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "ffl", 0xFB05: "st", 0xFB06: "st"}
 _LIGATURES |= {0x2: "-", 0x7F: "-", 0xAD: "-", 0x2010: "-", 0xA0: " ", 0xF0B7: "•", 0xF0A7: "▪"}
+_DOTLESS = re.compile("[\u0131\u0237](?=[\u0300-\u036f])")
+"""The letters over which TeX draws the accents of i and j."""
 _SCRIPT_STEP = LOWERED - RAISED
 _SCRIPTS = re.compile("|".join(
     f"[{chr(sign)}-{chr(sign + _SCRIPT_STEP - 1)}"
@@ -40,7 +42,7 @@ LEAST_PART_CHARS = 4
 
 def plain(text: str) -> str:
     """Text with ordinary letters, and with scripts as signs: x^2, a_n."""
-    text = text.translate(_LIGATURES)
+    text = _DOTLESS.sub(lambda match: "ij"[match[0] == "\u0237"], text.translate(_LIGATURES))
     if not text or max(text) < chr(RAISED):
         return text
     return write_scripts(_SCRIPTS.sub(_marked, text))
@@ -114,9 +116,14 @@ def _keeps_hyphen(first: str, second: str, known: Counter[str]) -> bool:
     hyphenated, one = known[f"{first}-{second}".lower()], known[f"{first}{second}".lower()]
     if not second[:1].islower() and not (first.isupper() and second.isupper() and len(second) > 1):
         return one <= hyphenated
-    if not hyphenated and not one and min(len(first), len(second)) >= LEAST_PART_CHARS:
-        return bool(known[first.lower()] and known[second.lower()])
-    return hyphenated > one
+    if hyphenated or one:
+        return hyphenated > one
+    if len(first) == 1 and first.isupper():
+        return True  # F-score: no hyphenation leaves one letter
+    has_first, has_second = known[first.lower()], known[second.lower()]
+    is_long = min(len(first), len(second)) >= LEAST_PART_CHARS
+    is_first, is_last = known[f"{first}-".lower()], known[f"-{second}".lower()]
+    return bool((has_first and has_second and is_long) or (is_first and has_second) or (is_last and has_first))
 
 
 def _is_wide(char: str) -> bool:
@@ -133,4 +140,19 @@ def words_of(lines: Sequence[str]) -> Counter[str]:
         text = plain(line)
         words = _WORD.findall(text.lower())
         found.update(words[1:-1] if text.endswith("-") else words[1:])
+    found.update(_usual_parts(found))
     return found
+
+
+def _usual_parts(words: Counter[str]) -> Counter[str]:
+    """The first parts (`non-`) and last parts (`-level`) of compounds that have a hyphen more often than none."""
+    parts: Counter[str] = Counter()
+    for word in words:
+        if "-" in word:
+            parts.update((f"{word.partition('-')[0]}-", f"-{word.rpartition('-')[2]}"))
+    for word in words:
+        for at in range(2, len(word) - 1):
+            first, last = word[:at], word[at:]
+            parts[f"{first}-"] -= f"{first}-" in parts and last in words
+            parts[f"-{last}"] -= f"-{last}" in parts and first in words
+    return +parts

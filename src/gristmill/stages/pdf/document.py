@@ -21,6 +21,7 @@ from gristmill.kernels.pdf.objects import MOST_DEPTH
 from gristmill.stages.pdf.assemble import assemble
 from gristmill.stages.pdf.confidence import confidence_of, verdict_of
 from gristmill.stages.pdf.fonts import use_same_fonts_everywhere
+from gristmill.stages.pdf.hidden import hidden_text
 from gristmill.stages.pdf.page import Page, PageReader
 
 _DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+\-Zz])(\d\d)?'?(\d\d)?)?")
@@ -28,8 +29,6 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _MOST_META_CHARS = 1_000
 FOR_OCR = ("needs_ocr", "garbled")
 """The verdicts of pages whose image is kept for OCR."""
-HIDDEN_SAMPLE = 200
-"""The characters of a page that are examined for being invisible."""
 WORK, WORK_PER_BYTE, WORK_PER_PAGE = 2_000_000, 20, 200
 """The work that a file may take: so many characters, objects and segments of paths, and more with its bytes. Many pages
 can share one object. A page is as much work as WORK_PER_PAGE of them."""
@@ -143,14 +142,10 @@ def _is_hidden(document: Any, number: int) -> bool:
     """Whether most of the text of a page is invisible: an OCR engine wrote it under a picture."""
     page = document[number]
     text = page.get_textpage()
-    count = text.count_chars()
-    chosen = range(0, count, max(count // HIDDEN_SAMPLE, 1))
-    modes = [
-        pdfium.FPDFTextObj_GetTextRenderMode(item) for at in chosen if (item := pdfium.FPDFText_GetTextObject(text, at))
-    ]
+    found = hidden_text(text.raw, text.count_chars()).is_most
     text.close()
     page.close()
-    return 2 * modes.count(pdfium.FPDF_TEXTRENDERMODE_INVISIBLE) > len(modes)
+    return found
 
 
 def _images(document: Any, is_wanted: Sequence[bool]) -> dict[str, Any]:

@@ -11,12 +11,14 @@ from gristmill.stages.pdf.columns import TextSegment
 BULLETS = "•‣⁃∙\uf0b7\uf0a7\uf0d8\u2460-\u24ff\u25a0-\u25ff\u2605-\u2612\u2700-\u27bf\u2b00-\u2bff"
 """Signs before the items of a list: circled numbers, triangles and boxes, stars, ticks and arrows among them."""
 _BULLET = re.compile(rf"[{BULLETS}·–—*\-oO§]$")
+_LIGATURE = re.compile("^[\ufb00-\ufb04](?= +[^\\W\ufb00-\ufb04])")
+"""A ligature alone before an item is a sign of a font that does not tell its characters."""
 _NUMBER = re.compile(r"(?:\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5})[.)]|\[\w{1,6}\])$")
 MARK = re.compile("[\U00100030-\U00100039¹²³⁰⁴-⁹]+")
 """The mark of a footnote: raised digits (kernels/pdf/segments.py) or their own characters."""
 _MARK_NUMBER = re.compile("[0-9]{1,3}")
-_PLAIN_MARK = re.compile(r"\d{1,3}(?=[^\W\d_a-z])")
-"""The same from a font with raised digits, whose codes are those of plain digits."""
+_PLAIN_MARK = re.compile(r"\d{1,3}(?=[^\W\d_a-z](?!\d))")
+"""The same from a font with raised digits, whose codes are those of plain digits; not a code such as 1R15."""
 _LEADERS = re.compile(r"(?<!\s)\s*+(?:\.\s*+){4,}")
 LEADER = " … "
 """What is written for the dots between the entry of a table of contents and its page."""
@@ -179,7 +181,7 @@ def _finish(row: TextLine) -> None:
     texts = [cell.text for cell in row.cells]
     for cell in row.cells:
         cell.text = logical(cell.text)
-    row.text = logical(" ".join(texts)).strip()
+    row.text = _LIGATURE.sub("•", logical(" ".join(texts)).strip())
     if not row.is_mono:
         row.text = _LEADERS.sub(LEADER, row.text) if _LEADERS.search(row.text) else row.text
     row.word_width = row.segments[0].word_right - row.left

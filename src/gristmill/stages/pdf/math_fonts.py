@@ -1,7 +1,7 @@
 """The signs of glyphs whose font does not tell them. pdfium returns their code, and the fonts of TeX have fixed codes.
 
-The codes are those of the encodings OT1 and T1 (text), OML (letters), OMS (signs), OMX (large signs), and of the two
-fonts of signs of the American Mathematical Society.
+The codes are those of the encodings OT1 and T1 (text), OML (letters), OMS (signs), OMX (large signs), of the two fonts
+of signs of the American Mathematical Society, and of the bullets in Wingdings, which many files call letters.
 """
 
 import re
@@ -32,6 +32,10 @@ _BRACKETS = "()[]⌊⌋⌈⌉{}⟨⟩"
 _TEXT = _table(
     (11, "ﬀﬁﬂﬃﬄ“”"), (21, "–—"), (27, "ﬀﬁﬂﬃﬄ"), (127, "-"), (136, "•"),
 )  # fmt: skip
+_DINGBATS = re.compile(r"(?:itc)?(?:zapf)?dingbats|wingdings(?!-?[23])")
+_BULLETS = _table((108, "●❍■❏ ❑❒  ◆❖"), (167, "▪◻"), (216, "➢"), (224, "→"), (232, "➔"), (251, "✗✓☒☑"))
+_PRIVATE = range(0xF000, 0xF100)
+"""Codes of such fonts, if they are told as private characters."""
 _UNKNOWN = _table((0, _LEFT_OUT * 32))
 _LAYOUTS = (
     (
@@ -84,6 +88,11 @@ def set_signs(glyphs: Array, names: Sequence[str], kinds: Array) -> None:
 
     The ligatures of text are in no font for formulas.
     """
+    for font in [at for at, name in enumerate(names) if _DINGBATS.match(name)]:
+        rows = np.flatnonzero(glyphs[:, FONT] == font)
+        codes = glyphs[rows, CODE]
+        codes = np.where((codes >= _PRIVATE.start) & (codes < _PRIVATE.stop), codes - _PRIVATE.start, codes)
+        glyphs[rows, CODE] = np.where(codes < 256, _BULLETS[np.minimum(codes, 255)], codes)
     unknown = np.flatnonzero((glyphs[:, FLAGS] & (MAP_ERROR | HYPHEN)) == MAP_ERROR)
     for font in np.unique(glyphs[unknown, FONT]).tolist():
         is_math = bool(kinds[font] & FONT_MATH)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pypdfium2.raw as pdfium
 
+from gristmill.kernels.pdf.accents import place_accents
 from gristmill.kernels.pdf.glyphs import (
     BASE_X,
     BASE_Y,
@@ -58,10 +59,11 @@ from gristmill.kernels.pdf.segments import (
 )
 from gristmill.stages.pdf.blocks import page_blocks
 from gristmill.stages.pdf.columns import TextSegment
+from gristmill.stages.pdf.hidden import free_hidden, hidden_text, set_sizes
 from gristmill.stages.pdf.line_numbers import without_line_numbers
 from gristmill.stages.pdf.lines import Block
 from gristmill.stages.pdf.math_fonts import layout_of, set_signs
-from gristmill.stages.pdf.rules import RuledLine, grids, rules_of
+from gristmill.stages.pdf.rules import RuledLine, break_at_lines, grids, rules_of, with_underscores
 
 Array = np.ndarray[Any, Any]
 
@@ -206,6 +208,16 @@ class PageReader:
         for turn in range(1, 4):
             if turns[turn]:
                 _turn(glyphs, turn)
+        main = int(np.argmax(turns))
+        across, down, short = rules_of(page) if main == 0 else ([], [], [])
+        glyphs = with_underscores(glyphs, short)
+        many = len(glyphs)
+        place_accents(glyphs, many)
+        found.rules = [rule for rule in across if 2 * (rule.stop - rule.start) <= found.width]
+        tables = grids(across, down)
+        break_at_lines(glyphs, tables, down)
+        hidden = hidden_text(text_page, count)
+        free_hidden(glyphs, kinds, np.isin(self._fonts[:fonts], hidden.fonts))
         text = np.empty(many * 4 + 64 * MOST_CODE_SPACES, np.int32)
         while True:
             segments = np.empty((many, SEGMENT_COLUMNS), np.int64)
@@ -213,7 +225,6 @@ class PageReader:
             if number >= 0:
                 break
             text = np.empty(2 * len(text), np.int32)
-        main = int(np.argmax(turns))
         codes = glyphs[:, CODE]
         is_bad = (
             (codes == 0xFFFD)
@@ -233,10 +244,10 @@ class PageReader:
             is_suspect = (2 * errors > upright[:, S_GLYPHS]).tolist()
             chosen = [one.text for one, suspect in zip(parts, is_suspect, strict=True) if suspect]
             found.unmapped_text = " ".join(chosen)[:MOST_JUDGED_CHARS]
+        if hidden.is_most:
+            set_sizes(parts)
         if parts:
-            across, down = rules_of(page) if main == 0 else ([], [])
-            found.rules = [rule for rule in across if 2 * (rule.stop - rule.start) <= found.width]
-            found.blocks = page_blocks(parts, grids(across, down))
+            found.blocks = page_blocks(parts, tables)
 
 
 def _address(handle: Any) -> int:

@@ -4,11 +4,14 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import pypdfium2.raw as pdfium
 
-from gristmill.kernels.pdf.glyphs import UNITS
+from gristmill.kernels.pdf.glyphs import BASE_X, BASE_Y, BREAK, CODE, FLAGS, LEFT, RIGHT, SIZE, TURN, UNITS
 from gristmill.stages.pdf.columns import TextSegment
 from gristmill.stages.pdf.lines import lines_of
+
+Array = np.ndarray[Any, Any]
 
 MOST_OBJECTS = 4_000
 """The page objects that are examined for lines."""
@@ -38,9 +41,10 @@ class Grid(NamedTuple):
     xs: list[int]
 
 
-def rules_of(page: Any) -> tuple[list[RuledLine], list[RuledLine]]:
-    """The lines of a page across and down."""
+def rules_of(page: Any) -> tuple[list[RuledLine], list[RuledLine], list[RuledLine]]:
+    """The lines of a page across and down, and those across that may be underscores."""
     across: list[RuledLine] = []
+    short: list[RuledLine] = []
     down: list[RuledLine] = []
     edges = [ctypes.c_float() for _ in range(4)]
     places = [ctypes.byref(edge) for edge in edges]
@@ -49,12 +53,14 @@ def rules_of(page: Any) -> tuple[list[RuledLine], list[RuledLine]]:
         item = pdfium.FPDFPage_GetObject(page, index)
         if pdfium.FPDFPageObj_GetType(item) != pdfium.FPDF_PAGEOBJ_PATH:
             continue
-        if not pdfium.FPDFPageObj_GetBounds(item, *places) or len(across) + len(down) > MOST_RULES:
+        if not pdfium.FPDFPageObj_GetBounds(item, *places) or len(across) + len(down) + len(short) > MOST_RULES:
             continue
         if not all(abs(edge.value) < 1 << 16 for edge in edges):
             continue
         left, bottom, right, top = (round(edge.value * UNITS) for edge in edges)
         top, bottom = -top, -bottom
+        if 2 * (bottom - top) < right - left < SHORTEST_ACROSS:
+            short.append(RuledLine((top + bottom) // 2, left, right))
         if bottom - top <= THICKEST and right - left >= SHORTEST_ACROSS // 4:
             across.append(RuledLine((top + bottom) // 2, left, right))
         elif right - left <= THICKEST and bottom - top >= SHORTEST_DOWN:
@@ -66,7 +72,28 @@ def rules_of(page: Any) -> tuple[list[RuledLine], list[RuledLine]]:
         ):  # the frame of a cell
             across += [RuledLine(top, left, right), RuledLine(bottom, left, right)]
             down += [RuledLine(left, top, bottom), RuledLine(right, top, bottom)]
-    return across, down
+    return across, down, short
+
+
+def with_underscores(glyphs: Array, short: Sequence[RuledLine]) -> Array:
+    """Adds the underscores that TeX draws as lines: such a line lies on the base line of a letter that ends where it
+    begins, or begins where it ends. No other line does."""
+    places: list[int] = []
+    rows: list[Array] = []
+    for rule in short:
+        sizes = glyphs[:, SIZE]
+        low, wide = (rule.place - glyphs[:, BASE_Y]) * 100, (rule.stop - rule.start) * 100
+        is_level = (low <= sizes) & (low >= -5 * sizes) & (wide >= 25 * sizes) & (wide <= 50 * sizes)
+        is_level &= (glyphs[:, CODE] > 32) & (glyphs[:, TURN] == 0)
+        before = np.flatnonzero(is_level & (abs(rule.start - glyphs[:, RIGHT]) * 10 <= sizes))
+        after = np.flatnonzero(is_level & (abs(glyphs[:, LEFT] - rule.stop) * 10 <= sizes))
+        if len(before) or len(after):
+            letter = before[-1] if len(before) else after[0]
+            row = glyphs[letter].copy()
+            row[[CODE, LEFT, RIGHT, BASE_X, FLAGS]] = ord("_"), rule.start, rule.stop, rule.start, 0
+            places.append(int(letter) + bool(len(before)))
+            rows.append(row)
+    return np.insert(glyphs, places, np.array(rows), 0) if rows else glyphs
 
 
 def grids(across: Sequence[RuledLine], down: Sequence[RuledLine]) -> list[Grid]:
@@ -124,6 +151,27 @@ def _grid(group: Sequence[RuledLine], down: Sequence[RuledLine]) -> list[Grid]:
             lengths[near] = lengths.get(near, 0) + one.stop - one.start
     xs = [place for place, length in lengths.items() if 2 * length >= bottom - top]
     return [Grid([rule.place for rule in group], [left, *xs, right])] if 0 < len(xs) < MOST_COLUMNS else []
+
+
+def break_at_lines(glyphs: Array, found: Sequence[Grid], down: Sequence[RuledLine]) -> None:
+    """Marks the glyphs before which a line down of a table is crossed. Columns may be as close as words; a word that is
+    too long for its cell goes on."""
+    places = np.flatnonzero(glyphs[:, CODE] > 32)
+    middles = (glyphs[places, LEFT] + glyphs[places, RIGHT]) // 2
+    ys = glyphs[places, BASE_Y] - glyphs[places, SIZE] // 4
+    gaps = glyphs[places[1:], LEFT] - glyphs[places[:-1], RIGHT]
+    is_apart = gaps * 8 > glyphs[places[1:], SIZE]
+    inner = {
+        rule
+        for grid in found
+        for rule in down
+        if grid.xs[0] + NEAR < rule.place < grid.xs[-1] - NEAR and grid.ys[0] < rule.stop and rule.start < grid.ys[-1]
+    }
+    for rule in inner:
+        is_right = middles > rule.place
+        is_beside = (rule.start <= ys) & (ys <= rule.stop)
+        crossed = is_apart & (is_right[1:] > is_right[:-1]) & is_beside[1:] & is_beside[:-1]
+        glyphs[places[1:][crossed], FLAGS] |= BREAK
 
 
 def take_tables(segments: list[TextSegment], found: Sequence[Grid]) -> list[TextSegment]:
