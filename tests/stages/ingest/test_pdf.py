@@ -346,6 +346,24 @@ def test_a_column_whose_cells_are_missing_in_some_rows_stays_a_column(tmp_path):
     ]
 
 
+def test_cells_in_a_code_font_end_at_wide_gaps(tmp_path):
+    """Beside others in an ordinary font; code keeps such gaps as spaces, also with a remark in another font."""
+    rows = [
+        ("textbf(bold)", "bf(bold)", "bold"),
+        ("textit(slant)", "it(slant)", "slanted"),
+        ("emph(word)", "em", "word"),
+    ]
+    cells = [
+        text(60 + 130 * at, 600 - 14 * n, cell, font="F" if at == 2 else "C")
+        for n, cells in enumerate(rows)
+        for at, cell in enumerate(cells)
+    ]
+    code = [text(60, 500, "let x    = y in", font="C"), text(160, 500, "the sum", font="F")]
+    found = row(tmp_path, pdf([*cells, *code])).text.split("\n")
+    assert found[:3] == [f"| {' | '.join(row)} |" for row in rows]
+    assert found[-1] == "let x    = y in the sum"
+
+
 def test_a_heading_with_a_number_ends_a_table(tmp_path):
     """The gap after its number may be in the gap of the table."""
     rows = [("corn", "what is ground"), ("sack", "what holds flour"), ("dam", "what holds water")]

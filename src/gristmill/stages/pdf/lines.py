@@ -1,8 +1,8 @@
 """Joins the segments of a region to lines."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from gristmill.kernels.pdf.segments import BACK_SHARE, MOST_CODE_SPACES, RAISED, SEGMENT_SHARE, SPACE_SHARE
 from gristmill.stages.pdf.characters import logical
@@ -24,6 +24,8 @@ LEADER = " … "
 """What is written for the dots between the entry of a table of contents and its page."""
 _PAGE_NUMBER = re.compile(r"\d{1,4}|[ivxlc]{1,7}")
 LEAST_ENTRIES = 3
+_WIDE_GAP = " " * 3
+_PIECE = re.compile(r"\S+(?: {1,2}\S+)*")
 _LONG_WORD = re.compile(r"[^\W\d_]{3,}")
 LEAST_DROP_CAP = 180
 """The least size of a drop cap, in hundredths of the font size of its paragraph."""
@@ -36,6 +38,8 @@ class Cell:
     text: str
     left: int
     right: int
+    spaces: int = 1
+    """The spaces before it in the text of its line."""
 
 
 @dataclass(slots=True)
@@ -157,11 +161,11 @@ def _finish(row: TextLine) -> None:
     row.is_bold = 2 * sum(one.bold for one in row.segments) > row.glyphs
     row.hyphen = row.segments[-1].hyphen
     last: TextSegment | None = None
-    for one in row.segments:
+    for spaces, one in _pieces(row):
         gap = 0 if last is None else one.left - last.right
         em = max(one.size, last.size if last else 0)
         if last is None or (gap * 100 > SEGMENT_SHARE * em and not row.is_mono):
-            row.cells.append(Cell(one.text, one.left, one.right))
+            row.cells.append(Cell(one.text, one.left, one.right, spaces))
         else:
             cell = row.cells[-1]
             if row.is_mono:
@@ -178,13 +182,27 @@ def _finish(row: TextLine) -> None:
         label = row.cells.pop(0)
         row.cells[0].text = f"{label.text} {row.cells[0].text}"
         row.cells[0].left = label.left
-    texts = [cell.text for cell in row.cells]
+    text = "".join(" " * cell.spaces + cell.text for cell in row.cells)
     for cell in row.cells:
         cell.text = logical(cell.text)
-    row.text = _LIGATURE.sub("•", logical(" ".join(texts)).strip())
+    row.text = _LIGATURE.sub("•", logical(text).strip())
     if not row.is_mono:
         row.text = _LEADERS.sub(LEADER, row.text) if _LEADERS.search(row.text) else row.text
     row.word_width = row.segments[0].word_right - row.left
+
+
+def _pieces(row: TextLine) -> Iterator[tuple[int, TextSegment]]:
+    """The segments of a line, each with the spaces before it. One in a code font has wide gaps as spaces, where it ends
+    if the rest of the line is not code."""
+    for one in row.segments:
+        if row.is_mono or _WIDE_GAP not in one.text:
+            yield 1, one
+            continue
+        advance, last = (one.right - one.left) / len(one.text), -1
+        for found in _PIECE.finditer(one.text):
+            left, right = (one.left + round(advance * place) for place in found.span())
+            yield found.start() - last, replace(one, text=found[0], left=left, right=right)
+            last = found.end()
 
 
 def note_mark(line: TextLine, body_size: int) -> str | None:
