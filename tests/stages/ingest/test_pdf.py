@@ -29,6 +29,7 @@ from gristmill.kernels.pdf.segments import (
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import pdf as reader
 from gristmill.stages.pdf import child, document, kinds, page
+from gristmill.stages.pdf.blocks import page_blocks
 from gristmill.stages.pdf.characters import joined, logical, words_of
 from gristmill.stages.pdf.child import PdfChild
 from gristmill.stages.pdf.columns import TextSegment, regions
@@ -344,6 +345,26 @@ def test_a_column_whose_cells_are_missing_in_some_rows_stays_a_column(tmp_path):
         "| Upper mill | 2 | 120 |  |",
         "| Lower mill | 4 | 310 | Anna |",
     ]
+
+
+def test_rows_of_nothing_but_formulas_belong_to_their_table():
+    """Below a head; formulas above each other alone are no table."""
+
+    def rows_of(*rows):
+        cells = [(60 + 80 * at, 100 + 14 * n, cell) for n, row in enumerate(rows) for at, cell in enumerate(row)]
+        segments = [
+            TextSegment(
+                *(cell, x * 64, (y - 10) * 64, (x + 20) * 64, (y + 2) * 64, y * 64, 640, len(cell), 0, 0, 0),
+                *(0 if cell.isalpha() else len(cell), (x + 20) * 64, False, at),
+            )
+            for at, (x, y, cell) in enumerate(cells)
+        ]
+        return [block.rows for block in page_blocks(segments)]
+
+    formulas = [["x+1", "1/2", "0", "1/2"], ["z+1", "0", "1/2", "0"]]
+    head = ["Axis", "First", "Second", "Third"]
+    assert rows_of(head, *formulas) == [[head, *formulas]]
+    assert not any(rows_of(*formulas))
 
 
 def test_cells_in_a_code_font_end_at_wide_gaps(tmp_path):

@@ -9,6 +9,8 @@ from gristmill.stages.pdf.lines import LEADER, Block, Cell, TextLine, is_formula
 
 MOST_COLUMNS = 64
 _SECTION = re.compile(r"\d+(?:\.\d+)*\.?")
+LEAST_FORMULA_GAPS = 3
+"""A line of nothing but formulas that has so many gaps of a table is a row of it."""
 FAR = 1 << 30
 WIDE_CELL = 8
 """A cell whose text goes on in the next line is at least half as many font sizes wide."""
@@ -16,7 +18,7 @@ WIDE_CELL = 8
 
 def table_end(lines: Sequence[TextLine], at: int) -> int:
     """Where the table that begins with a line ends, or `at` if none begins there."""
-    if not _may_be_row(lines[at]) or len(lines[at].cells) < 2:
+    if not _may_be_row(lines[at]) or is_formula(lines[at]) or len(lines[at].cells) < 2:
         return at
     gaps = _gaps(lines[at])
     strips = _between(gaps)
@@ -29,6 +31,8 @@ def table_end(lines: Sequence[TextLine], at: int) -> int:
         shared = _common(strips, _between(own) if len(line.cells) > 1 else own, line.size // 2)
         is_single = len(line.cells) < 2 or line.right <= strips[0][0]
         if is_single and line.is_bold and not lines[stop - 1].is_bold:
+            break
+        if is_formula(line) and len(shared) < LEAST_FORMULA_GAPS:
             break
         if not shared or (is_single and line.left < strips[0][0] < line.right):
             break
@@ -47,7 +51,6 @@ def _may_be_row(line: TextLine) -> bool:
     return (
         not line.is_mono
         and not line.is_table
-        and not is_formula(line)
         and len(line.cells) <= MOST_COLUMNS
         and LEADER not in line.text
         and not (line.told == "heading" and _SECTION.fullmatch(line.cells[0].text))
