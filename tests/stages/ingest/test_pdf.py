@@ -347,6 +347,27 @@ def test_a_column_whose_cells_are_missing_in_some_rows_stays_a_column(tmp_path):
     ]
 
 
+def test_a_table_goes_on_on_the_next_page(tmp_path):
+    """Its head is there once, and a row that is on two pages is one row."""
+    head = [text(60 + 120 * at, 764, cell) for at, cell in enumerate(("Mill", "Stones", "Use"))]
+
+    def line(y, *cells):
+        return [text(60 + 120 * at, y, cell) for at, cell in enumerate(cells) if cell]
+
+    before, _ = column(60, 500, 6)
+    rows = [*line(746, "Upper", "2", "rye"), *line(732, "Lower", "4", "barley"), *line(718, "New", "6", "wheat of the")]
+    rest = [*line(746, "", "", "whole valley"), *line(732, "Old", "1", "oats"), *line(718, "Dam", "3", "spelt")]
+    found = row(tmp_path, pdf([*head, *rows], [*head, *rest, *before])).text
+    assert found.split("\n")[:6] == [
+        "| Mill | Stones | Use |",
+        "| Upper | 2 | rye |",
+        "| Lower | 4 | barley |",
+        "| New | 6 | wheat of the whole valley |",
+        "| Old | 1 | oats |",
+        "| Dam | 3 | spelt |",
+    ]
+
+
 def test_rows_of_nothing_but_formulas_belong_to_their_table():
     """Below a head; formulas above each other alone are no table."""
 

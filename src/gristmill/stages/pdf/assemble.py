@@ -14,7 +14,7 @@ from gristmill.stages.pdf.lines import MARK, Block, TextLine, note_mark
 from gristmill.stages.pdf.page import Page
 from gristmill.stages.pdf.rules import RuledLine
 from gristmill.stages.pdf.running_heads import running_heads
-from gristmill.stages.pdf.tables import table_of
+from gristmill.stages.pdf.tables import join_tables, table_of
 from gristmill.stages.shared.normalise import normalise
 
 _GLUED = re.compile(r"(?:(?<=[^\W\d_])|(?<=[.,;:!?)”’] )|(?<![0-9].)(?<=[.,;:!?)”’]))\d{1,3}(?![\w.,])")
@@ -62,8 +62,10 @@ def placed(pages: Sequence[Page]) -> Iterator[tuple[int, Block, list[Block]]]:
     body = _body_size(pages)
     heads = running_heads(pages, body)
     kept = [list(_without(page.blocks, heads, number)) for number, page in enumerate(pages)]
-    for number, (page, one) in enumerate(zip(pages, without_page_numbers(kept), strict=True)):
-        blocks, notes = _with_notes(one, body, page.rules)
+    both = zip(pages, without_page_numbers(kept), strict=True)
+    separate = [_with_notes(blocks, body, page.rules) for page, blocks in both]
+    join_tables([blocks for blocks, _ in separate])
+    for number, (blocks, notes) in enumerate(separate):
         for block in blocks:
             yield number, block, notes.get(id(block), [])
 

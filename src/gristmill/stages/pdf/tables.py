@@ -1,7 +1,8 @@
 """Tables without lines between all cells, which are found by the white space between columns."""
 
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from gristmill.stages.pdf.characters import HYPHENS
 from gristmill.stages.pdf.kinds import is_caption
@@ -28,7 +29,8 @@ def table_end(lines: Sequence[TextLine], at: int) -> int:
         if not _may_be_row(line) or line.base - lines[stop - 1].base > 3 * line.size:
             break
         own = _gaps(line)
-        shared = _common(strips, _between(own) if len(line.cells) > 1 else own, line.size // 2)
+        is_last_cell = len(strips) > 1 and line.left > strips[-1][0]
+        shared = _common(strips, own if is_last_cell or len(line.cells) < 2 else _between(own), line.size // 2)
         is_single = len(line.cells) < 2 or line.right <= strips[0][0]
         if is_single and line.is_bold and not lines[stop - 1].is_bold:
             break
@@ -40,11 +42,11 @@ def table_end(lines: Sequence[TextLine], at: int) -> int:
         strips, stop = _between(gaps), stop + 1
     while stop > at and lines[stop - 1].right <= strips[0][0]:
         stop -= 1
-    rows = sum(len(line.cells) > 1 and line.right > strips[0][0] for line in lines[at:stop])
-    if rows == stop - at == 2:
-        first, second = (_between(_gaps(line)) for line in lines[at:stop])
+    rows = [line for line in lines[at:stop] if len(line.cells) > 1 and line.right > strips[0][0]]
+    if len(rows) == 2:
+        first, second = (_between(_gaps(line)) for line in rows)
         return stop if len(_common(first, second, lines[at].size // 2)) > 1 else at
-    return stop if rows >= 3 else at
+    return stop if len(rows) > 2 else at
 
 
 def _may_be_row(line: TextLine) -> bool:
@@ -166,3 +168,25 @@ def _is_rest(
         if one.right - one.left < WIDE_CELL * line.size // 2:
             return False
     return len(row) < len(above)
+
+
+def join_tables(pages: Iterable[Sequence[Block]]) -> None:
+    """Removes the heads that a table repeats on the next pages. A first row below one that has no first cell is the
+    rest of the last row of the page before."""
+    head: list[list[str]] = []
+    last: Block | None = None
+    for blocks in pages:
+        first = blocks[0] if blocks else None
+        is_rest = first is not None and last is not None and first.kind == last.kind == "table"
+        if first is not None and last is not None and is_rest:
+            pairs = zip(head, first.rows, strict=False)
+            count = next((at for at, (one, other) in enumerate(pairs) if one != other), 0)
+            is_rest = 0 < count < len(first.rows)
+            first.rows = first.rows[count:] if is_rest else first.rows
+            if is_rest and not first.rows[0][0] and len(first.rows[0]) == len(last.rows[-1]):
+                rest = first.rows.pop(0)
+                last.rows[-1] = ["\n".join(filter(None, pair)) for pair in zip(last.rows[-1], rest, strict=True)]
+        tables = list(itertools.takewhile(lambda block: block.kind == "table", reversed(blocks)))
+        if tables and not (is_rest and len(tables) == len(blocks)):
+            head = list(tables[-1].rows)
+        last = blocks[-1] if blocks else None
