@@ -15,7 +15,7 @@ from gristmill.stages.pdf.columns import TextSegment
 
 Array = np.ndarray[Any, Any]
 
-SAMPLE = 200
+SAMPLE = 50
 """The characters of a page that are examined."""
 SAME_SIZE = (0.78, 1.27)
 """A line has the font size of the body if its height is so many times that of the body's lines: it is higher where it
