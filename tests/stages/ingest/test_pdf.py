@@ -610,6 +610,12 @@ def test_a_footnote_follows_the_paragraph_that_has_its_mark(tmp_path):
     assert found.index(one) < found.index("granite.[1]") < found.index("[1] From the quarry") < found.index(two)
 
 
+def test_a_small_line_that_begins_with_a_digit_and_a_raised_digit_without_a_note_are_no_pair(tmp_path):
+    """The file was lost, since the place of the mark was unknown."""
+    mark = b"BT /F 10 Tf 60 600 Td (The stones of the mill are of granite.) Tj /F 6 Tf 4 Ts (1) Tj 0 Ts ET"
+    assert row(tmp_path, pdf([mark, text(60, 60, "1Stone from the quarry.", 7)])).drop is None
+
+
 def test_a_digit_on_the_line_is_no_mark_and_a_mark_may_begin_a_line(tmp_path):
     """The number stays whole, although the footnote has its last digit."""
     lines = [
