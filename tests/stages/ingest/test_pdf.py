@@ -708,6 +708,14 @@ def test_underscores_that_are_drawn_as_lines_are_in_their_words(tmp_path):
     assert row(tmp_path, pdf([*names, *lines], font_entries=widths)).text == "The dbg_up and int_"
 
 
+def test_old_style_digits_are_digits_and_a_stroke_crosses_out_the_sign_after_it():
+    glyphs = np.zeros((3, GLYPH_COLUMNS), np.int32)
+    glyphs[:, CODE] = [0xF731, 0xF739, 0xF761]
+    set_signs(glyphs, ["minion"], np.zeros(1, np.int64))
+    assert "".join(map(chr, glyphs[:, CODE])) == "19a"
+    assert joined(["i \u0338= j, x \u0338 ∈ A"], Counter()) == "i ≠ j, x ∉ A"
+
+
 def test_signs_of_other_fonts_before_items_are_bullets(tmp_path):
     """Wingdings has them at the places of letters; a ligature alone is the code of an unknown sign."""
     glyphs = np.zeros((4, GLYPH_COLUMNS), np.int32)
