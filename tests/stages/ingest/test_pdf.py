@@ -33,6 +33,7 @@ from gristmill.stages.pdf.characters import joined, logical, words_of
 from gristmill.stages.pdf.child import PdfChild
 from gristmill.stages.pdf.columns import TextSegment, regions
 from gristmill.stages.pdf.confidence import confidence_of
+from gristmill.stages.pdf.hidden import set_sizes
 from gristmill.stages.pdf.lines import TextLine, note_mark
 from gristmill.stages.pdf.math_fonts import set_signs
 from pdf_files import column, pdf, scanned, text
@@ -449,6 +450,15 @@ def test_invisible_text_of_an_ocr_engine_is_paragraphs_with_spaces(tmp_path):
     found = row(tmp_path, pdf(operators))
     assert found.text == " ".join(lines)
     assert [block["kind"] for block in found.more[1]] == ["text"]
+
+
+@pytest.mark.parametrize(("sizes", "found"), [((160, 160, 160, 128), 128), ((160, 150, 168, 128), 155)])
+def test_sizes_of_invisible_text_are_those_of_the_body_unless_most_are_the_same(sizes, found):
+    """An engine that measures each line finds another size for it; one that chooses fonts knows footnotes."""
+    line = "The stones of the mill."
+    parts = [TextSegment(line, 0, 0, 0, 0, 0, size, len(line), 0, 0, 0, 0, 0, False, 0) for size in sizes]
+    set_sizes(parts, is_stretched=False)
+    assert parts[-1].size == found
 
 
 def test_a_long_caption_is_one_and_bullets_of_slides_begin_items(tmp_path):
