@@ -35,7 +35,7 @@ _TEXT = _table(
 _DINGBATS = re.compile(r"(?:itc)?(?:zapf)?dingbats|wingdings(?!-?[23])")
 _BULLETS = _table((108, "●❍■❏ ❑❒  ◆❖"), (167, "▪◻"), (216, "➢"), (224, "→"), (232, "➔"), (251, "✗✓☒☑"))
 _PRIVATE = range(0xF000, 0xF100)
-"""Codes of such fonts, if they are told as private characters."""
+"""The codes of such fonts where a file gives them as private characters."""
 _SMALL = range(0xF721, 0xF800)
 """Old-style digits and small capitals as Adobe numbers them: their plain characters are 0xF700 less."""
 _UNKNOWN = _table((0, _LEFT_OUT * 32))

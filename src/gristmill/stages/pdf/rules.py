@@ -76,8 +76,8 @@ def rules_of(page: Any) -> tuple[list[RuledLine], list[RuledLine], list[RuledLin
 
 
 def with_underscores(glyphs: Array, short: Sequence[RuledLine]) -> Array:
-    """Adds the underscores that TeX draws as lines: such a line lies on the base line of a letter that ends where it
-    begins, or begins where it ends. No other line does."""
+    """Adds the underscores that TeX draws as lines: such a line is on the base line of a letter that ends where it
+    begins, or begins where it ends. No other line is."""
     places: list[int] = []
     rows: list[Array] = []
     order = np.argsort(glyphs[:, BASE_Y], kind="stable")
