@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from gristmill.kernels.pdf.accents import place_accents
 from gristmill.kernels.pdf.glyphs import BASE_X, BOTTOM, CODE, FLAGS, FONT, GLYPH_COLUMNS, LEFT, RIGHT, SIZE, TOP, TURN
 from gristmill.kernels.pdf.glyphs import BASE_Y as BASE
 from gristmill.kernels.pdf.segments import ACCENTS, S_LEFT, S_START, S_STOP, SEGMENT_COLUMNS, join_glyphs
@@ -67,6 +68,17 @@ def test_compiled_and_plain_python_join_the_same(seed):
     edges = [(row[S_START], row[S_STOP]) for row in found[1]]
     assert found[0] > 5
     assert [stop for _, stop in edges[:-1]] == [start for start, _ in edges[1:]]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_compiled_and_plain_python_place_accents_the_same(seed):
+    """No glyph is lost, and each accent has a place."""
+    glyphs = page(seed)
+    compiled, plain = glyphs.copy(), glyphs.copy()
+    place_accents(compiled, len(compiled))
+    place_accents.py_func(plain, len(plain))
+    assert (compiled == plain).all()
+    assert sorted(compiled[:, CODE]) == sorted(glyphs[:, CODE])
 
 
 def test_a_text_that_is_too_long_for_the_memory_is_refused():

@@ -34,6 +34,7 @@ from gristmill.stages.pdf.characters import joined, logical, words_of
 from gristmill.stages.pdf.child import PdfChild
 from gristmill.stages.pdf.columns import TextSegment, regions
 from gristmill.stages.pdf.confidence import confidence_of
+from gristmill.stages.pdf.hidden import set_sizes
 from gristmill.stages.pdf.lines import TextLine, note_mark
 from gristmill.stages.pdf.math_fonts import set_signs
 from pdf_files import column, pdf, scanned, text
@@ -666,6 +667,15 @@ def test_invisible_text_of_an_ocr_engine_is_paragraphs_with_spaces(tmp_path):
     assert [block["kind"] for block in found.more[1]] == ["text"]
 
 
+@pytest.mark.parametrize(("sizes", "found"), [((160, 160, 160, 128), 128), ((160, 150, 168, 128), 155)])
+def test_sizes_of_invisible_text_are_those_of_the_body_unless_most_are_the_same(sizes, found):
+    """An engine that measures each line finds another size for it; one that chooses fonts knows footnotes."""
+    line = "The stones of the mill."
+    parts = [TextSegment(line, 0, 0, 0, 0, 0, size, len(line), 0, 0, 0, 0, 0, False, 0) for size in sizes]
+    set_sizes(parts, is_stretched=False)
+    assert parts[-1].size == found
+
+
 def test_a_long_caption_is_one_and_bullets_of_slides_begin_items(tmp_path):
     prose, _ = column(60, 700, 6)
     _, words = column(60, 500, 5)
@@ -825,6 +835,12 @@ def test_a_footnote_follows_the_paragraph_that_has_its_mark(tmp_path):
     assert found.index(one) < found.index("granite.[1]") < found.index("[1] From the quarry") < found.index(two)
 
 
+def test_a_small_line_that_begins_with_a_digit_and_a_raised_digit_without_a_note_are_no_pair(tmp_path):
+    """The file was lost, since the place of the mark was unknown."""
+    mark = b"BT /F 10 Tf 60 600 Td (The stones of the mill are of granite.) Tj /F 6 Tf 4 Ts (1) Tj 0 Ts ET"
+    assert row(tmp_path, pdf([mark, text(60, 60, "1Stone from the quarry.", 7)])).drop is None
+
+
 def test_a_digit_on_the_line_is_no_mark_and_a_mark_may_begin_a_line(tmp_path):
     """The number stays whole, although the footnote has its last digit."""
     lines = [
@@ -915,6 +931,14 @@ def test_underscores_that_are_drawn_as_lines_are_in_their_words(tmp_path):
     ]
     lines = [b"107.3 600 3.2 0.4 re f", b"161.3 600 3.2 0.4 re f", b"72 598.5 14 0.4 re f", b"126 598 40 0.4 re f"]
     assert row(tmp_path, pdf([*names, *lines], font_entries=widths)).text == "The dbg_up and int_"
+
+
+def test_old_style_digits_are_digits_and_a_stroke_crosses_out_the_sign_after_it():
+    glyphs = np.zeros((3, GLYPH_COLUMNS), np.int32)
+    glyphs[:, CODE] = [0xF731, 0xF739, 0xF761]
+    set_signs(glyphs, ["minion"], np.zeros(1, np.int64))
+    assert "".join(map(chr, glyphs[:, CODE])) == "19a"
+    assert joined(["i \u0338= j, x \u0338 ∈ A"], Counter()) == "i ≠ j, x ∉ A"
 
 
 def test_signs_of_other_fonts_before_items_are_bullets(tmp_path):

@@ -10,7 +10,7 @@ from gristmill.kernels.pdf.segments import ACCENTS, is_letter
 MOST_AWAY = 400
 """The letter of an accent is at most so many glyphs before or after it: a line has fewer."""
 OFF_CENTRE = 10
-"""The most that the middle of an accent is beside that of its letter, in hundredths of the font size."""
+"""How far the middle of an accent may be from the middle of its letter, in hundredths of the font size."""
 WIDEST = 65
 """A wider one is over several letters of a formula."""
 LOWEST, HIGHEST = -10, 35

@@ -151,8 +151,8 @@ def _with_notes(
             found = raised.get(number, []) if MARK.match(mark) else glued.get(number, [])
             if found:
                 owner, line, start, stop = found[0]
-            if len(found) == 1 or number in raised:
-                cited.append((start, stop, line, number))
+                if len(found) == 1 or number in raised:
+                    cited.append((start, stop, line, number))
         elif owner is None or last is None or not _extends_note(last, block):
             owner = None
         block.kind = "note" if owner is not None else "text" if block.kind == "note" else block.kind

@@ -13,6 +13,8 @@ _LIGATURES = {0xFB00: "ff", 0xFB01: "fi", 0xFB02: "fl", 0xFB03: "ffi", 0xFB04: "
 _LIGATURES |= {0x2: "-", 0x7F: "-", 0xAD: "-", 0x2010: "-", 0xA0: " ", 0xF0B7: "•", 0xF0A7: "▪"}
 _DOTLESS = re.compile("[\u0131\u0237](?=[\u0300-\u036f])")
 """The letters over which TeX draws the accents of i and j."""
+_STROKE = re.compile("\u0338 ?([=<>|∃∈∋∣∥∼≃≅≈≡≤≥≺≻⊂⊃⊆⊇⊢←→↔⇐⇒⇔])")
+"""The stroke that TeX draws before the sign that it crosses out."""
 _SCRIPT_STEP = LOWERED - RAISED
 _SCRIPTS = re.compile("|".join(
     f"[{chr(sign)}-{chr(sign + _SCRIPT_STEP - 1)}"
@@ -43,6 +45,7 @@ LEAST_PART_CHARS = 4
 def plain(text: str) -> str:
     """Text with ordinary letters, and with scripts as signs: x^2, a_n."""
     text = _DOTLESS.sub(lambda match: "ij"[match[0] == "\u0237"], text.translate(_LIGATURES))
+    text = _STROKE.sub("\\1\u0338", text)
     if not text or max(text) < chr(RAISED):
         return text
     return write_scripts(_SCRIPTS.sub(_marked, text))

@@ -15,7 +15,7 @@ from gristmill.stages.pdf.columns import TextSegment
 
 Array = np.ndarray[Any, Any]
 
-SAMPLE = 200
+SAMPLE = 50
 """The characters of a page that are examined."""
 SAME_SIZE = (0.78, 1.27)
 """A line has the font size of the body if its height is so many times that of the body's lines: it is higher where it
@@ -45,9 +45,9 @@ def hidden_text(text_page: Any, count: int) -> HiddenText:
     return HiddenText(fonts, 2 * len(fonts) > len(items))
 
 
-def free_hidden(glyphs: Array, kinds: Array, is_hidden: Array) -> None:
+def free_hidden(glyphs: Array, kinds: Array, is_hidden: Array) -> bool:
     """Invisible fonts are none for code, whatever their widths. Tesseract stretches each word with the space after it;
-    here, the word ends where its picture does."""
+    here, the word ends where its picture does. Whether there is such a font."""
     is_hidden &= kinds & FONT_MONO > 0
     kinds[is_hidden] &= ~FONT_MONO
     word, space, after = glyphs[:-2], glyphs[1:-1], glyphs[2:]
@@ -58,6 +58,7 @@ def free_hidden(glyphs: Array, kinds: Array, is_hidden: Array) -> None:
     is_level = abs(after[:, BASE_Y] - space[:, BASE_Y]) <= near
     ends = np.where(is_level, np.minimum(space[:, RIGHT], after[:, LEFT]), space[:, RIGHT])
     word[chosen, RIGHT] = np.maximum(ends, word[:, LEFT])[chosen]
+    return bool(is_hidden.any())
 
 
 def is_body_size(ratio: float, chars: int) -> bool:
@@ -65,9 +66,12 @@ def is_body_size(ratio: float, chars: int) -> bool:
     return (LOWEST_SHORT if chars <= SHORT else SAME_SIZE[0]) <= ratio <= SAME_SIZE[1]
 
 
-def set_sizes(segments: Sequence[TextSegment]) -> None:
-    """Sets the size of segments that are about as high as the body to that of the body."""
-    body = round(median([size for one in segments for size in [one.size] * min(one.glyphs, SAMPLE)] or [1]))
-    for one in segments:
-        if is_body_size(one.size / body, one.glyphs):
-            one.size = body
+def set_sizes(segments: Sequence[TextSegment], is_stretched: bool) -> None:
+    """Sets the size of segments that are about as high as the body to that of the body, unless the engine chose fonts:
+    then, most text has one size."""
+    sizes = [size for one in segments for size in [one.size] * min(one.glyphs, SAMPLE)] or [1]
+    body = round(median(sizes))
+    if is_stretched or 2 * sum(abs(size - body) <= 1 for size in sizes) < len(sizes):
+        for one in segments:
+            if is_body_size(one.size / body, one.glyphs):
+                one.size = body

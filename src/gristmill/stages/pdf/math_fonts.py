@@ -35,7 +35,9 @@ _TEXT = _table(
 _DINGBATS = re.compile(r"(?:itc)?(?:zapf)?dingbats|wingdings(?!-?[23])")
 _BULLETS = _table((108, "●❍■❏ ❑❒  ◆❖"), (167, "▪◻"), (216, "➢"), (224, "→"), (232, "➔"), (251, "✗✓☒☑"))
 _PRIVATE = range(0xF000, 0xF100)
-"""Codes of such fonts, if they are told as private characters."""
+"""The codes of such fonts where a file gives them as private characters."""
+_SMALL = range(0xF721, 0xF800)
+"""Old-style digits and small capitals as Adobe numbers them: their plain characters are 0xF700 less."""
 _UNKNOWN = _table((0, _LEFT_OUT * 32))
 _LAYOUTS = (
     (
@@ -88,6 +90,8 @@ def set_signs(glyphs: Array, names: Sequence[str], kinds: Array) -> None:
 
     The ligatures of text are in no font for formulas.
     """
+    is_small = (glyphs[:, CODE] >= _SMALL.start) & (glyphs[:, CODE] < _SMALL.stop)
+    glyphs[is_small, CODE] -= 0xF700
     for font in [at for at, name in enumerate(names) if _DINGBATS.match(name)]:
         rows = np.flatnonzero(glyphs[:, FONT] == font)
         codes = glyphs[rows, CODE]

@@ -217,7 +217,7 @@ class PageReader:
         tables = grids(across, down)
         break_at_lines(glyphs, tables, down)
         hidden = hidden_text(text_page, count)
-        free_hidden(glyphs, kinds, np.isin(self._fonts[:fonts], hidden.fonts))
+        is_stretched = free_hidden(glyphs, kinds, np.isin(self._fonts[:fonts], hidden.fonts))
         text = np.empty(many * 4 + 64 * MOST_CODE_SPACES, np.int32)
         while True:
             segments = np.empty((many, SEGMENT_COLUMNS), np.int64)
@@ -245,7 +245,7 @@ class PageReader:
             chosen = [one.text for one, suspect in zip(parts, is_suspect, strict=True) if suspect]
             found.unmapped_text = " ".join(chosen)[:MOST_JUDGED_CHARS]
         if hidden.is_most:
-            set_sizes(parts)
+            set_sizes(parts, is_stretched)
         if parts:
             found.blocks = page_blocks(parts, tables)
 

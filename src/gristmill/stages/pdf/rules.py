@@ -76,17 +76,22 @@ def rules_of(page: Any) -> tuple[list[RuledLine], list[RuledLine], list[RuledLin
 
 
 def with_underscores(glyphs: Array, short: Sequence[RuledLine]) -> Array:
-    """Adds the underscores that TeX draws as lines: such a line lies on the base line of a letter that ends where it
-    begins, or begins where it ends. No other line does."""
+    """Adds the underscores that TeX draws as lines: such a line is on the base line of a letter that ends where it
+    begins, or begins where it ends. No other line is."""
     places: list[int] = []
     rows: list[Array] = []
+    order = np.argsort(glyphs[:, BASE_Y], kind="stable")
+    bases = glyphs[order, BASE_Y]
+    near = int(glyphs[:, SIZE].max()) // 20 + 1
     for rule in short:
-        sizes = glyphs[:, SIZE]
-        low, wide = (rule.place - glyphs[:, BASE_Y]) * 100, (rule.stop - rule.start) * 100
+        chosen = np.sort(order[slice(*np.searchsorted(bases, (rule.place - near, rule.place + near)))])
+        some = glyphs[chosen]
+        sizes, wide = some[:, SIZE], (rule.stop - rule.start) * 100
+        low = (rule.place - some[:, BASE_Y]) * 100
         is_level = (low <= sizes) & (low >= -5 * sizes) & (wide >= 25 * sizes) & (wide <= 50 * sizes)
-        is_level &= (glyphs[:, CODE] > 32) & (glyphs[:, TURN] == 0)
-        before = np.flatnonzero(is_level & (abs(rule.start - glyphs[:, RIGHT]) * 10 <= sizes))
-        after = np.flatnonzero(is_level & (abs(glyphs[:, LEFT] - rule.stop) * 10 <= sizes))
+        is_level &= (some[:, CODE] > 32) & (some[:, TURN] == 0)
+        before = chosen[is_level & (abs(rule.start - some[:, RIGHT]) * 10 <= sizes)]
+        after = chosen[is_level & (abs(some[:, LEFT] - rule.stop) * 10 <= sizes)]
         if len(before) or len(after):
             letter = before[-1] if len(before) else after[0]
             row = glyphs[letter].copy()
