@@ -4,7 +4,7 @@ A gutter is a vertical strip that few segments cross. It separates columns, not 
 the page also goes down one side before it begins the other. Segments that cross the gutter (a title, a wide figure)
 separate bands; within each band, the left side is read before the right side.
 
-Short blocks side by side, such as the addresses of authors, have no gutter of their own: where the content goes down
+Short blocks side by side, such as the addresses of authors, have no gutter: where the content goes down
 one of them and then begins again further up and to the right, it goes down the next one.
 """
 
