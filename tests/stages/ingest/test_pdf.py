@@ -141,6 +141,28 @@ def test_a_short_band_of_columns_below_a_long_abstract_is_read_column_by_column(
     assert not row(tmp_path, pdf([*abstract, *level])).text.endswith(f"{first} {second}")
 
 
+AUTHORS = [["Anna Miller", "Mill of the valley", "anna@mill.org"], ["Ben Baker", "Bakery of the town", "ben@bread.org"]]
+
+
+@pytest.mark.parametrize("is_by_row", [False, True])
+def test_short_blocks_side_by_side_are_read_one_after_the_other(tmp_path, is_by_row):
+    """The content goes down each of them; that of a table goes from cell to cell of a row."""
+    blocks = [[text(120 + 200 * n, 700 - 12 * m, line) for m, line in enumerate(one)] for n, one in enumerate(AUTHORS)]
+    lines = [line for pair in zip(*blocks, strict=True) for line in pair] if is_by_row else [*blocks[0], *blocks[1]]
+    title = text(150, 740, "How corn is ground and bread is baked", 16)
+    found = row(tmp_path, pdf([title, *lines, *column(60, 640, 6, width=90)[0]])).text
+    order = [found.index(line) for one in AUTHORS for line in one]
+    assert (order == sorted(order)) == (not is_by_row)
+
+
+def test_a_heading_below_columns_stays_above_its_text(tmp_path):
+    left, first = column(60, 700, 12)
+    right, second = column(320, 700, 12, first=500)
+    below, third = column(60, 500, 6, width=90, first=800)
+    found = row(tmp_path, pdf([*left, *right, text(60, 530, "The wheels", 12, "B"), *below])).text
+    assert found.split("\n\n") == [f"{first} {second}", "The wheels", third]
+
+
 def test_a_line_that_sticks_out_of_its_column_stays_in_it(tmp_path):
     left, _ = column(60, 700, 12)
     more, rest = column(60, 544, 6, first=200)
@@ -350,17 +372,21 @@ def test_a_column_whose_cells_are_missing_in_some_rows_stays_a_column(tmp_path):
 
 def test_a_table_goes_on_on_the_next_page(tmp_path):
     """Its head is there once, and a row that is on two pages is one row."""
-    head = [text(60 + 120 * at, 764, cell) for at, cell in enumerate(("Mill", "Stones", "Use"))]
 
     def line(y, *cells):
         return [text(60 + 120 * at, y, cell) for at, cell in enumerate(cells) if cell]
 
-    before, _ = column(60, 500, 6)
-    rows = [*line(746, "Upper", "2", "rye"), *line(732, "Lower", "4", "barley"), *line(718, "New", "6", "wheat of the")]
-    rest = [*line(746, "", "", "whole valley"), *line(732, "Old", "1", "oats"), *line(718, "Dam", "3", "spelt")]
-    found = row(tmp_path, pdf([*head, *rows], [*head, *rest, *before])).text
-    assert found.split("\n")[:6] == [
-        "| Mill | Stones | Use |",
+    head = "Mill", "Stones", "Use"
+    first = [
+        *line(346, "Upper", "2", "rye"),
+        *line(332, "Lower", "4", "barley"),
+        *line(318, "New", "6", "wheat of the"),
+    ]
+    rest = [*line(742, "", "", "whole valley"), *line(728, "Old", "1", "oats"), *line(714, "Dam", "3", "spelt")]
+    pages = [[*column(60, 760, 8)[0], *line(364, *head), *first], [*line(760, *head), *rest, *column(60, 500, 6)[0]]]
+    found = row(tmp_path, pdf(*pages)).text.split("\n")
+    at = found.index("| Mill | Stones | Use |")
+    assert found[at + 1 : at + 6] == [
         "| Upper | 2 | rye |",
         "| Lower | 4 | barley |",
         "| New | 6 | wheat of the whole valley |",

@@ -3,11 +3,14 @@
 A gutter is a vertical strip that few segments cross. It separates columns, not the cells of a table, if the content of
 the page also goes down one side before it begins the other. Segments that cross the gutter (a title, a wide figure)
 separate bands; within each band, the left side is read before the right side.
+
+Short blocks side by side, such as the addresses of authors, have no gutter: where the content goes down
+one of them and then begins again further up and to the right, it goes down the next one.
 """
 
 import bisect
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +30,8 @@ STICKING_SHARE = 4
 """A line that sticks out of its column covers less than one of so many parts of the other side."""
 LEAST_GUTTER_SHARE = 0.6
 """The least width of a gutter, in font sizes."""
+LEAST_SHORT_LINES, LEAST_SHORT_GLYPHS = 2, 6
+"""A short block beside another one has so many lines, with so many glyphs in the mean."""
 UNKNOWN = -1
 """The order of what was read on an image. Only its form tells columns of text from those of a table."""
 LEAST_COLUMN_GLYPHS = 15
@@ -72,7 +77,93 @@ def regions(segments: list[TextSegment], depth: int = 0) -> list[list[TextSegmen
             inside = regions(band, depth + 1)
             if len(inside) > 1:
                 return [*(regions(above, depth + 1) if above else ()), *inside, *([below] if below else ())]
-    return [segments]
+    return _with_short_columns(segments)
+
+
+def _with_short_columns(segments: list[TextSegment]) -> list[list[TextSegment]]:
+    """A region as what is above short blocks side by side, these blocks, and what is below."""
+    if segments[0].order == UNKNOWN:
+        return [segments]
+    runs: list[list[TextSegment]] = []
+    for one in sorted(segments, key=lambda one: one.order):
+        if not runs or runs[-1][-1].base - one.base > one.size // 2:
+            runs.append([])
+        runs[-1].append(one)
+    found = list(_short_columns(runs))
+    parts: list[list[TextSegment]] = []
+    left = segments
+    for blocks in found:
+        inside = {id(one) for block in blocks for one in block}
+        free = {id(one) for other in found if not _are_rows(blocks, other) for block in other for one in block}
+        if _are_alone([one for one in segments if id(one) not in inside | free], blocks):
+            left = [one for one in left if id(one) not in inside]
+            top = min(one.base for block in blocks for one in block)
+            parts += [[one for one in left if one.base < top], *blocks]
+            left = [one for one in left if one.base >= top]
+    return [part for part in (*parts, left) if part]
+
+
+def _short_columns(runs: Sequence[list[TextSegment]]) -> Iterator[list[list[TextSegment]]]:
+    """Short blocks that are side by side. A run goes down the page; the next one begins further up."""
+    at = 0
+    while at + 1 < len(runs):
+        top = runs[at + 1][0].base - runs[at + 1][0].size // 2
+        blocks = [[one for one in runs[at] if one.base >= top]]
+        for run in runs[at + 1 :]:
+            block = _right_of(blocks[-1], run)
+            if not _is_block(block):
+                break
+            blocks.append(block)
+            if len(block) < len(run):
+                break
+        if len(blocks) > 1 and _is_block(blocks[0]):
+            yield blocks
+        at += max(len(blocks) - 1, 1)
+
+
+def _right_of(block: Sequence[TextSegment], run: Sequence[TextSegment]) -> list[TextSegment]:
+    """The beginning of a run that is to the right of a block."""
+    edge = max((one.right for one in block), default=1 << 30)
+    return [*itertools.takewhile(lambda one: one.left >= edge + one.size, run)]
+
+
+def _is_block(segments: Sequence[TextSegment]) -> bool:
+    """Whether some segments are lines of words right below each other, not the parts of a formula or labels."""
+    bases = sorted({one.base for one in segments})
+    glyphs = sum(one.glyphs for one in segments)
+    return (
+        len(bases) >= LEAST_SHORT_LINES
+        and all(
+            4 * one.size <= 5 * (b - a) <= 10 * one.size for one in segments[:1] for a, b in itertools.pairwise(bases)
+        )
+        and glyphs >= LEAST_SHORT_GLYPHS * len(segments)
+        and 4 * sum(one.math for one in segments) < glyphs
+        and 2 * sum(one.text.endswith(":") for one in segments) < len(segments)
+    )
+
+
+def _are_rows(blocks: Sequence[Sequence[TextSegment]], others: Sequence[Sequence[TextSegment]]) -> bool:
+    """Whether short blocks are rows of one table: their second columns begin at the same edge, or some are short."""
+    lefts = [min(one.left for one in found[1]) for found in (blocks, others)]
+    least = min(len(block) for block in (*blocks, *others))
+    return abs(lefts[0] - lefts[1]) * 2 <= blocks[0][0].size or least <= LEAST_SHORT_LINES
+
+
+def _are_alone(others: Sequence[TextSegment], blocks: Sequence[Sequence[TextSegment]]) -> bool:
+    """Whether nothing else is beside short blocks, and no row of the same table is above or below them: up to a line
+    that crosses the gutter between them."""
+    bases = [one.base for block in blocks for one in block]
+    start, stop = max(one.right for one in blocks[0]), min(one.left for one in blocks[1])
+    across = [one.base for one in others if one.left < start and one.right > stop]
+    first = max((base for base in across if base < min(bases)), default=-1 << 30)
+    last = min((base for base in across if base > max(bases)), default=1 << 30)
+    rows: dict[int, set[bool]] = {}
+    for one in others:
+        if min(bases) <= one.base <= max(bases):
+            return False
+        if first < one.base < last and (one.right <= stop or one.left >= start):
+            rows.setdefault(one.base // one.size, set()).add(one.left >= start)
+    return all(len(sides) < 2 for sides in rows.values())
 
 
 def _largest_band(segments: list[TextSegment]) -> tuple[list[TextSegment], list[TextSegment], list[TextSegment]]:
@@ -135,11 +226,19 @@ def _split(segments: list[TextSegment], start: int, stop: int) -> list[list[Text
         return None
     parts: list[list[TextSegment]] = []
     for band in bands:
-        for side in (-1, 0, 1):
-            part = [segments[at] for at in band if sides[at] == side]
-            if part:
-                parts.append(part)
+        across, left, right = ([segments[at] for at in band if sides[at] == side] for side in (-1, 0, 1))
+        before, after = _around(left, right) if is_ordered and right else (left, [])
+        parts += [part for part in (across, before, right, after) if part]
     return parts
+
+
+def _around(left: Sequence[TextSegment], right: Sequence[TextSegment]) -> tuple[list[TextSegment], list[TextSegment]]:
+    """The left side, and of it what is below the right side and was written after it: the heading of what follows."""
+    order, base = max(one.order for one in right), max(one.base + one.size for one in right)
+    found: tuple[list[TextSegment], list[TextSegment]] = [], []
+    for one in left:
+        found[one.order > order and one.base > base].append(one)
+    return found
 
 
 def _sides(segments: Sequence[TextSegment], start: int, stop: int) -> list[int]:

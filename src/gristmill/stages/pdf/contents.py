@@ -73,7 +73,7 @@ def _plain(lines: Sequence[TextLine]) -> list[_Entry]:
         title, page, count = _parts(line.text)
         if len(line.cells) > 1 and _PAGE.fullmatch(line.cells[-1].text):
             found.append(_Entry(line, " ".join(cell.text for cell in line.cells[:-1]), line.cells[-1].text))
-        elif count >= FEW_DOTS and _PAGE.fullmatch(page):
+        elif (count >= FEW_DOTS or line.text.endswith(f" . {page}")) and _PAGE.fullmatch(page):
             found.append(_Entry(line, title, page))
     return found
 
