@@ -152,7 +152,7 @@ def fill(
 
 
 STAGE = Reader(
-    version=8,
+    version=9,
     config=Config,
     libraries=lambda config: (*libraries(config.images), "zstandard"),
     positions=text.POSITIONS,

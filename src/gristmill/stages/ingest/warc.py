@@ -191,7 +191,7 @@ def _read_to_seam(
 
 
 STAGE = Reader(
-    version=10,
+    version=11,
     config=Config,
     libraries=lambda config: (
         *("fastwarc", "resiliparse", "brotli", "zstandard", "lz4"),
