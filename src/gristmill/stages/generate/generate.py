@@ -296,8 +296,10 @@ def judge(body: Any, parse: Callable[[str], T]) -> tuple[T | None, str | None, s
         return None, "answer_truncated", "it reached max_tokens"
     try:
         return parse(text), None, None
+    except Refusal as error:
+        return None, "refused", str(error)
     except Malformed as error:
-        return None, "refused" if isinstance(error, Refusal) else "malformed_answer", str(error)
+        return None, "malformed_answer", str(error)
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
