@@ -153,12 +153,13 @@ def _samples(data: Path, folder: Path) -> Iterator[Sample]:
     for file in files:
         documents = _joined([json.loads(line) for line in file.read_text().splitlines()])
         left = PAGES
-        for rows in sorted(documents, key=lambda rows: hashlib.sha256(_name(rows).encode()).digest()):
+        in_order = sorted(documents, key=lambda rows: hashlib.sha256(_name(rows).encode()).digest())
+        for number, rows in enumerate(in_order):
             first, last = rows[0]["pages"][0], rows[-1]["pages"][1]
             if left <= 0:
                 break
             left -= last - first + 1
-            target = folder / "pdf" / f"{file.stem}-{_name(rows)}.pdf"
+            target = folder / "pdf" / f"{file.stem}-{number}-{_name(rows)}.pdf"
             target.parent.mkdir(exist_ok=True)
             part = pypdfium2.PdfDocument.new()
             part.import_pages(pypdfium2.PdfDocument(rows[0]["pdf"]), list(range(first, last + 1)))
