@@ -173,8 +173,9 @@ def _is_small(block: Block, body: int) -> bool:
 def _below_rule(blocks: Sequence[Block], rules: Sequence[RuledLine]) -> set[int]:
     """The identities of the blocks below the lowest short line that has a footnote right below it and nothing but text
     after that. Some programs write footnotes as large as the text."""
+    places = [(one, *one.box[:2]) for one in blocks] if rules else []
     for rule in sorted(rules, reverse=True):
-        under = [one for one in blocks if one.box[1] + one.size // 2 > rule.place and one.box[0] < rule.stop]
+        under = [one for one, left, top in places if top + one.size // 2 > rule.place and left < rule.stop]
         first = min(under, key=lambda one: one.box[1], default=None)
         if first is not None and first.kind == "note" and abs(first.box[0] - rule.start) <= 3 * first.size:
             is_near = first.box[1] - rule.place <= 2 * first.size
@@ -187,13 +188,13 @@ def _below_rule(blocks: Sequence[Block], rules: Sequence[RuledLine]) -> set[int]
 def _above_text(blocks: Sequence[Block], body: int) -> set[int]:
     """The identities of what looks like a footnote but has text below it, such as the items of a numbered list."""
     found: set[int] = set()
-    after: Block | None = None
+    after: tuple[int, int, int, int] | None = None
     for block in reversed(blocks):
         left, top, right, _ = block.box
-        if after is not None and after.box[1] > top and after.box[0] < right and left < after.box[2]:
+        if after is not None and after[1] > top and after[0] < right and left < after[2]:
             found.add(id(block))
         if not _is_small(block, body) and any(map(str.isalpha, block.lines[0].text)):
-            after = block
+            after = block.box
     return found
 
 
