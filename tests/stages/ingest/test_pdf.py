@@ -395,6 +395,45 @@ def test_a_table_goes_on_on_the_next_page(tmp_path):
     ]
 
 
+def test_the_head_of_a_table_on_many_pages_is_no_running_head(tmp_path):
+    """It stays once. A row whose rest is all that is on the next page is one row, too."""
+
+    def line(y, *cells):
+        return [text(60 + 120 * at, y, cell) for at, cell in enumerate(cells) if cell]
+
+    towns = "Aldon", "Brill", "Corfe", "Dorton", "Exton", "Fenny"
+    rows = [
+        [line(730 - 14 * n, f"Mill of {town}", f"{7 * n + k} sacks", town) for n in range(9)]
+        for k, town in enumerate(towns)
+    ]
+    pages = [[*line(760, "Name", "Flour", "Town"), *(one for cells in some for one in cells)] for some in rows]
+    found = row(tmp_path, pdf(*pages)).text.split("\n")
+    assert found[0] == "| Name | Flour | Town |"
+    assert len(found) == 1 + 9 * len(towns)
+
+
+def test_lists_that_begin_anew_on_each_page_keep_their_lines(tmp_path):
+    """The line with the number of its page is none of the running heads."""
+    words = ["corn", "rye", "oats", "spelt", "barley", "wheat", "bran", "meal", "flour", "grist"]
+    pages = [
+        [
+            text(
+                60,
+                760 - 28 * n,
+                f"({n + 1}) What is the {words[(n * k + n + k) % 10]} of mill {chr(65 + n)}{chr(65 + k)}?",
+            )
+            for n in range(25)
+        ]
+        for k in range(12)
+    ]
+    assert row(tmp_path, pdf(*pages)).text.count("What is the") == 300
+
+
+def test_a_region_of_nothing_but_spaces_is_no_text():
+    """Such as the wide space of Chinese files, alone on a page."""
+    assert page_blocks([TextSegment("\u3000", 60, 60, 70, 70, 70, 640, 1, 0, 0, 0, 0, 70, False, 0)]) == []
+
+
 def test_rows_of_nothing_but_formulas_belong_to_their_table():
     """Below a head; formulas above each other alone are no table."""
 

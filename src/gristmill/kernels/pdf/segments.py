@@ -198,7 +198,7 @@ def join_glyphs(
                 before < 0x300
                 and accents[before]
                 and overlap * 2 > glyphs[last, RIGHT] - glyphs[last, LEFT]
-                and (is_letter(code) and end > segment[S_START])
+                and (is_letter(code) and end > segment[S_START] and text[end - 1] == before)
             ):
                 mark = 2
             elif left == glyphs[last, LEFT] and right == glyphs[last, RIGHT] and drop == 0:
@@ -268,7 +268,7 @@ def join_glyphs(
             text[end - 1] = code
             end += 1
         elif mark == 2:
-            text[end] = accents[text[end - 1]]
+            text[end] = accents[before]
             text[end - 1] = code
             end += 1
         else:

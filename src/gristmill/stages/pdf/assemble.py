@@ -136,7 +136,7 @@ def _with_notes(
     raised, glued = _marks(others, MARK), _marks(others, _GLUED)
     kept: list[Block] = []
     notes: dict[int, list[Block]] = {}
-    cited: list[tuple[int, int, TextLine, str]] = []
+    cited: dict[tuple[int, int], tuple[int, int, TextLine, str]] = {}
     last: Block | None = None
     owner: Block | None = None
     inside = _above_text(blocks, body)
@@ -152,7 +152,7 @@ def _with_notes(
             if found:
                 owner, line, start, stop = found[0]
                 if len(found) == 1 or number in raised:
-                    cited.append((start, stop, line, number))
+                    cited[id(line), start] = start, stop, line, number
         elif owner is None or last is None or not _extends_note(last, block):
             owner = None
         block.kind = "note" if owner is not None else "text" if block.kind == "note" else block.kind
@@ -161,7 +161,7 @@ def _with_notes(
         else:
             kept.append(block)
         last = block
-    for start, stop, line, number in sorted(cited, key=lambda one: -one[0]):
+    for start, stop, line, number in sorted(cited.values(), key=lambda one: -one[0]):
         line.text = f"{line.text[:start].rstrip()}[{number}]{line.text[stop:]}"
     return kept, notes
 
@@ -173,14 +173,19 @@ def _is_small(block: Block, body: int) -> bool:
 def _below_rule(blocks: Sequence[Block], rules: Sequence[RuledLine]) -> set[int]:
     """The identities of the blocks below the lowest short line that has a footnote right below it and nothing but text
     after that. Some programs write footnotes as large as the text."""
-    places = [(one, *one.box[:2]) for one in blocks] if rules else []
+    if not any(one.kind == "note" for one in blocks):
+        return set()
+    places = [(top, top + one.size // 2, left, at) for at, one in enumerate(blocks) for left, top in [one.box[:2]]]
     for rule in sorted(rules, reverse=True):
-        under = [one for one, left, top in places if top + one.size // 2 > rule.place and left < rule.stop]
-        first = min(under, key=lambda one: one.box[1], default=None)
-        if first is not None and first.kind == "note" and abs(first.box[0] - rule.start) <= 3 * first.size:
-            is_near = first.box[1] - rule.place <= 2 * first.size
+        under = [place for place in places if place[1] > rule.place and place[2] < rule.stop]
+        top, _, left, at = min(under, default=(0, 0, 0, -1))
+        if under and blocks[at].kind == "note" and abs(left - rule.start) <= 3 * blocks[at].size:
+            chosen = [blocks[at] for *_, at in under]
+            is_near = top - rule.place <= 2 * blocks[at].size
             return (
-                {id(one) for one in under} if is_near and all(one.kind in ("note", "text") for one in under) else set()
+                {id(one) for one in chosen}
+                if is_near and all(one.kind in ("note", "text") for one in chosen)
+                else set()
             )
     return set()
 

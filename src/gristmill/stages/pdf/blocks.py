@@ -27,6 +27,8 @@ def page_blocks(segments: list[TextSegment], tables: Sequence[Grid] = ()) -> lis
 
 def blocks_of(lines: list[TextLine], body_size: int) -> list[Block]:
     """The blocks of a region."""
+    if not lines:
+        return []  # nothing but spaces
     blocks: list[Block] = []
     at = 0
     right = _right_edge(lines)

@@ -147,6 +147,10 @@ def words_of(lines: Sequence[str]) -> Counter[str]:
     return found
 
 
+MOST_WORD_CHARS = 60
+"""Longer words are not taken apart."""
+
+
 def _usual_parts(words: Counter[str]) -> Counter[str]:
     """The first parts (`non-`) and last parts (`-level`) of compounds that have a hyphen more often than none."""
     parts: Counter[str] = Counter()
@@ -154,8 +158,9 @@ def _usual_parts(words: Counter[str]) -> Counter[str]:
         if "-" in word:
             parts.update((f"{word.partition('-')[0]}-", f"-{word.rpartition('-')[2]}"))
     for word in words:
-        for at in range(2, len(word) - 1):
+        for at in range(2, len(word) - 1 if len(word) <= MOST_WORD_CHARS else 0):
             first, last = word[:at], word[at:]
-            parts[f"{first}-"] -= f"{first}-" in parts and last in words
-            parts[f"-{last}"] -= f"-{last}" in parts and first in words
+            for part, other in ((f"{first}-", last), (f"-{last}", first)):
+                if part in parts and other in words:
+                    parts[part] -= 1
     return +parts

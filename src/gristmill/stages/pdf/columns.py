@@ -30,6 +30,8 @@ STICKING_SHARE = 4
 """A line that sticks out of its column covers less than one of so many parts of the other side."""
 LEAST_GUTTER_SHARE = 0.6
 """The least width of a gutter, in font sizes."""
+MOST_SHORT = 20
+"""A region with more short blocks side by side is a table."""
 LEAST_SHORT_LINES, LEAST_SHORT_GLYPHS = 2, 6
 """A short block beside another one has so many lines, with so many glyphs in the mean."""
 UNKNOWN = -1
@@ -89,7 +91,8 @@ def _with_short_columns(segments: list[TextSegment]) -> list[list[TextSegment]]:
         if not runs or runs[-1][-1].base - one.base > one.size // 2:
             runs.append([])
         runs[-1].append(one)
-    found = list(_short_columns(runs))
+    found = list(itertools.islice(_short_columns(runs), MOST_SHORT + 1))
+    found = found if len(found) <= MOST_SHORT else []
     parts: list[list[TextSegment]] = []
     left = segments
     for blocks in found:

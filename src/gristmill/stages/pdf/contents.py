@@ -97,12 +97,9 @@ def _by_dots(dotted: Sequence[_Entry], plain: Sequence[_Entry], goes_on: bool) -
 def _by_places(rows: Sequence[_Entry], places: dict[str, set[int]], page: int) -> dict[int, str]:
     """The same for entries whose titles are on the pages that they say."""
     rows = _aligned(rows, _edge(rows)) if rows else rows
+    found = [(int(one.page), places.get(_bare(one.title), set())) for one in rows if one.page.isdecimal()]
     offsets = Counter(
-        place - int(one.page)
-        for one in rows
-        if one.page.isdecimal()
-        for place in places.get(_bare(one.title), set()) - {page}
-        if len(places[_bare(one.title)]) <= MOST_PLACES
+        place - value for value, some in found if len(some) <= MOST_PLACES for place in some if place != page
     )
     known = max(offsets.values(), default=0)
     rows = sorted(rows, key=lambda one: one.line.base)

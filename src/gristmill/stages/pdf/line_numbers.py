@@ -12,6 +12,8 @@ Array = np.ndarray[Any, Any]
 LEAST_SMALL, LEAST_OUTSIDE = 5, 10
 """So many numbers of a column are numbers of lines: if they are smaller than the text of their lines, or in the margin
 of the whole page. The first column of a table is neither."""
+MOST_COLUMNS = 8
+"""No page has more columns of such numbers; the longest ones are examined."""
 SMALL_SHARE = 80
 MOST_DIGITS = 5
 
@@ -40,9 +42,9 @@ def without_line_numbers(glyphs: Array) -> Array:
     is_left_out = np.zeros(len(shown), bool)
     for edges in (rights, lefts):
         order = np.lexsort((bases, edges // UNITS))
-        for group in np.split(order, np.flatnonzero(np.diff(edges[order] // UNITS)) + 1):
-            if len(group) < LEAST_SMALL or not _counts(values[group], bases[group]):
-                continue
+        groups = np.split(order, np.flatnonzero(np.diff(edges[order] // UNITS)) + 1)
+        counted = [one for one in groups if len(one) >= LEAST_SMALL and _counts(values[one], bases[one])]
+        for group in sorted(counted, key=len, reverse=True)[:MOST_COLUMNS]:
             rows = np.zeros(len(shown), bool)
             for at in group:
                 rows[starts[at] : stops[at]] = True

@@ -27,6 +27,8 @@ LEAST_ENTRIES = 3
 _WIDE_GAP = " " * 3
 _PIECE = re.compile(r"\S+(?: {1,2}\S+)*")
 _LONG_WORD = re.compile(r"[^\W\d_]{3,}")
+MOST_DROP_CAPS = 50
+"""A page with more large letters has none."""
 LEAST_DROP_CAP = 180
 """The least size of a drop cap, in hundredths of the font size of its paragraph."""
 
@@ -229,7 +231,7 @@ def with_drop_caps(segments: list[TextSegment], body_size: int) -> list[TextSegm
         for one in segments
         if len(one.text) <= 2 and one.text[:1].isalpha() and one.size * 100 >= LEAST_DROP_CAP * body_size
     ]
-    for cap in caps:
+    for cap in caps if len(caps) <= MOST_DROP_CAPS else ():
         beside = [
             one
             for one in segments

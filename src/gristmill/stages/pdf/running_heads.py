@@ -87,14 +87,15 @@ def running_heads(pages: Sequence[Page], body: int) -> dict[int, set[int]]:
         for edge in _edges(page, number, side, body, heads[number])
     ]
     repeated, numbered = _repeated(edges, pages), _numbered(edges, len(pages))
-    chosen = _shared(edges, repeated | numbered | _titled(edges, pages, body), numbered, pages)
+    of_tables = _of_tables(edges, pages)
+    chosen = _shared(edges, (repeated | numbered | _titled(edges, pages, body)) - of_tables, numbered, pages)
     found = _outside(edges, chosen, numbered)
     # A line where a third of all pages have their running head is one, too, although its words occur once; and so is
     # the next line of such a head.
     bases = Counter((edge.side, edge.line.base) for edge in edges if id(edge.line) in found)
     for edge in edges:
         usual = (10 if edge.level else 3) * bases[edge.side, edge.line.base] >= len(pages) >= 6
-        if usual and not edge.is_inner and not edge.is_large:
+        if usual and not edge.is_inner and not edge.is_large and id(edge.line) not in of_tables:
             chosen.add(id(edge.line))
     found = _outside(edges, chosen, numbered)
     for edge in edges:
@@ -103,6 +104,16 @@ def running_heads(pages: Sequence[Page], body: int) -> dict[int, set[int]]:
     for number, lines in _menus(pages):
         heads[number].update(id(line) for line in lines)
     return heads
+
+
+def _of_tables(edges: Sequence[_Edge], pages: Sequence[Page]) -> set[int]:
+    """The identities of lines that begin a table wherever they are at the edge of a page, on several pages: its head,
+    repeated where it goes on."""
+    blocks = [block for page in pages for block in page.blocks if block.kind == "table" and len(block.lines) > 1]
+    firsts = {id(block.lines[0]) for block in blocks}
+    others = {edge.line.text for edge in edges if id(edge.line) not in firsts}
+    counts = Counter(edge.line.text for edge in edges)
+    return {id(edge.line) for edge in edges if edge.line.text not in others and counts[edge.line.text] > 1}
 
 
 def _edges(page: Page, number: int, side: int, body: int, without: set[int]) -> Iterator[_Edge]:
@@ -182,12 +193,12 @@ def _near(edge: _Edge, places: Sequence[tuple[int, int]], wholes: Sequence[int],
 
 def _numbered(edges: Sequence[_Edge], count: int) -> set[int]:
     """The identities of lines with the number of their page, which is as far from the place of the page in the file as
-    on a quarter of all pages."""
-    offsets: dict[int, set[int]] = {}
+    on a quarter of all pages, where it is on the same level: lists that begin anew on each page count down the page."""
+    offsets: dict[tuple[int, int, int], set[int]] = {}
     for edge in edges:
         for value in _end_numbers(edge.line):
-            offsets.setdefault(value - edge.page, set()).add(edge.page)
-    usual = {offset for offset, found in offsets.items() if len(found) >= max(3, count // 4)}
+            offsets.setdefault((value - edge.page, edge.side, edge.level), set()).add(edge.page)
+    usual = {offset for (offset, _, _), found in offsets.items() if len(found) >= max(3, count // 4)}
     found = set()
     for edge in edges:
         words = edge.line.text.count(" ") + 1

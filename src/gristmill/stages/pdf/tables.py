@@ -183,10 +183,11 @@ def join_tables(pages: Iterable[Sequence[Block]]) -> None:
             count = next((at for at, (one, other) in enumerate(pairs) if one != other), 0)
             is_rest = 0 < count < len(first.rows)
             first.rows = first.rows[count:] if is_rest else first.rows
-            if is_rest and not first.rows[0][0] and len(first.rows[0]) == len(last.rows[-1]):
+            if is_rest and not first.rows[0][0] and last.rows and len(first.rows[0]) == len(last.rows[-1]):
                 rest = first.rows.pop(0)
                 last.rows[-1] = ["\n".join(filter(None, pair)) for pair in zip(last.rows[-1], rest, strict=True)]
         tables = list(itertools.takewhile(lambda block: block.kind == "table", reversed(blocks)))
         if tables and not (is_rest and len(tables) == len(blocks)):
             head = list(tables[-1].rows)
-        last = blocks[-1] if blocks else None
+        if not blocks or blocks[-1].kind != "table" or blocks[-1].rows:
+            last = blocks[-1] if blocks else None
