@@ -412,7 +412,7 @@ def test_the_head_of_a_table_on_many_pages_is_no_running_head(tmp_path):
     assert len(found) == 1 + 9 * len(towns)
 
 
-def test_lists_that_begin_anew_on_each_page_keep_their_lines(tmp_path):
+def test_lists_that_begin_again_on_each_page_keep_their_lines(tmp_path):
     """The line with the number of its page is none of the running heads."""
     words = ["corn", "rye", "oats", "spelt", "barley", "wheat", "bran", "meal", "flour", "grist"]
     pages = [
