@@ -193,7 +193,7 @@ def _near(edge: _Edge, places: Sequence[tuple[int, int]], wholes: Sequence[int],
 
 def _numbered(edges: Sequence[_Edge], count: int) -> set[int]:
     """The identities of lines with the number of their page, which is as far from the place of the page in the file as
-    on a quarter of all pages, where it is on the same level: lists that begin again on each page count down the page."""
+    on a quarter of all pages, where it is on the same level: lists that begin again on each page count down it."""
     offsets: dict[tuple[int, int, int], set[int]] = {}
     for edge in edges:
         for value in _end_numbers(edge.line):
