@@ -19,7 +19,7 @@ from gristmill.engine.files.listing import InputFile, Unread, list_files
 from gristmill.engine.files.sampling import sampled
 from gristmill.engine.files.tree import BROKEN, OUTSIDE, SECOND, SPECIAL, Folders, Skipped
 from gristmill.engine.plan.indexes import Indexer, hash_new, open_archives
-from gristmill.engine.work.rows import CRASHED, FOR_OCR
+from gristmill.engine.work.rows import CRASHED
 from gristmill.engine.work.task import Read
 from gristmill.hints import hint
 from gristmill.log import Note
@@ -32,6 +32,7 @@ from gristmill.stages.contract import Piece, Reader, StageConfig
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.ingest.sniff import CONVERT, format_by_name, is_old_text
 from gristmill.stages.own_code import is_own
+from gristmill.stages.pdf import FOR_OCR
 from gristmill.stages.reading.json_repair import REPAIRED
 from gristmill.stages.reading.markup import markup_warnings
 from gristmill.stages.reading.views import Faults, Unpacked, View

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from gristmill.engine.files.sampling import Named, take
 from gristmill.engine.work.borders import check_records
-from gristmill.engine.work.rows import CRASHED, FOR_OCR, count_reasons
+from gristmill.engine.work.rows import CRASHED, count_reasons
 from gristmill.engine.work.task import Read, Result, add_counts
 from gristmill.errors import UserError
 from gristmill.places import exact, shown
@@ -29,6 +29,7 @@ from gristmill.schema import DOCUMENTS, MEASURED, Record, documents_schema
 from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.own_code import is_own
+from gristmill.stages.pdf import FOR_OCR
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import count_fields
 from gristmill.stages.reading.json_repair import REPAIRED

@@ -15,8 +15,6 @@ from gristmill.store.store import Part, Store
 
 CRASHED = "worker_crashed"
 """The verdict on a record that kills every worker that processes it."""
-FOR_OCR = ("needs_ocr", "garbled")
-"""Verdicts on PDF files, and on their pages, that the step `ocr` can read."""
 
 
 class RowBatch:

@@ -175,16 +175,17 @@ def _below_rule(blocks: Sequence[Block], rules: Sequence[RuledLine]) -> set[int]
     after that. Some programs write footnotes as large as the text."""
     if not any(one.kind == "note" for one in blocks):
         return set()
-    places = [(top, top + one.size // 2, left, at) for at, one in enumerate(blocks) for left, top in [one.box[:2]]]
+    places = [(one.box, one) for one in blocks]
     for rule in sorted(rules, reverse=True):
-        under = [place for place in places if place[1] > rule.place and place[2] < rule.stop]
-        top, _, left, at = min(under, default=(0, 0, 0, -1))
-        if under and blocks[at].kind == "note" and abs(left - rule.start) <= 3 * blocks[at].size:
-            chosen = [blocks[at] for *_, at in under]
-            is_near = top - rule.place <= 2 * blocks[at].size
+        under = [(box, one) for box, one in places if box[1] + one.size // 2 > rule.place and box[0] < rule.stop]
+        if not under:
+            continue
+        box, first = min(under, key=lambda place: place[0][1])
+        if first.kind == "note" and abs(box[0] - rule.start) <= 3 * first.size:
+            is_near = box[1] - rule.place <= 2 * first.size
             return (
-                {id(one) for one in chosen}
-                if is_near and all(one.kind in ("note", "text") for one in chosen)
+                {id(one) for _, one in under}
+                if is_near and all(one.kind in ("note", "text") for _, one in under)
                 else set()
             )
     return set()

@@ -38,6 +38,8 @@ _CLUSTER = re.compile("(?s).[\u0300-\u036f\u034f\u0591-\u05bd\u05bf\u05c1\u05c2\
 """A character and its marks."""
 _MIRRORED = str.maketrans("()[]{}<>«»", ")(][}{><»«")
 HYPHENS = ("-", "\u00ad", "\u2010", "\x02", "\x7f")
+MOST_WORD_CHARS = 60
+"""Longer words are not taken apart."""
 LEAST_PART_CHARS = 4
 """Two words of the document that are at least this long keep the hyphen between them."""
 
@@ -145,10 +147,6 @@ def words_of(lines: Sequence[str]) -> Counter[str]:
         found.update(words[1:-1] if text.endswith("-") else words[1:])
     found.update(_usual_parts(found))
     return found
-
-
-MOST_WORD_CHARS = 60
-"""Longer words are not taken apart."""
 
 
 def _usual_parts(words: Counter[str]) -> Counter[str]:

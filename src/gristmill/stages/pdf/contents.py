@@ -21,7 +21,7 @@ def without_page_numbers(pages: Sequence[list[Block]]) -> list[list[Block]]:
     """The blocks of all pages, with the entries of a table of contents as such.
 
     Their numbers go up, or their titles do. Without dots, the numbers also end at the same edge, and titles occur on
-    the pages with these numbers: a table of other numbers is none.
+    the pages with these numbers, which those of other tables are not.
     """
     places: dict[str, set[int]] = {}
     for number, blocks in enumerate(pages):

@@ -18,17 +18,15 @@ import pypdfium2.raw as pdfium
 from gristmill.counted import counted
 from gristmill.kernels.pdf.glyphs import UNITS
 from gristmill.kernels.pdf.objects import MOST_DEPTH
+from gristmill.stages.pdf import FOR_OCR
 from gristmill.stages.pdf.assemble import assemble
 from gristmill.stages.pdf.confidence import confidence_of, verdict_of
 from gristmill.stages.pdf.fonts import use_same_fonts_everywhere
-from gristmill.stages.pdf.hidden import hidden_text
 from gristmill.stages.pdf.page import Page, PageReader
 
 _DATE = re.compile(r"(?:D:)?(\d{4})(\d\d)?(\d\d)?(\d\d)?(\d\d)?(\d\d)?(?:([+\-Zz])(\d\d)?'?(\d\d)?)?")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 _MOST_META_CHARS = 1_000
-FOR_OCR = ("needs_ocr", "garbled")
-"""The verdicts of pages whose image is kept for OCR."""
 WORK, WORK_PER_BYTE, WORK_PER_PAGE = 2_000_000, 20, 200
 """The work that a file may take: so many characters, objects and segments of paths, and more with its bytes. Many pages
 can share one object. A page is as much work as WORK_PER_PAGE of them."""
@@ -131,20 +129,10 @@ def _read(
         found |= _images(
             document,
             [
-                verdict in FOR_OCR or (images == "scans" and verdict is None and _is_hidden(document, number))
-                for number, (_, verdict) in enumerate(confidences)
+                verdict in FOR_OCR or (images == "scans" and verdict is None and page.is_hidden)
+                for page, (_, verdict) in zip(pages, confidences, strict=True)
             ],
         )
-    return found
-
-
-def _is_hidden(document: Any, number: int) -> bool:
-    """Whether most of the text of a page is invisible: an OCR engine wrote it under a picture."""
-    page = document[number]
-    text = page.get_textpage()
-    found = hidden_text(text.raw, text.count_chars()).is_most
-    text.close()
-    page.close()
     return found
 
 

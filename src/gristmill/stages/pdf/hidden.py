@@ -46,7 +46,7 @@ def hidden_text(text_page: Any, count: int) -> HiddenText:
 
 
 def free_hidden(glyphs: Array, kinds: Array, is_hidden: Array) -> bool:
-    """Invisible fonts are none for code, whatever their widths. Tesseract stretches each word with the space after it;
+    """Invisible fonts are not for code, whatever their widths. Tesseract stretches each word with the space after it;
     here, the word ends where its picture does. Whether there is such a font."""
     is_hidden &= kinds & FONT_MONO > 0
     kinds[is_hidden] &= ~FONT_MONO

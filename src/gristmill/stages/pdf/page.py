@@ -133,6 +133,8 @@ class Page:
     """Glyphs whose font does not tell the character. pdfium then returns the code, which may be right."""
     unmapped_text: str = ""
     """Text of such glyphs, to judge whether it is right."""
+    is_hidden: bool = False
+    """Whether most of its text is invisible: an OCR engine wrote it under a picture."""
     image_share: float = 0.0
     """The share of the page that its images cover, if it has little text."""
     rules: list[RuledLine] = field(default_factory=list)
@@ -217,6 +219,7 @@ class PageReader:
         tables = grids(across, down)
         break_at_lines(glyphs, tables, down)
         hidden = hidden_text(text_page, count)
+        found.is_hidden = hidden.is_most
         is_stretched = free_hidden(glyphs, kinds, np.isin(self._fonts[:fonts], hidden.fonts))
         text = np.empty(many * 4 + 64 * MOST_CODE_SPACES, np.int32)
         while True:
@@ -244,7 +247,7 @@ class PageReader:
             is_suspect = (2 * errors > upright[:, S_GLYPHS]).tolist()
             chosen = [one.text for one, suspect in zip(parts, is_suspect, strict=True) if suspect]
             found.unmapped_text = " ".join(chosen)[:MOST_JUDGED_CHARS]
-        if hidden.is_most:
+        if found.is_hidden:
             set_sizes(parts, is_stretched)
         if parts:
             found.blocks = page_blocks(parts, tables)

@@ -69,7 +69,7 @@ class _Edge(NamedTuple):
 
 def running_heads(pages: Sequence[Page], body: int) -> dict[int, set[int]]:
     """By page: the identities of the lines that are running heads, page numbers, or menus of slides. A large line, such
-    as the title of a chapter with its number, is none because of its place or its number, and its first occurrence
+    as the title of a chapter with its number, is not one because of its place or its number, and its first occurrence
     stays.
 
     A page that is the same as a whole, such as a form, says nothing about heads.

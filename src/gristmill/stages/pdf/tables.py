@@ -176,18 +176,24 @@ def join_tables(pages: Iterable[Sequence[Block]]) -> None:
     head: list[list[str]] = []
     last: Block | None = None
     for blocks in pages:
-        first = blocks[0] if blocks else None
-        is_rest = first is not None and last is not None and first.kind == last.kind == "table"
-        if first is not None and last is not None and is_rest:
-            pairs = zip(head, first.rows, strict=False)
-            count = next((at for at, (one, other) in enumerate(pairs) if one != other), 0)
-            is_rest = 0 < count < len(first.rows)
-            first.rows = first.rows[count:] if is_rest else first.rows
-            if is_rest and not first.rows[0][0] and last.rows and len(first.rows[0]) == len(last.rows[-1]):
-                rest = first.rows.pop(0)
-                last.rows[-1] = ["\n".join(filter(None, pair)) for pair in zip(last.rows[-1], rest, strict=True)]
+        is_rest = False
+        if blocks and last is not None and blocks[0].kind == last.kind == "table":
+            is_rest = _join(head, last.rows, blocks[0])
         tables = list(itertools.takewhile(lambda block: block.kind == "table", reversed(blocks)))
         if tables and not (is_rest and len(tables) == len(blocks)):
             head = list(tables[-1].rows)
-        if not blocks or blocks[-1].kind != "table" or blocks[-1].rows:
+        if not (is_rest and len(blocks) == 1 and not blocks[0].rows):
             last = blocks[-1] if blocks else None
+
+
+def _join(head: Sequence[list[str]], before: list[list[str]], block: Block) -> bool:
+    """Whether a table begins with the head of the one before it, whose rest it then is."""
+    pairs = zip(head, block.rows, strict=False)
+    count = next((at for at, (one, other) in enumerate(pairs) if one != other), 0)
+    if not 0 < count < len(block.rows):
+        return False
+    block.rows = block.rows[count:]
+    if before and not block.rows[0][0] and len(block.rows[0]) == len(before[-1]):
+        rest = block.rows.pop(0)
+        before[-1] = ["\n".join(filter(None, pair)) for pair in zip(before[-1], rest, strict=True)]
+    return True
