@@ -8,6 +8,7 @@ from starlette.testclient import TestClient
 from tests.stages.ingest.archives import http, record
 
 from explored import ORIGIN, TOKEN, explored
+from gristmill.engine.mill import find_warnings
 from gristmill.query.documents.documents import rows
 from pdf_files import column, pdf, text
 
@@ -108,3 +109,12 @@ def test_pages_are_shown_of_all_documents_that_have_them(corpus, say, monkeypatc
     assert [one["locator"] for one in found] == ["one.pdf#0", "crawl.warc#0"]
     assert all((corpus.folder / one["columns"]["image"]).exists() for one in found)
     assert "1 document has no page 2." in output.err
+
+
+def test_a_cut_file_is_one_record_that_could_not_be_read(corpus):
+    """Also in a web archive: no other document is lost with it."""
+    cut = record(http(b"%PDF-1.4 and no more", mime="application/pdf"))
+    with (corpus.folder / "crawl.warc").open("ab") as crawl:
+        crawl.write(cut)
+    (said,) = [one for one in find_warnings(corpus.run()) if "corrupt_pdf" in one]
+    assert "1 of 2 records could not be read (corrupt_pdf 1)" in said

@@ -35,8 +35,9 @@ from gristmill.stages.pdf.child import PdfChild
 from gristmill.stages.pdf.columns import TextSegment, regions
 from gristmill.stages.pdf.confidence import confidence_of
 from gristmill.stages.pdf.hidden import set_sizes
-from gristmill.stages.pdf.lines import TextLine, note_mark
+from gristmill.stages.pdf.lines import Block, TextLine, note_mark
 from gristmill.stages.pdf.math_fonts import set_signs
+from gristmill.stages.pdf.tables import join_tables
 from pdf_files import column, pdf, scanned, text
 
 PAGE = [text(72, 700, "The mill grinds corn.")]
@@ -370,20 +371,29 @@ def test_a_column_whose_cells_are_missing_in_some_rows_stays_a_column(tmp_path):
     ]
 
 
+def cells_at(y, *cells):
+    """A row of a table; an empty cell writes nothing."""
+    return [text(60 + 120 * at, y, cell) for at, cell in enumerate(cells) if cell]
+
+
 def test_a_table_goes_on_on_the_next_page(tmp_path):
     """Its head is there once, and a row that is on two pages is one row."""
 
-    def line(y, *cells):
-        return [text(60 + 120 * at, y, cell) for at, cell in enumerate(cells) if cell]
-
     head = "Mill", "Stones", "Use"
     first = [
-        *line(346, "Upper", "2", "rye"),
-        *line(332, "Lower", "4", "barley"),
-        *line(318, "New", "6", "wheat of the"),
+        *cells_at(346, "Upper", "2", "rye"),
+        *cells_at(332, "Lower", "4", "barley"),
+        *cells_at(318, "New", "6", "wheat of the"),
     ]
-    rest = [*line(742, "", "", "whole valley"), *line(728, "Old", "1", "oats"), *line(714, "Dam", "3", "spelt")]
-    pages = [[*column(60, 760, 8)[0], *line(364, *head), *first], [*line(760, *head), *rest, *column(60, 500, 6)[0]]]
+    rest = [
+        *cells_at(742, "", "", "whole valley"),
+        *cells_at(728, "Old", "1", "oats"),
+        *cells_at(714, "Dam", "3", "spelt"),
+    ]
+    pages = [
+        [*column(60, 760, 8)[0], *cells_at(364, *head), *first],
+        [*cells_at(760, *head), *rest, *column(60, 500, 6)[0]],
+    ]
     found = row(tmp_path, pdf(*pages)).text.split("\n")
     at = found.index("| Mill | Stones | Use |")
     assert found[at + 1 : at + 6] == [
@@ -396,20 +406,49 @@ def test_a_table_goes_on_on_the_next_page(tmp_path):
 
 
 def test_the_head_of_a_table_on_many_pages_is_no_running_head(tmp_path):
-    """It stays once. A row whose rest is all that is on the next page is one row, too."""
-
-    def line(y, *cells):
-        return [text(60 + 120 * at, y, cell) for at, cell in enumerate(cells) if cell]
+    """It stays once."""
 
     towns = "Aldon", "Brill", "Corfe", "Dorton", "Exton", "Fenny"
     rows = [
-        [line(730 - 14 * n, f"Mill of {town}", f"{7 * n + k} sacks", town) for n in range(9)]
+        [cells_at(730 - 14 * n, f"Mill of {town}", f"{7 * n + k} sacks", town) for n in range(9)]
         for k, town in enumerate(towns)
     ]
-    pages = [[*line(760, "Name", "Flour", "Town"), *(one for cells in some for one in cells)] for some in rows]
+    pages = [[*cells_at(760, "Name", "Flour", "Town"), *(one for cells in some for one in cells)] for some in rows]
     found = row(tmp_path, pdf(*pages)).text.split("\n")
     assert found[0] == "| Name | Flour | Town |"
     assert len(found) == 1 + 9 * len(towns)
+
+
+def test_the_image_of_a_long_page_is_bounded():
+    """However long and narrow the page is."""
+    page = pdf([text(5, 700, "mill", 4)]).replace(b"[0 0 600 800]", b"[0 0  20 14400]")
+    (image,) = document.render_page(page, 0)["images"]
+    assert struct.unpack(">II", image[16:24])[1] <= document.MOST_SIDE
+
+
+def test_a_row_may_be_on_more_than_two_pages():
+    """Also if its rest is all that a page has below the head. Another table begins after text."""
+    head = ["Mill", "Use"]
+    tables = [Block("table", [], [head, *rows]) for rows in ([["New", "wheat"]], [["", "of the"]], [["", "valley"]])]
+    other = Block("table", [], [head, ["Old", "oats"]])
+    join_tables([[tables[0]], [tables[1]], [tables[2], Block("text", [])], [other]])
+    assert [table.rows for table in tables] == [[head, ["New", "wheat\nof the\nvalley"]], [], []]
+    assert other.rows == [head, ["Old", "oats"]]
+
+
+def test_an_accent_between_two_letters_at_one_place_is_on_the_first(tmp_path):
+    """It is not used again for the second one, from beyond its table."""
+    encoding = "/Encoding /WinAnsiEncoding"
+    operators = [text(60, 700, letter) for letter in ("a", "\u00b4", "b")]
+    assert row(tmp_path, pdf(operators, font_entries=encoding)).text == "\u00e1b"
+
+
+def test_one_mark_of_two_footnotes_is_written_once(tmp_path):
+    """Whichever note it belongs to."""
+    notes = [b"BT /F 5 Tf 60 %d Td 3 Ts (1) Tj 0 Ts /F 7 Tf ( A small note) Tj ET" % y for y in (300, 288)]
+    body = b"BT /F 10 Tf 60 700 Td (Some words of the body text with a mark) Tj /F 6 Tf 3 Ts (1) Tj 0 Ts ET"
+    others = [text(60, 688 - 12 * n, f"line {n} of the same body text that is as long as it is.") for n in range(2)]
+    assert "a mark[1] line 0" in row(tmp_path, pdf([body, *others, *notes])).text
 
 
 def test_lists_that_begin_again_on_each_page_keep_their_lines(tmp_path):
