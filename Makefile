@@ -9,15 +9,15 @@ unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, and e
 
 .PHONY: demo docs picture test test-fast test-memory test-work test-browser test-cluster test-objects test-export test-proxy test-engine kernels lint style types collected tests coverage wheel wheel-compiled bench clean fuzz
 
-PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
+PACKAGES := $(patsubst %/pyproject.toml,%,$(wildcard packages/*/pyproject.toml))
 
-$(VENV)/base: pyproject.toml $(PLUGINS:%=%/pyproject.toml) constraints.txt
+$(VENV)/base: pyproject.toml $(PACKAGES:%=%/pyproject.toml) constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
 	  { echo "Gristmill needs Python 3.11, 3.12 or 3.13, and $(PYTHON) is none of them. Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV)"
 	@$(INSTALL) 'setuptools>=77'  # once, and not in a new environment for each of our packages
-	@$(INSTALL) --no-build-isolation --editable . $(PLUGINS:%=--editable %)
+	@$(INSTALL) --no-build-isolation --editable . $(PACKAGES:%=--editable %)
 	@touch $@
 
 $(VENV)/dev: $(VENV)/base
@@ -54,8 +54,8 @@ docs: $(VENV)/docs
 lint: style types
 
 style: $(VENV)/dev
-	$(BIN)/ruff check src plugins tests bench fuzz demo docs/site.py
-	$(BIN)/ruff format --check src plugins tests bench fuzz demo docs/site.py
+	$(BIN)/ruff check src packages tests bench fuzz demo docs/site.py
+	$(BIN)/ruff format --check src packages tests bench fuzz demo docs/site.py
 
 types: $(VENV)/dev
 	$(BIN)/mypy
@@ -142,8 +142,8 @@ fuzz: $(VENV)/dev
 
 # What a release uploads. Setuptools adds whatever is left in build/lib, so nothing may be left there.
 wheel: $(VENV)/dev
-	rm -rf dist build/lib build/bdist.* plugins/*/build
-	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . $(PLUGINS:%=./%)
+	rm -rf dist build/lib build/bdist.* packages/*/build
+	$(BIN)/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir dist . $(PACKAGES:%=./%)
 	@ls dist
 
 # The same with compiled kernels for this architecture and this Python, so that a first run does not compile.
@@ -162,4 +162,4 @@ bench: $(VENV)/dev
 	$(BIN)/python -m bench all
 
 clean:
-	rm -rf demo/inputs demo/store demo/audit .cache .mypy_cache .ruff_cache build dist plugins/*/build $(SERVERS) $(READERS)
+	rm -rf demo/inputs demo/store demo/audit .cache .mypy_cache .ruff_cache build dist packages/*/build $(SERVERS) $(READERS)

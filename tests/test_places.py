@@ -90,9 +90,9 @@ def test_exact_names_are_text_and_stay_different(names):
 
 def test_only_one_module_opens_locations():
     """Other code that parses a location would eventually mistake a path for a URL."""
-    source, plugins = Path(gristmill.__file__).parent, Path(__file__).parents[1] / "plugins"
-    for path in sorted([*source.rglob("*.py"), *plugins.rglob("*.py")]):
-        name = path.relative_to(source if source in path.parents else plugins).as_posix()
+    source, packages = Path(gristmill.__file__).parent, Path(__file__).parents[1] / "packages"
+    for path in sorted([*source.rglob("*.py"), *packages.rglob("*.py")]):
+        name = path.relative_to(source if source in path.parents else packages).as_posix()
         if name.startswith("loader/") or name in ("shardformat/locations.py", "places.py", "engine/files/listing.py"):
             continue
         found = re.search(r"url_to_fs|fsspec\.open\(|fsspec\.core", path.read_text("utf-8"))

@@ -1,4 +1,4 @@
-"""Separate packages (`plugins/`): each is optional and belongs to one version of Gristmill."""
+"""Separate packages (`packages/`): each is optional and belongs to one version of Gristmill."""
 
 import importlib
 import sys
@@ -14,8 +14,8 @@ from gristmill.cli.main import COMMANDS, FOLDERS, make_app
 from gristmill.engine.executors import registry
 from gristmill.errors import UserError
 
-PLUGINS = Path(__file__).parents[2] / "plugins"
-NAMES = sorted(path.name for path in PLUGINS.iterdir() if (path / "pyproject.toml").exists())
+PACKAGES = Path(__file__).parents[2] / "packages"
+NAMES = sorted(path.name for path in PACKAGES.iterdir() if (path / "pyproject.toml").exists())
 OPTIONAL = sorted(COMMANDS.keys() - " ".join(FOLDERS.values()).split())
 
 
@@ -34,7 +34,7 @@ def test_without_the_package_the_command_says_how_to_install_it(name, monkeypatc
         make_app([name])
     assert str(refused.value) == (
         f"gristmill {name} is a separate package, which is not installed. Nothing was done. Install it: "
-        f"pip install ./plugins/{name} in a clone of Gristmill"
+        f"pip install ./packages/{name} in a clone of Gristmill"
     )
     assert isinstance(make_app([name for name in COMMANDS if name not in OPTIONAL]), typer.Typer)
 
@@ -47,7 +47,7 @@ def test_without_the_package_the_executor_says_how_to_install_it(name, monkeypat
         registry.load(name)
     assert str(refused.value) == (
         f"executor={name} is a separate package, which is not installed, so nothing was run. Install it: "
-        f"pip install ./plugins/{name} in a clone of Gristmill"
+        f"pip install ./packages/{name} in a clone of Gristmill"
     )
 
 
@@ -63,6 +63,6 @@ def test_an_import_error_in_a_package_is_not_reported_as_missing_package(monkeyp
 @pytest.mark.parametrize("name", NAMES)
 def test_a_package_belongs_to_this_version(name):
     """It uses internals of Gristmill, so both have the same version and the package pins it."""
-    project = tomllib.loads((PLUGINS / name / "pyproject.toml").read_text())["project"]
+    project = tomllib.loads((PACKAGES / name / "pyproject.toml").read_text())["project"]
     assert importlib.import_module(f"gristmill_{name}").__version__ == gristmill.__version__
     assert project["dependencies"] == [f"gristmill=={gristmill.__version__}"]

@@ -11,7 +11,7 @@ import gristmill
 from gristmill.counted import counted
 
 SOURCE = Path(gristmill.__file__).parent
-PLUGINS = Path(__file__).parents[2] / "plugins"
+PACKAGES = Path(__file__).parents[2] / "packages"
 NOUN = re.compile(
     r" (?:(?:added|equal|more|other|special) )?"
     r"(?:documents|records|files|samples|tokens|tasks|stages|steps|shards|groups|warnings|faults|parts|"
@@ -64,8 +64,8 @@ def test_every_count_goes_through_counted():
     assert list(bypasses('f"{n:,}" " documents"'))
     assert not list(bypasses("f\"{MOST:,} documents, {short(n)} tokens, {n or 'no'} files\""))
     found = {}
-    for path in sorted([*SOURCE.rglob("*.py"), *PLUGINS.rglob("*.py")]):
-        name = path.relative_to(SOURCE if SOURCE in path.parents else PLUGINS).as_posix()
+    for path in sorted([*SOURCE.rglob("*.py"), *PACKAGES.rglob("*.py")]):
+        name = path.relative_to(SOURCE if SOURCE in path.parents else PACKAGES).as_posix()
         if not name.startswith(NO_SENTENCES) and (lines := list(bypasses(path.read_text(encoding="utf-8")))):
             found[name] = lines
     assert found == {}

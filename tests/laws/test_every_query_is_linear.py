@@ -370,7 +370,7 @@ def test_every_query_has_a_worst_case():
         found == {*QUERIES, *PARTS, "ablation", "setups", "sweep", "trainings"} - PLUGINS.keys()
     )  # ablations compare scores, not documents
     of_packages = {
-        path.stem for name in ("bias", "extractor") for path in (ROOT / "plugins" / name / "src").rglob("*.py")
+        path.stem for name in ("bias", "extractor") for path in (ROOT / "packages" / name / "src").rglob("*.py")
     }
     assert of_packages - {"__init__"} == set[str]().union(*PLUGINS.values()) | OTHERS
     assert {*PARTS.values()} <= QUERIES.keys()

@@ -7,7 +7,7 @@ from pathlib import Path
 import gristmill
 
 SOURCE = Path(gristmill.__file__).parent
-PLUGINS = Path(__file__).parents[2] / "plugins"
+PACKAGES = Path(__file__).parents[2] / "packages"
 MAY_PRINT = {"printable.py", "cli/shared/leaving.py", "cli/shared/screen.py", "log.py"}
 """The code that sets up `logging` decides where the log goes; its messages are made printable there too."""
 MODULES = {"logging", "rich.console", "rich.markup", "rich.text", "rich", "click", "getpass", "curses"}
@@ -53,8 +53,8 @@ def offences(tree):
 def test_only_the_screen_module_prints():
     """A `print` anywhere else would bypass the neutralisation."""
     found = []
-    for path in sorted([*SOURCE.rglob("*.py"), *PLUGINS.rglob("*.py")]):
-        name = path.relative_to(SOURCE if SOURCE in path.parents else PLUGINS).as_posix()
+    for path in sorted([*SOURCE.rglob("*.py"), *PACKAGES.rglob("*.py")]):
+        name = path.relative_to(SOURCE if SOURCE in path.parents else PACKAGES).as_posix()
         if name not in MAY_PRINT:
             text = path.read_text(encoding="utf-8")
             facts = offences(ast.parse(text)) if WORDS.search(text) else ()

@@ -15,9 +15,9 @@ import yaml
 import gristmill
 
 ROOT = Path(__file__).parents[2]
-PLUGINS = [f"plugins/{path.parent.name}" for path in sorted(ROOT.glob("plugins/*/pyproject.toml"))]
+PACKAGES = [f"packages/{path.parent.name}" for path in sorted(ROOT.glob("packages/*/pyproject.toml"))]
 SOURCES = {"gristmill": ROOT / "src" / "gristmill"} | {
-    name: ROOT / plugin / "src" / name for plugin in PLUGINS for name in (f"gristmill_{Path(plugin).name}",)
+    name: ROOT / plugin / "src" / name for plugin in PACKAGES for name in (f"gristmill_{Path(plugin).name}",)
 }
 RECIPE = """
 recipe: few
@@ -45,11 +45,11 @@ def wheels(tmp_path_factory):
     copy, out = tmp_path_factory.mktemp("copy"), tmp_path_factory.mktemp("dist")
     generated = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
     shutil.copytree(ROOT / "src", copy / "src", ignore=generated)
-    shutil.copytree(ROOT / "plugins", copy / "plugins", ignore=generated)
+    shutil.copytree(ROOT / "packages", copy / "packages", ignore=generated)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, copy)
     options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", out)
-    run(copy, sys.executable, "-m", "pip", "wheel", *options, ".", *(f"./{plugin}" for plugin in PLUGINS))
+    run(copy, sys.executable, "-m", "pip", "wheel", *options, ".", *(f"./{plugin}" for plugin in PACKAGES))
     return {path.name.split("-")[0]: path for path in out.glob("*.whl")}
 
 
@@ -78,13 +78,13 @@ def run(folder, *words):
 
 def test_the_metadata_of_all_packages_agree():
     """All packages have one version and the same keywords; classifiers name the Pythons that pip may install it on."""
-    project, *plugins = (
-        tomllib.loads((ROOT / name / "pyproject.toml").read_text())["project"] for name in (".", *PLUGINS)
+    project, *packages = (
+        tomllib.loads((ROOT / name / "pyproject.toml").read_text())["project"] for name in (".", *PACKAGES)
     )
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text())
     assert (cited["version"], cited["license"]) == (gristmill.__version__, project["license"])
     assert cited["keywords"] == project["keywords"]
-    assert {one["requires-python"] for one in (project, *plugins)} == {">=3.11,<3.14"}
+    assert {one["requires-python"] for one in (project, *packages)} == {">=3.11,<3.14"}
     named = [line.rpartition(" ")[2] for line in project["classifiers"] if "Python :: 3" in line]
     assert named == ["3.11", "3.12", "3.13"]
 

@@ -69,7 +69,7 @@ FOLDERS = {
     "tokenizer": "tokenizer",
     "shards": "shards",
 }
-"""The folders of this package and the commands in each. Any other command is a package in plugins/, which registers
+"""The folders of this package and the commands in each. Any other command is a package in packages/, which registers
 it by an entry point as any other package does.
 """
 
@@ -139,7 +139,7 @@ def _command(name: str) -> tuple[Any, str | None]:
     if point is None:
         raise UserError(
             f"gristmill {name} is a separate package, which is not installed. Nothing was done. Install it: "
-            f"pip install ./plugins/{name} in a clone of Gristmill"
+            f"pip install ./packages/{name} in a clone of Gristmill"
         )
     command = installed.load(point, f"gristmill {name}")
     return command, vars(sys.modules[point.module]).get("EXAMPLE")

@@ -22,7 +22,7 @@ BUILT_IN = {
 }
 """Processes on this machine; this process, which a debugger can stop; a Ray cluster."""
 PACKAGES = ("slurm",)
-"""Executors that are packages in plugins/."""
+"""Executors that are packages in packages/."""
 
 
 def find(name: str) -> EntryPoint:
@@ -35,7 +35,7 @@ def find(name: str) -> EntryPoint:
     if name in PACKAGES:
         raise UserError(
             f"{option('executor', name)} is a separate package, which is not installed, so nothing was run. Install "
-            f"it: pip install ./plugins/{name} in a clone of Gristmill"
+            f"it: pip install ./packages/{name} in a clone of Gristmill"
         )
     known = [*dict.fromkeys((*BUILT_IN, *PACKAGES, *others))]
     meant = f" Did you mean {near}?" if (near := nearest(name, known)) else ""
