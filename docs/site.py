@@ -4,11 +4,17 @@ python docs/site.py write FOLDER     writes it
 python docs/site.py check SITE       fails when a page of the finished site would fetch anything from another host
 """
 
-import json
 import re
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import typer
+from typer.main import get_command
+
+from gristmill.cli.main import make_app
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -78,11 +84,18 @@ def with_remarks(markdown: str) -> str:
 
 def command_page() -> str:
     """The help of every command, as `--help` prints it."""
-    stored: dict[str, str] = json.loads((ROOT / "src/gristmill/cli/shared/help.json").read_text(encoding="utf-8"))
     parts = ["# Every command and option", "What `gristmill COMMAND --help` prints. By task: [Commands](commands.md)."]
-    for name, text in stored.items():
-        parts += [f"## gristmill {name}".rstrip(), f"```text\n{text}\n```"]
+    for name, text in help_of(get_command(make_app()), "gristmill", None):
+        parts += [f"## {name}", f"```text\n{text}\n```"]
     return "\n\n".join(parts) + "\n"
+
+
+def help_of(command: Any, name: str, parent: typer.Context | None) -> Iterator[tuple[str, str]]:
+    """The help of a command and of the commands in it, with the name of each."""
+    context = typer.Context(command, info_name=name, parent=parent, terminal_width=80, **command.context_settings)
+    yield context.command_path, command.get_help(context)
+    for inner_name, inner in getattr(command, "commands", {}).items():
+        yield from help_of(inner, inner_name, context)
 
 
 def api_page() -> str:

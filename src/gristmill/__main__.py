@@ -1,9 +1,7 @@
 """The entry point of `gristmill` and `python -m gristmill`."""
 
 import os
-import sys
 
-from gristmill.cli.shared.help import stored_help
 from gristmill.cli.shared.leaving import exit_on_signals
 
 
@@ -11,10 +9,6 @@ def main() -> None:
     """Run a command. Signals are handled before the imports, so that it can be stopped during them."""
     _fill_standard_streams()
     exit_on_signals()
-    if (text := stored_help(sys.argv[1:])) is not None:
-        from gristmill.cli.shared.screen import say, speaking
-
-        sys.exit(speaking(lambda: say(text)))
     from gristmill.cli.main import main as run_command
 
     run_command()

@@ -236,7 +236,7 @@ def test_escape_sequences_in_a_text_are_shown_not_executed(bias):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ((), "gristmill bias requires --step"),
+        ((), "Missing option '--step'"),
         (("--step", "jugde"), "has no such step, so there is nothing to compare. Did you mean judge?"),
         (("--step", "idle"), "--step idle removed no document"),
         (("--step", "judge", "--by", "langauge"), "Did you mean language?"),

@@ -218,7 +218,7 @@ def test_the_command_reports_its_files(everything, exported, say, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "requires --out"),
+        ((), "Missing option '--out'"),
         (("--out", "in"), "is not empty"),
         (("--out", "recipe.yaml"), "is a file"),
         (("--out", "no/such/folder"), "does not exist. Nothing was done. Create it first"),

@@ -70,8 +70,8 @@ def test_mistakes_are_one_message(say, folder, tmp_path):
         ((folder, "--tools", "resiliprase"), "Did you mean resiliparse?"),
         ((folder, "--tools", " ,"), "--tools is empty"),
         ((folder, "--tools", "resiliparse", "--folds", "3"), "--folds 3 only applies to trainable tools"),
-        ((folder, "--folds", "1"), "--folds must be at least 2"),
-        ((folder, "--limit", "0"), "--limit must be at least 1"),
+        ((folder, "--folds", "1"), "'--folds': Input should be greater than or equal to 2"),
+        ((folder, "--limit", "0"), "'--limit': Input should be greater than or equal to 1"),
     ):
         done = say("extractor", "evaluate", *arguments)
         assert (done.code, done.out) == (2, ""), arguments

@@ -124,7 +124,7 @@ def test_mistakes_are_reported_before_training(say, folder, tmp_path, monkeypatc
     monkeypatch.setattr("gristmill_extractor.train_command.learn", lambda *_: pytest.fail("it was trained"))
     (tmp_path / "there").write_bytes(b"as it was")
     for arguments, message in (
-        ((folder,), "requires --out"),
+        ((folder,), "Missing option '--out'"),
         ((folder, "--out", tmp_path), "is a folder"),
         ((folder, "--out", tmp_path / "none" / "m"), "there is no folder"),
         ((folder, "--out", tmp_path / "there"), "exists and may contain another model"),

@@ -11,15 +11,15 @@ from typing import Annotated, Any
 
 import typer
 
-from gristmill import __version__
+from gristmill import __version__, installed
 from gristmill.cli.shared.added_options import with_options
-from gristmill.cli.shared.help import ADDED, added_commands
 from gristmill.cli.shared.leaving import stopped
 from gristmill.cli.shared.screen import complain, log_unwrapped, say, speaking
-from gristmill.cli.shared.usage import Commands, message_for, unknown_command
+from gristmill.cli.shared.usage import Commands, message_for
 from gristmill.errors import UserError
 from gristmill.hints import as_command_line
 from gristmill.printable import CannotPrint
+from gristmill.recipe.checks.mistakes import nearest
 from gristmill.stopping import Interrupted
 
 COMMANDS = {
@@ -76,6 +76,14 @@ it by an entry point as any other package does.
 WITH_WORKERS = ("run", "verify")
 
 
+def added_commands() -> dict[str, str]:
+    """Commands that installed packages add, with the package of each. They are not imported."""
+    points = installed.installed(installed.COMMANDS)
+    return {
+        name: f"A command from {installed.package_of(point)}." for name, point in points.items() if name not in COMMANDS
+    }
+
+
 def _version(is_set: bool) -> None:
     if is_set:
         say(f"gristmill {__version__}")
@@ -100,7 +108,7 @@ class _Commands(Commands):
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
         if added := added_commands():
-            with formatter.section(ADDED):
+            with formatter.section("Commands from other packages"):
                 formatter.write_dl(list(added.items()))
 
 
@@ -133,8 +141,6 @@ def _command(name: str) -> tuple[Any, str | None]:
     if folder is not None:
         module = importlib.import_module(f"gristmill.cli.{folder}.{name}")
         return (module.app, None) if hasattr(module, "app") else (module.command, module.EXAMPLE)
-    from gristmill import installed
-
     point = installed.installed(installed.COMMANDS).get(name)
     if point is None:
         raise UserError(
@@ -163,7 +169,7 @@ def _run_command() -> int:
         if name is not None and name not in COMMANDS and not name.startswith("-"):
             known = [*COMMANDS, *added_commands()]
             if name not in known:
-                raise UserError(unknown_command("gristmill", name, known))  # before Typer imports pydantic
+                raise UserError(_unknown_command(name, known))
         with _importing():
             app = make_app([name] if name is not None and name in known else ())
         if name in WITH_WORKERS:
@@ -186,6 +192,12 @@ def _run_command() -> int:
         raise
     except Exception as error:
         return _report(error)
+
+
+def _unknown_command(name: str, known: Collection[str]) -> str:
+    near = nearest(name, known)
+    fix = f"Did you mean gristmill {near}?" if near else "gristmill -h lists the commands."
+    return f"gristmill has no command {name}, so nothing was done. {fix}"
 
 
 def _report(error: Exception) -> int:
