@@ -36,8 +36,8 @@ from bench.inputs import scratch, texts, web_pages
 from gristmill.schema import as_str
 from gristmill.stages.contract import Piece
 from gristmill.stages.extract import extract
-from gristmill.stages.ingest import office
 from gristmill.stages.shared.formulas import ENVIRONMENTS
+from gristmill_formats import office
 
 SCRIPT = Path(__file__).with_name("_formulas.js").resolve()
 FORMULAS_PER_PAGE = 20

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import mediawiki
+from gristmill_formats import mediawiki
 
 _SKIPPED = re.compile(r"<!--.*?-->|<ref\b[^<>]*?/>|<ref\b.*?</ref>", re.DOTALL)
 _PICTURE = re.compile(r"\[\[(?:File|Image):(?:[^\[\]]|\[\[[^\[\]]*\]\])*\]\]")

@@ -371,8 +371,9 @@ def is_counted(name: str) -> bool:
     """Our modules except the compiled kernels, and the Python libraries that recipes go through."""
     if name in _SHARED:
         return False
-    ours = name == "gristmill" or name.startswith("gristmill.")
-    return name.split(".")[0] in ("yaml", "difflib", "email") or (ours and not name.startswith("gristmill.kernels"))
+    top = name.partition(".")[0]
+    ours = top == "gristmill" or top.startswith("gristmill_")
+    return top in ("yaml", "difflib", "email") or (ours and not name.startswith("gristmill.kernels"))
 
 
 class _Finder(MetaPathFinder):

@@ -6,12 +6,15 @@ from importlib import import_module
 from typing import Any
 
 SMALL: dict[str, dict[str, Any]] = {
-    "stages.ingest.walk": {"FIRST_READ_BYTES": 128, "SEARCH_BYTES": 1 << 11, "ARC_REACH": 256},
-    "stages.ingest.pages": {"FIRST_READ_BYTES": 128},
-    "stages.ingest.source": {"WINDOW_BYTES": 1 << 13, "HOP_BYTES": 1 << 8},
-    "stages.ingest.tape": {"FORGET_BYTES": 1 << 8},
-    "stages.ingest.frames": {"STEP_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 64), "OUTPUT_BYTES": 1 << 10},
-    "stages.ingest.resync": {
+    "gristmill.stages.ingest.walk": {"FIRST_READ_BYTES": 128, "SEARCH_BYTES": 1 << 11, "ARC_REACH": 256},
+    "gristmill.stages.ingest.pages": {"FIRST_READ_BYTES": 128},
+    "gristmill.stages.ingest.source": {"WINDOW_BYTES": 1 << 13, "HOP_BYTES": 1 << 8},
+    "gristmill.stages.ingest.tape": {"FORGET_BYTES": 1 << 8},
+    "gristmill.stages.ingest.frames": {
+        "STEP_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 64),
+        "OUTPUT_BYTES": 1 << 10,
+    },
+    "gristmill.stages.ingest.resync": {
         "STEP_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 64),
         "PROBE_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 1 << 11),
         "SHORT_PROBE_BYTES": 64,
@@ -20,26 +23,26 @@ SMALL: dict[str, dict[str, Any]] = {
         "SEAM_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 1 << 9),
         "VERBATIM_BYTES": dict.fromkeys(("gzip", "zstd", "lz4"), 1 << 8),
     },
-    "stages.reading.stream": {"CHUNK_BYTES": 1 << 8},
-    "stages.ingest.jsonl": {"_HEAD_BYTES": 1 << 8},
-    "stages.ingest.json_values": {"_HEAD_BYTES": 1 << 8},
-    "stages.ingest.csv_rows": {"_HEAD_BYTES": 1 << 8},
-    "stages.ingest.mediawiki": {"_HEAD_BYTES": 1 << 8},
-    "stages.reading.csv_cut": {"FREE_BYTES": 1 << 8},
-    "stages.ingest.parquet": {
+    "gristmill.stages.reading.stream": {"CHUNK_BYTES": 1 << 8},
+    "gristmill.stages.ingest.jsonl": {"_HEAD_BYTES": 1 << 8},
+    "gristmill.stages.ingest.json_values": {"_HEAD_BYTES": 1 << 8},
+    "gristmill.stages.ingest.csv_rows": {"_HEAD_BYTES": 1 << 8},
+    "gristmill_formats.mediawiki": {"_HEAD_BYTES": 1 << 8},
+    "gristmill.stages.reading.csv_cut": {"FREE_BYTES": 1 << 8},
+    "gristmill.stages.ingest.parquet": {
         "MOST_RATIO": 2,
         "MOST_ROWS_BYTES": 1 << 10,
         "_BATCH_BYTES": 1 << 12,
         "_SPELLED_BYTES": 1 << 12,
     },
-    "engine.files.grouping": {"MOST_RANGES": 4},
+    "gristmill.engine.files.grouping": {"MOST_RANGES": 4},
 }
 
 
 @contextmanager
 def small_windows() -> Iterator[None]:
     """Applies to the modules that are imported now: under the meter, the counting ones."""
-    modules = {name: vars(import_module(f"gristmill.{name}")) for name in SMALL}
+    modules = {name: vars(import_module(name)) for name in SMALL}
     usual = {name: {key: modules[name][key] for key in values} for name, values in SMALL.items()}
     try:
         for name, values in SMALL.items():

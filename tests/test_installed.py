@@ -6,6 +6,7 @@ import pytest
 from tests.packages import installed_from, write_metadata
 
 import gristmill
+from gristmill import installed
 from gristmill.cli.main import run_command
 from gristmill.errors import UserError
 from gristmill.recipe.load import load
@@ -50,8 +51,40 @@ def test_a_recipe_reads_an_installed_format(orchard, edit):
     edit(orchard / "orchard" / "reader.py", "title.strip()", "title.strip().upper()")
     (first, *_) = gristmill.open("apples.yaml").plan()
     assert (first["step"], first["why"]) == ("trees/ingest", "orchard/reader.py changed")
-    assert [one.name for one in all_entries() if one.kind == "format"][-1] == "orchard"
+    assert "orchard" in [one.name for one in all_entries() if one.kind == "format"]
     assert [setting.name for setting in entry("orchard").settings] == ["separator"]
+
+
+def test_a_recipe_uses_an_installed_step(orchard, edit, tmp_path):
+    """Under its name, with its settings and its columns; its code is in the key."""
+    edit(tmp_path / "apples.yaml", "steps: []", "steps: [ripe: {min_chars: 14}]")
+    corpus = gristmill.open("apples.yaml")
+    corpus.run(workers=1, executor="inline")
+    assert [row["title"] for row in corpus.documents().rows()] == ["Boskoop"]
+    edit(orchard / "orchard" / "ripe.py", '"unripe"', '"green"')
+    why = {row["step"]: row["why"] for row in gristmill.open("apples.yaml").plan()}
+    assert why["all/ripe"] == "orchard/ripe.py changed"
+    assert [setting.name for setting in entry("ripe").settings] == ["min_chars"]
+    edit(tmp_path / "apples.yaml", "min_chars", "min_char")
+    with pytest.raises(UserError, match=r"min_char.* Did you mean min_chars\?"):
+        load("apples.yaml")
+
+
+@pytest.mark.parametrize(
+    ("written", "package", "name"),
+    [("format: latex", "formats", "latex"), ("format: orchard", "formats", "threads")],
+)
+def test_what_a_missing_package_of_ours_adds_names_the_package(
+    orchard, edit, tmp_path, monkeypatch, written, package, name
+):
+    """Not a guess at another name."""
+    monkeypatch.setattr(installed, "_installed", lambda group, path: {})
+    edit(tmp_path / "apples.yaml", "format: orchard", written)
+    edit(tmp_path / "apples.yaml", "steps: []", "steps: [threads]")
+    with pytest.raises(
+        UserError, match=rf"{name} needs the package gristmill-{package}, .*pip install ./packages/{package}"
+    ):
+        load("apples.yaml")
 
 
 @pytest.mark.parametrize(

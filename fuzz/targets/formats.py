@@ -11,7 +11,7 @@ from types import ModuleType
 from fuzz.target import Target, words
 from fuzz.targets.packing import size
 from fuzz.targets.reading import check_reader
-from gristmill.stages.ingest import (
+from gristmill_formats import (
     epub,
     jats,
     latex,

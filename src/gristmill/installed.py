@@ -1,4 +1,4 @@
-"""Formats, commands, report pages and executors that installed packages add by entry points (docs/plugins.md).
+"""Formats, steps, commands, report pages and executors that installed packages add by entry points (docs/plugins.md).
 
 Finding them takes a tenth of a second, so a built-in name is never looked up here, and cannot be replaced.
 """
@@ -11,8 +11,16 @@ from typing import Any
 
 from gristmill.errors import UserError
 
-FORMATS, COMMANDS, PAGES = "gristmill.formats", "gristmill.commands", "gristmill.pages"
-EXECUTORS = "gristmill.executors"
+FORMATS, STEPS, COMMANDS = "gristmill.formats", "gristmill.steps", "gristmill.commands"
+PAGES, EXECUTORS = "gristmill.pages", "gristmill.executors"
+
+PACKAGES = {
+    FORMATS: {"formats": "epub jats latex mbox mediawiki notebook office stack_exchange subtitles"},
+    STEPS: {"formats": "threads"},
+    COMMANDS: {"bias": "bias", "extractor": "extractor"},
+    EXECUTORS: {"slurm": "slurm"},
+}
+"""What the packages in packages/ add, for the message about one that is not installed. Nothing else names them."""
 
 
 def installed(group: str) -> Mapping[str, EntryPoint]:
@@ -31,6 +39,17 @@ def _installed(group: str, path: tuple[str, ...]) -> Mapping[str, EntryPoint]:
                 f"group {group}, so the name is ambiguous. Uninstall one of them."
             )
     return found
+
+
+def missing(group: str, name: str) -> str | None:
+    """The sentences for a name that a package of Gristmill adds, if that package is not installed."""
+    for package, names in PACKAGES[group].items():
+        if name in names.split():
+            return (
+                f"{name} needs the package gristmill-{package}, which is not installed. Nothing was done. Install it: "
+                f"pip install ./packages/{package} in a clone of Gristmill"
+            )
+    return None
 
 
 def package_of(point: EntryPoint) -> str:

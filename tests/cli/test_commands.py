@@ -11,12 +11,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from conftest import Project
 
 import gristmill as gristmill_package
-from conftest import Project
 from gristmill.cli.main import main
 from gristmill.cli.run.steps import reflowed
-from gristmill.stages import STEPS
+from gristmill.recipe.stage_module import known_steps
 from gristmill.store.leases import hold
 
 ROOT = Path(__file__).parents[2]
@@ -127,7 +127,7 @@ def test_steps_lists_all_and_shows_one(run_command):
     custom steps.
     """
     listed = run_command("steps").stdout
-    assert all(re.search(f"^{name} ", listed, re.M) for name in STEPS)
+    assert all(re.search(f"^{name} ", listed, re.M) for name in known_steps())
     shown = run_command("steps", "near_dedup").stdout
     assert "verify_jaccard" in shown
     assert "0.8" in shown

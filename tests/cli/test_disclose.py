@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import zstandard
-from tests.conftest import Project
+from conftest import Project
 from tests.stages.generate.model_server import serving
 
 from gristmill.shardformat.receipt import seal_of

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from tests.conftest import Project
+from conftest import Project
 from tests.stages.generate.model_server import serving
 
 from gristmill.cli.main import run_command

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from bench.watch import EXTRACTOR, SEEDED, caught, write
-from tests.conftest import Project
+from conftest import Project
 
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Silent, alarm_lines, find_warnings

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from demo.warc import Response, write
-from gristmill import stages
 from gristmill.engine.mill import find_warnings
 from gristmill.engine.publish.run_record import see
 from gristmill.query.removal.funnel import unread_files
+from gristmill.recipe.stage_module import known_formats
 from gristmill.stages.pdf.child import CONTROL
 from gristmill.store.parquet import PartReader
 from stages.test_golden import input_bytes
@@ -65,7 +65,7 @@ for kind in ("mediawiki", "epub", "jats", "office", "latex", "notebook", "subtit
 
 def test_every_reader_is_tested():
     """A new reader must be added above."""
-    assert FILES.keys() == stages.READERS.keys()
+    assert FILES.keys() == known_formats().keys()
 
 
 @pytest.mark.parametrize("kind", FILES)

@@ -14,7 +14,7 @@ from pydoc_data.topics import topics
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.conftest import Project
+from conftest import Project
 from tests.stages.generate.model_server import completion, serving, words_of
 
 from gristmill.cli.run.run import unread_records

@@ -19,7 +19,7 @@ from gristmill.kernels import ahead
 from gristmill.kernels.dedup.shingles import copy_tables, word_tables
 from gristmill.kernels.text.look_alikes import reading_tables
 from gristmill.kernels.text.unicode_classes import unicode_tables
-from gristmill.stages import READERS, STEPS
+from gristmill.recipe.stage_module import known_formats, known_steps
 
 ROOT = Path(__file__).parents[2]
 CALLS = """
@@ -208,7 +208,7 @@ def test_kernels_import_each_other_in_the_expected_form():
 
 def test_stages_need_kernels_and_not_the_packages_that_contain_them():
     """`from gristmill.kernels.html import names` names a package; there is no kernel of that name."""
-    for name in (*STEPS.values(), *READERS.values()):
+    for name in (*known_steps().values(), *known_formats().values()):
         for kernel in ahead.kernels_of(name):
             assert kernels.HERE.joinpath(*kernel.split(".")).with_suffix(".py").is_file(), (name, kernel)
     assert "html.names" in ahead.kernels_of("gristmill.stages.extract.extract")

@@ -15,7 +15,7 @@ from tests.laws.worst_cases import ADDRESSES, COVERED, CUSTOM, SHAPES, run_step,
 
 from exchanged import stages_of
 from gristmill import stages
-from gristmill.stages import READERS, STEPS
+from gristmill.recipe.stage_module import known_formats, known_steps
 from gristmill.tokenizer.files import write_json
 from gristmill.tokenizer.model import Tokenizer
 
@@ -57,30 +57,31 @@ READ_BY = {"wet": "warc", "text": "markdown"}
 
 def test_every_stage_has_a_worst_case():
     """A new stage is a step here or has its own run."""
-    folder = Path(stages.__file__).parent
+    folders = [Path(stages.__file__).parent, *Path(__file__).parents[2].glob("packages/*/src")]
     found = {
         ".".join(path.relative_to(folder).with_suffix("").parts)
+        for folder in folders
         for path in folder.rglob("*.py")
         if re.search(r"^STAGE\b", path.read_text(), re.MULTILINE)
     }
     known = {name for names in COVERED.values() for name in names}
-    for name, path in STEPS.items():
+    for name, path in known_steps().items():
         if name in WITH_MODELS:
             continue
         module = importlib.import_module(path)
         parts = [one for _, one, _ in module.STAGE.before(module.Config.model_validate(CONFIGS.get(name, {})))]
         known |= {one.removeprefix("gristmill.stages.") for one in (path, *parts)}
-    readers = {path.removeprefix("gristmill.stages.") for path in READERS.values()}
+    readers = {path.removeprefix("gristmill.stages.") for path in known_formats().values()}
     assert found >= readers
     assert found - known - readers == WITHOUT_A_CASE
-    assert {READ_BY.get(name, name) for name in READERS} <= {attack.reader for attack in ATTACKS}
+    assert {READ_BY.get(name, name) for name in known_formats()} <= {attack.reader for attack in ATTACKS}
 
 
 def _row(name):
     return pytest.param(name, marks=() if name in ("index", "requests") else pytest.mark.slow)
 
 
-@pytest.mark.parametrize("name", [*map(_row, [*sorted(STEPS.keys() - WITH_MODELS), *CUSTOM])])
+@pytest.mark.parametrize("name", [*map(_row, [*sorted(known_steps().keys() - WITH_MODELS), *CUSTOM])])
 def test_work_grows_no_faster_than_the_documents(name, tmp_path):
     """For every shape, four times the input takes at most about four times the work."""
     grown = {}
@@ -130,7 +131,7 @@ def shapes_of(name):
 def reads_addresses(name):
     if name in CUSTOM:
         return name in ("takedown", "index", "requests")
-    module = importlib.import_module(STEPS[name])
+    module = importlib.import_module(known_steps()[name])
     parts = stages_of(module, module.Config.model_validate(CONFIGS.get(name, {})))
     return any("url" in (*stage.STAGE.reads_of(part), *stage.STAGE.may_read_of(part)) for stage, part, _ in parts)
 

@@ -27,7 +27,7 @@ SHORT = {
     "gristmill.query.documents.sql._NO_TABLE": "applied to a message of DuckDB about a query of the user",
     "gristmill.stages.ingest.charset._META": "applied to the first 8,192 bytes of a page",
     "gristmill.stages.ingest.charset._COMMENT": "applied to the first 8,192 bytes of a page",
-    "gristmill.stages.ingest.mbox._FIRST": "matched at one place, with at most 400 bytes of a line",
+    "gristmill_formats.mbox._FIRST": "matched at one place, with at most 400 bytes of a line",
     "gristmill.recipe.sections.snapshot._PIECE": "an expression of a recipe has at most 1,000 characters",
     "gristmill.stages.extract.published._FORMS": "matched at one place, with the first 64 characters of a value",
     "gristmill.stages.ingest.front_matter._ORG": LINES,

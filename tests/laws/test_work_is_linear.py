@@ -44,7 +44,7 @@ MOST_WORK_PER_BYTE = 3000
 
 def _rows(module_name: str, name: str):
     def run(path: Path) -> None:
-        module = importlib.import_module(f"gristmill.stages.ingest.{module_name}")
+        module = importlib.import_module(module_name)
         contract = importlib.import_module("gristmill.stages.contract")
         for _ in module.read(contract.Piece(str(path), name), module.Config()):
             pass
@@ -66,7 +66,7 @@ def _stretches(module_name: str, name: str):
     """Reads the same rows in as many stretches as a planner cuts a large file into."""
 
     def run(path: Path) -> None:
-        module = importlib.import_module(f"gristmill.stages.ingest.{module_name}")
+        module = importlib.import_module(module_name)
         contract = importlib.import_module("gristmill.stages.contract")
         step = -(-path.stat().st_size // importlib.import_module("gristmill.engine.files.grouping").MOST_RANGES)
         for start in range(0, path.stat().st_size, step):
@@ -163,33 +163,33 @@ def _zipped(module_name: str, name: str, member: str):
 def _wikitext(path: Path) -> None:
     page = b"<mediawiki><page><title>x</title><ns>0</ns><text>" + path.read_bytes() + b"</text></page></mediawiki>"
     path.write_bytes(page)
-    _rows("mediawiki", "x.xml")(path)
+    _rows("gristmill_formats.mediawiki", "x.xml")(path)
 
 
 READERS = {
-    "warc": _rows("warc", "x.warc"),
-    "warc_gz": _rows("warc", "x.warc.gz"),
-    "stretches": _stretches("warc", "x.warc.gz"),
-    "jsonl": _rows("jsonl", "x.jsonl"),
-    "stretches_jsonl": _stretches("jsonl", "x.jsonl"),
-    "json": _rows("json_values", "x.json"),
-    "csv": _rows("csv_rows", "x.csv"),
-    "parquet": _rows("parquet", "x.parquet"),
-    "markdown": _rows("text", "x.md"),
-    "html": _rows("html_files", "x.html"),
+    "warc": _rows("gristmill.stages.ingest.warc", "x.warc"),
+    "warc_gz": _rows("gristmill.stages.ingest.warc", "x.warc.gz"),
+    "stretches": _stretches("gristmill.stages.ingest.warc", "x.warc.gz"),
+    "jsonl": _rows("gristmill.stages.ingest.jsonl", "x.jsonl"),
+    "stretches_jsonl": _stretches("gristmill.stages.ingest.jsonl", "x.jsonl"),
+    "json": _rows("gristmill.stages.ingest.json_values", "x.json"),
+    "csv": _rows("gristmill.stages.ingest.csv_rows", "x.csv"),
+    "parquet": _rows("gristmill.stages.ingest.parquet", "x.parquet"),
+    "markdown": _rows("gristmill.stages.ingest.text", "x.md"),
+    "html": _rows("gristmill.stages.ingest.html_files", "x.html"),
     "pdf": _pdf,
-    "code": _rows("code", "x"),
-    "epub": _zipped("epub", "x.epub", "chapter.xhtml"),
-    "jats": _rows("jats", "x.xml"),
-    "office": _zipped("office", "x.docx", "word/document.xml"),
-    "latex": _rows("latex", "x.tex"),
-    "mediawiki": _rows("mediawiki", "x.xml"),
-    "mediawiki_chunk": _one_chunk("mediawiki", "x.xml"),
+    "code": _rows("gristmill.stages.ingest.code", "x"),
+    "epub": _zipped("gristmill_formats.epub", "x.epub", "chapter.xhtml"),
+    "jats": _rows("gristmill_formats.jats", "x.xml"),
+    "office": _zipped("gristmill_formats.office", "x.docx", "word/document.xml"),
+    "latex": _rows("gristmill_formats.latex", "x.tex"),
+    "mediawiki": _rows("gristmill_formats.mediawiki", "x.xml"),
+    "mediawiki_chunk": _one_chunk("gristmill_formats.mediawiki", "x.xml"),
     "wikitext": _wikitext,
-    "subtitles": _rows("subtitles", "x.srt"),
-    "notebook": _rows("notebook", "x.ipynb"),
-    "stack_exchange": _rows("stack_exchange", "Posts.xml"),
-    "mbox": _rows("mbox", "x.mbox"),
+    "subtitles": _rows("gristmill_formats.subtitles", "x.srt"),
+    "notebook": _rows("gristmill_formats.notebook", "x.ipynb"),
+    "stack_exchange": _rows("gristmill_formats.stack_exchange", "Posts.xml"),
+    "mbox": _rows("gristmill_formats.mbox", "x.mbox"),
     "robots": _robots,
     "lists": _lists,
     "recipe": _recipe,

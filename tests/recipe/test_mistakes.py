@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from gristmill import stages
 from gristmill.errors import UserError
 from gristmill.printable import printable
 from gristmill.recipe.checks.mistakes import MOST_SHOWN
 from gristmill.recipe.load import load
 from gristmill.recipe.model import Recipe
 from gristmill.recipe.settings import all_entries
-from gristmill.recipe.stage_module import Unfit, find_stage
+from gristmill.recipe.stage_module import Unfit, find_stage, known_formats
 
 TOP = "recipe: demo\nsources:\n  a: {kind: web, read: {format: lines, paths: [a.txt]}}\n"
 SOURCE = "recipe: demo\nsteps: []\nsources:\n"
@@ -645,7 +644,7 @@ def test_alias_of_a_scalar_is_reported_where_it_is_used(loaded: Callable[..., Re
 def test_what_people_call_a_format_is_understood(tmp_path, called, name):
     """Letters alone would suggest notebook for ebook."""
     with pytest.raises(Unfit, match=f"is not a format. Did you mean {name}\\?"):
-        find_stage("format", called, stages.READERS, str(tmp_path))
+        find_stage("format", called, known_formats(), str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -664,11 +663,11 @@ def test_what_people_call_a_format_is_understood(tmp_path, called, name):
 def test_a_suffix_in_place_of_a_format_names_the_format_that_reads_it(tmp_path, suffix, name):
     found = re.escape(f"Did you mean {name}, which reads files named *.{suffix.lower().strip('.')}?")
     with pytest.raises(Unfit, match=found):
-        find_stage("format", suffix, stages.READERS, str(tmp_path))
-    reader = importlib.import_module(stages.READERS[name]).STAGE
+        find_stage("format", suffix, known_formats(), str(tmp_path))
+    reader = importlib.import_module(known_formats()[name]).STAGE
     assert reader.wanted is None or reader.wanted(f"a.{suffix.strip('.')}", reader.config())
 
 
 def test_old_text_documents_are_converted_first(tmp_path):
     with pytest.raises(Unfit, match=r"no format reads files named \*\.doc\. Convert them to \.docx first"):
-        find_stage("format", "doc", stages.READERS, str(tmp_path))
+        find_stage("format", "doc", known_formats(), str(tmp_path))

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from conftest import Project
 from starlette.testclient import TestClient
-from tests.conftest import Project
 
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Silent

@@ -20,8 +20,8 @@ from exchanged import run_step, stages_of
 from golden_evals import decontaminate_outputs
 from golden_quality import LANGUAGE_MODEL, model_outputs
 from gristmill.engine.schedule.task_cache import ENGINE
+from gristmill.recipe.stage_module import known_formats, known_steps
 from gristmill.schema import Record
-from gristmill.stages import READERS, STEPS
 from gristmill.stages.contract import Piece
 from gristmill.stages.dedup.near_candidates import Config as SketchConfig
 from gristmill.stages.dedup.near_index import write_index
@@ -144,7 +144,7 @@ ROBOTS = "User-agent: CCBot\nDisallow: /3\n"
 @cache
 def layer(step):
     """The output of a measuring step for the fixed texts."""
-    module = importlib.import_module(STEPS[step])
+    module = importlib.import_module(known_steps()[step])
     names = module.STAGE.reads_of(module.Config())
     return module.apply(
         pa.RecordBatch.from_arrays([column(name) for name in names], names=list(names)), module.Config()
@@ -155,7 +155,7 @@ def column(name):
     """A fixed column for any name that a step may read."""
     rows = len(TEXTS)
     step, _, own = name.rpartition(".")
-    if step in STEPS:
+    if step in known_steps():
         return layer(step).column(own)
     known = {
         "text": pa.array(TEXTS),
@@ -244,7 +244,7 @@ def quality_output(module, config):
 def step_output(module, config):
     if module.__name__.endswith("keep_quality"):
         return quality_output(module, config)
-    if ".dedup." in module.__name__ or ".join." in module.__name__:
+    if ".dedup." in module.__name__ or module.__name__.endswith(".threads"):
         return dedup_output(module, config)
     batch = fixed_batch(module, config)
     if hasattr(module, "apply"):
@@ -314,7 +314,7 @@ def outputs(folder):
     CONFIGS["known_dedup"] = {"indexes": [str(folder / "index")], "verify_jaccard": 0.5}
     found |= model_outputs(folder, TEXTS, COPIES, digest_of)
     CONFIGS["perplexity"] = {"models": {"mill": str(folder / LANGUAGE_MODEL)}}
-    for name, module_name in {**READERS, **STEPS}.items():
+    for name, module_name in {**known_formats(), **known_steps()}.items():
         if name in SAFETY or name in ("decontaminate", "entail"):
             continue
         module = importlib.import_module(module_name)
@@ -544,7 +544,7 @@ def made(tmp_path_factory):
 @pytest.mark.parametrize(
     "name",
     [
-        *sorted({*READERS, *STEPS, *SAFETY}),
+        *sorted({*known_formats(), *known_steps(), *SAFETY}),
         PART,
         TOKENIZER,
         SAMPLE,

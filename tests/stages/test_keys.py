@@ -10,7 +10,7 @@ from tests.stages.test_golden import CONFIGS, step_output
 from demo import evals
 from gristmill import stages
 from gristmill.engine.plan.graph import build
-from gristmill.stages import STEPS
+from gristmill.recipe.stage_module import known_steps
 from gristmill.stages.config_types import fields_of_output
 
 
@@ -21,7 +21,7 @@ def reported(module):
 
 FOUND = [
     (name, field)
-    for name, module_name in STEPS.items()
+    for name, module_name in known_steps().items()
     for field in reported(importlib.import_module(module_name))
     if name not in ("entail", "ocr")
 ]
@@ -50,14 +50,14 @@ def test_there_are_some():
         importlib.import_module(found.name) for found in pkgutil.walk_packages(stages.__path__, "gristmill.stages.")
     ]
     marked = {(module.__name__, field) for module in modules for field in reported(module)}
-    assert {*((STEPS[name], field) for name, field in FOUND), *ELSEWHERE} == marked
+    assert {*((known_steps()[name], field) for name, field in FOUND), *ELSEWHERE} == marked
     assert {field for _, field in FOUND} == set(OTHER)
 
 
 @pytest.mark.parametrize(("name", "field"), FOUND)
 def test_no_output_depends_on_a_field_for_reports(name, field):
     """The stage gives the same output with another value."""
-    module = importlib.import_module(STEPS[name])
+    module = importlib.import_module(known_steps()[name])
     values = CONFIGS.get(name, {})
     changed = {**values, field: OTHER[field]}
     configs = [module.Config.model_validate(each) for each in (values, changed)]

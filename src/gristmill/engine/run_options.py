@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from gristmill.counted import counted
-from gristmill.engine.executors.registry import BUILT_IN, PACKAGES, find
+from gristmill.engine.executors.registry import BUILT_IN, find
 from gristmill.errors import UserError
 from gristmill.hints import option
+from gristmill.installed import EXECUTORS, PACKAGES
 from gristmill.recipe.model import Recipe
 
 
@@ -13,7 +14,7 @@ def check_executor(executor: str | None, address: str | None, profile: str | Non
     """Check that the executor exists, and that the other options apply to it."""
     if executor is not None:
         find(executor)
-    ours = executor is None or executor in (*BUILT_IN, *PACKAGES)  # an executor of another package may use both
+    ours = executor in (None, *BUILT_IN, *PACKAGES[EXECUTORS])  # an executor of another package may use both
     if address is not None and ours and executor != "ray":
         raise UserError(
             f"{option('address', address)} only applies to {option('executor', 'ray')}. Add that, or omit "

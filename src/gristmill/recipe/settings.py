@@ -24,8 +24,7 @@ from gristmill.recipe.sections.mix import MixFields
 from gristmill.recipe.sections.shards import ShardsFields
 from gristmill.recipe.sections.tokenizer import TrainFields
 from gristmill.recipe.sections.watch import WatchFields
-from gristmill.recipe.stage_module import Unfit, find_stage, known_formats
-from gristmill.stages import READERS, STEPS
+from gristmill.recipe.stage_module import Unfit, find_stage, known_formats, known_steps
 from gristmill.stages.config_types import FileMark, parse_bytes, parse_count
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.declarations import NotAStage, about, stage_of
@@ -88,7 +87,7 @@ class ReferenceEntry:
 
 def all_entries() -> list[ReferenceEntry]:
     """Steps in the pipeline's order, then formats, then the sections of a recipe."""
-    found = [_of_module(name, "step", path) for name, path in STEPS.items()]
+    found = [_of_module(name, "step", path) for name, path in known_steps().items()]
     found += [_format(name, path) for name, path in known_formats().items()]
     return [*found, *map(_section, SECTIONS)]
 
@@ -97,11 +96,11 @@ def entry(name: str) -> ReferenceEntry:
     """The entry with a name; a user's own step is found as a module in the working folder, or by its import path."""
     if name in SECTIONS:
         return _section(name)
-    if name in STEPS:
-        return _of_module(name, "step", STEPS[name])
+    if name in (steps := known_steps(name)):
+        return _of_module(name, "step", steps[name])
     if name in (formats := known_formats(name)):
         return _format(name, formats[name])
-    known: Mapping[str, str] = {**formats, **STEPS}
+    known: Mapping[str, str] = {**formats, **steps}
     try:
         return _of_module(name, "step", find_stage("step", name, known, os.getcwd()).module)
     except NotAStage:
@@ -112,7 +111,7 @@ def entry(name: str) -> ReferenceEntry:
         raise UserError(unfit)
     names = [*known, *SECTIONS]
     near = nearest(name, names)
-    holders = [one for one in (*READERS, *STEPS, *SECTIONS) if name in _fields_of(one, known)]
+    holders = [one for one in (*known, *SECTIONS) if name in _fields_of(one, known)]
     hint = f"Did you mean {near}? " if near else ""
     hint = f"It is a setting of {', '.join(holders)}: gristmill steps {holders[0]}. " if holders else hint
     raise UserError(f"{name} is not a step, format or section of a recipe. {hint}Known: {', '.join(names)}")

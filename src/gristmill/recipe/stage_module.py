@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from gristmill import stages
 from gristmill.errors import UserError, WrongSetting
-from gristmill.installed import FORMATS, installed
+from gristmill.installed import FORMATS, STEPS, installed, missing
 from gristmill.printable import aside
 from gristmill.recipe.checks.mistakes import Path, dotted, nearest, suggest
 from gristmill.recipe.draft import Draft
@@ -57,7 +57,16 @@ def known_formats(name: str | None = None) -> Mapping[str, str]:
     """Formats and their modules: Gristmill's, then those of installed packages, unless `name` is one of Gristmill's."""
     if name in stages.READERS:
         return stages.READERS
-    return {**stages.READERS, **{one: at.module for one, at in installed(FORMATS).items() if one not in stages.READERS}}
+    return _with_installed(stages.READERS, FORMATS)
+
+
+def known_steps(name: str | None = None) -> Mapping[str, str]:
+    """Steps and their modules, as `known_formats` has formats."""
+    return stages.STEPS if name in stages.STEPS else _with_installed(stages.STEPS, STEPS)
+
+
+def _with_installed(built_in: Mapping[str, str], group: str) -> Mapping[str, str]:
+    return {**built_in, **{name: at.module for name, at in installed(group).items() if name not in built_in}}
 
 
 def import_stage(
@@ -173,6 +182,8 @@ _MEANT = {
 
 
 def _unknown(noun: str, name: str, known: Mapping[str, str], folder: str) -> str:
+    if message := missing(FORMATS if noun == "format" else STEPS, name):
+        return message
     suffix = f".{name.lower().strip('.')}"
     if noun == "format" and is_old_text(suffix):
         return f"{name} is not a format, and no format reads files named *{suffix}. {CONVERT}."

@@ -17,6 +17,11 @@ TAKEDOWN, TAKEDOWN_MATCH = "takedown", "takedown_match"
 TAKEDOWN_SETS, TAKEDOWN_UNSENT = "takedown_sets", "takedown_unsent"
 """The steps of `takedowns`."""
 
+JOINED, POSTS = "joined_into_thread", "posts"
+"""The drop reason of a document whose text a step joined to that of another document, and the column of that document
+with the ids of all that it consists of.
+"""
+
 NO_DOCUMENT = frozenset(
     {
         *("warcinfo_record", "request_record", "metadata_record", "revisit_record", "continuation_record"),
@@ -45,21 +50,11 @@ READERS = {
     "html": "gristmill.stages.ingest.html_files",
     "pdf": "gristmill.stages.ingest.pdf",
     "code": "gristmill.stages.ingest.code",
-    "epub": "gristmill.stages.ingest.epub",
-    "jats": "gristmill.stages.ingest.jats",
-    "office": "gristmill.stages.ingest.office",
-    "latex": "gristmill.stages.ingest.latex",
-    "mediawiki": "gristmill.stages.ingest.mediawiki",
-    "subtitles": "gristmill.stages.ingest.subtitles",
-    "notebook": "gristmill.stages.ingest.notebook",
-    "stack_exchange": "gristmill.stages.ingest.stack_exchange",
-    "mbox": "gristmill.stages.ingest.mbox",
 }
 
 STEPS = {
     "extract": "gristmill.stages.extract.extract",
     "ocr": "gristmill.stages.ocr.ocr",
-    "threads": "gristmill.stages.join.threads",
     "gate": "gristmill.stages.select.gate",
     "robots": "gristmill.stages.select.robots",
     "lines": "gristmill.stages.select.lines",

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.conftest import Project
+from conftest import Project
 
 from gristmill.store.parquet import PartReader
 

@@ -5,9 +5,9 @@ from itertools import pairwise
 
 import pyarrow as pa
 import pytest
+from conftest import Project
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.conftest import Project
 from tests.stages.generate.model_server import completion, serving
 
 from gristmill.engine.mill import find_warnings

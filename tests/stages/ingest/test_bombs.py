@@ -17,12 +17,13 @@ import pytest
 from tests.stages.ingest.archives import http, packed, page, reasons, record, rows
 
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import jats, jsonl, latex, mbox, mediawiki, notebook, parquet, stack_exchange, subtitles
+from gristmill.stages.ingest import jsonl, parquet
 from gristmill.stages.ingest.http import LEAST_LIMIT_BYTES, MOST_RATIO
 from gristmill.stages.ingest.parquet_footer import dictionary_bytes
 from gristmill.stages.ingest.row_sizes import row_bytes
 from gristmill.stages.reading.decompress import CHUNK_BYTES, read_gzip
 from gristmill.thrift import Unreadable
+from gristmill_formats import jats, latex, mbox, mediawiki, notebook, stack_exchange, subtitles
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from typing import Any
 
 from gristmill.errors import UserError
 from gristmill.hints import option
-from gristmill.installed import EXECUTORS, installed
+from gristmill.installed import EXECUTORS, PACKAGES, installed, missing
 from gristmill.installed import load as load_installed
 from gristmill.recipe.checks.mistakes import nearest
 
@@ -21,8 +21,6 @@ BUILT_IN = {
     "ray": "gristmill.engine.executors.ray_cluster:RayExecutor",
 }
 """Processes on this machine; this process, which a debugger can stop; a Ray cluster."""
-PACKAGES = ("slurm",)
-"""Executors that are packages in packages/."""
 
 
 def find(name: str) -> EntryPoint:
@@ -32,12 +30,9 @@ def find(name: str) -> EntryPoint:
     others = installed(EXECUTORS)
     if name in others:
         return others[name]
-    if name in PACKAGES:
-        raise UserError(
-            f"{option('executor', name)} is a separate package, which is not installed, so nothing was run. Install "
-            f"it: pip install ./packages/{name} in a clone of Gristmill"
-        )
-    known = [*dict.fromkeys((*BUILT_IN, *PACKAGES, *others))]
+    if message := missing(EXECUTORS, name):
+        raise UserError(f"{option('executor', name)}: {message}")
+    known = [*dict.fromkeys((*BUILT_IN, *PACKAGES[EXECUTORS], *others))]
     meant = f" Did you mean {near}?" if (near := nearest(name, known)) else ""
     raise UserError(
         f"{option('executor', name)} is not known, so nothing was run. Executors: {', '.join(known)}.{meant}"

@@ -34,7 +34,7 @@ from gristmill.places import FileLocation, kind_of, local_path, shown, system_of
 from gristmill.recipe.checks.mistakes import nearest_file
 from gristmill.recipe.model import Recipe, Source
 from gristmill.recipe.sections.snapshot import is_regex
-from gristmill.stages import READERS
+from gristmill.recipe.stage_module import known_formats
 from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest.sniff import CONVERT, format_by_name, is_old_text
 from gristmill.stages.reading.archive import archive_glob, is_archive
@@ -226,7 +226,7 @@ def other_format(source: Source, names: Mapping[str, str]) -> str:
     if is_old_text(first):
         return f"No format reads such files. {CONVERT}."
     fits = format_by_name(first)
-    if fits is not None and READERS[fits] != source.module:
+    if fits is not None and known_formats(fits).get(fits) != source.module:
         return f"Their names suggest `format: {fits}`."
     setting = next((name for name in ("suffixes", "skip_dirs") if name in type(source.config).model_fields), None)
     start = f"Set `{setting}` to the files that it should read, or name" if setting else "Name"

@@ -17,7 +17,7 @@ from gristmill.errors import UserError
 from gristmill.places import shown
 from gristmill.recipe.checks.mistakes import nearest
 from gristmill.recipe.model import Recipe, Source
-from gristmill.stages import READERS
+from gristmill.recipe.stage_module import known_formats
 from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest.sniff import UNREADABLE, format_by_name, format_of
 from gristmill.stages.reading.archive import archive_glob, is_archive
@@ -90,6 +90,10 @@ def _first_row(result: Result, store: Store, reason: str) -> tuple[str, str]:
     return found or (str(columns.column("locator")[0].as_py()), "nothing more is known")
 
 
+def _reads(format_name: str, source: Source) -> bool:
+    return known_formats(format_name).get(format_name) == source.module
+
+
 def _fix(source: Source, name: str, looks_like: str | None, reason: str, detail: str) -> str:
     if "`delimiter:" in detail:
         return "Set it under `read`, and run again."
@@ -106,12 +110,12 @@ def _fix(source: Source, name: str, looks_like: str | None, reason: str, detail:
         )
     fields, there = dict(source.config).get("fields"), names_there(detail)
     is_notebook = name.lower().endswith(".ipynb") or {"cells", "nbformat"}.issubset(there)
-    if is_notebook and READERS["notebook"] != source.module:
+    if is_notebook and not _reads("notebook", source):
         return f"{shown(name)} is a Jupyter notebook. Read such files with `format: notebook`."
-    if looks_like is not None and READERS[looks_like] != source.module:
+    if looks_like is not None and not _reads(looks_like, source):
         return f"The first bytes of {shown(name)} suggest `format: {looks_like}`."
     named = format_by_name(name)
-    if looks_like is None and named is not None and READERS[named] != source.module:
+    if looks_like is None and named is not None and not _reads(named, source):
         return f"The name of {shown(name)} suggests `format: {named}`."
     if isinstance(fields, Fields) and there:
         wanted = [path for path in (fields.text, fields.html) if path is not None]

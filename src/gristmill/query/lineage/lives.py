@@ -21,8 +21,7 @@ from gristmill.query.lineage.prove import Differs, Proof, Prover, ShardPiece
 from gristmill.query.versions.published import Published
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.sections.mix import MIX
-from gristmill.stages import NO_DOCUMENT
-from gristmill.stages.join.threads import POSTS
+from gristmill.stages import NO_DOCUMENT, POSTS
 
 Note = Callable[[str], None]
 MOST_SHOWN = 10

@@ -12,7 +12,7 @@ from gristmill.recipe.fields import EVERY_SOURCE
 from gristmill.recipe.model import Source, Step
 from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.shards import GROUPS, SHARDS, TOKENS
-from gristmill.recipe.stage_module import check_config, import_stage
+from gristmill.recipe.stage_module import check_config, import_stage, known_steps
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.generate import generate
 
@@ -95,14 +95,14 @@ def _load_step(draft: Draft, route: str, item: object, at: Path, used: dict[str,
         draft.add(at, f"{dotted(at)} must be a step, not {show(item)}. {example}")
         return None
     name, config_at, fields = (item, at, None) if isinstance(item, str) else _only(item, at)
-    stage = import_stage(draft, "step", name, config_at, stages.STEPS)
+    stage = import_stage(draft, "step", name, config_at, known_steps(name))
     if stage is None or config_at in draft.tree.broken:
         return None
     if fields is not None and not isinstance(fields, dict):
         draft.add(config_at, f"{dotted(config_at)} must be a mapping of fields, not {show(fields)}. Name the field.")
         return None
     short = name.rpartition(".")[2]
-    if short in RESERVED or stages.STEPS.get(short, stage.module) != stage.module:
+    if short in RESERVED or known_steps(short).get(short, stage.module) != stage.module:
         fix = f"Rename it, to my_{short} perhaps."
         draft.add_at_key(
             config_at, f"other steps would call {name} {short}, which is the name of a step of Gristmill. {fix}"

@@ -19,9 +19,8 @@ import pyarrow.compute as pc
 
 from gristmill.counted import counted, percent, size
 from gristmill.hints import hint
-from gristmill.stages import NO_DOCUMENT
+from gristmill.stages import JOINED, NO_DOCUMENT
 from gristmill.stages.contract import Map, StageConfig
-from gristmill.stages.join.threads import JOINED
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.quality.cutoff_warnings import LOW
 from gristmill.stages.select.keep_language import OTHER

@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping
 from xml.etree.ElementTree import Element, tostring
 
 from gristmill.stages.reading.formulas.mathml import latex
-from gristmill.stages.reading.formulas.omml import mathml
-from gristmill.stages.reading.office.numerals import whole
 from gristmill.stages.reading.raised import raised, write
+from gristmill_formats.office_text.numerals import whole
+from gristmill_formats.omml import mathml
 
 Roles = Mapping[str, str]
 """{element: role}. Elements without a role are part of the text around them. The roles: `skip`; `block` (a paragraph or

@@ -7,8 +7,8 @@ import zipfile
 import pytest
 
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import epub, jats, office
-from gristmill.stages.reading.xml_tree import parse_xml
+from gristmill_formats import epub, jats, office
+from gristmill_formats.xml_tree import parse_xml
 
 CONTAINER = '<container><rootfiles><rootfile full-path="OEBPS/a.opf"/></rootfiles></container>'
 PACKAGE = """<package xmlns:dc="x"><metadata><dc:title>The Mill</dc:title><dc:language>en</dc:language>

@@ -19,8 +19,8 @@ from gristmill.stages.ingest.whole_file import one_record, tree_reader
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import dump
 from gristmill.stages.reading.timestamps import microseconds
-from gristmill.stages.reading.xml_text import Writer
-from gristmill.stages.reading.xml_tree import Members, descendants, parse_xml, words
+from gristmill_formats.xml_text import Writer
+from gristmill_formats.xml_tree import Members, descendants, parse_xml, words
 
 _CONTAINER = "META-INF/container.xml"
 _TYPES = ("application/xhtml+xml", "text/html")

@@ -15,11 +15,11 @@ from gristmill.stages.contract import Piece
 from gristmill.stages.ingest.text import TreeConfig
 from gristmill.stages.ingest.whole_file import one_record, tree_reader
 from gristmill.stages.reading.decompress import ReadFault
-from gristmill.stages.reading.office.docx_paragraphs import CONTINUED, Paragraphs
-from gristmill.stages.reading.office.odt_paragraphs import OdtStyles
 from gristmill.stages.reading.timestamps import microseconds
-from gristmill.stages.reading.xml_text import Writer
-from gristmill.stages.reading.xml_tree import Members, parse_xml, words
+from gristmill_formats.office_text.docx_paragraphs import CONTINUED, Paragraphs
+from gristmill_formats.office_text.odt_paragraphs import OdtStyles
+from gristmill_formats.xml_text import Writer
+from gristmill_formats.xml_tree import Members, parse_xml, words
 
 _DOCX = "word/document.xml"
 _RELATIONS = "_rels/.rels"

@@ -23,10 +23,10 @@ from gristmill.stages.ingest.text import TreeConfig
 from gristmill.stages.ingest.whole_file import one_record
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.stream import bounded, decompressed, peek, without_compression_suffix
-from gristmill.stages.reading.tex.commands import SIGNS
-from gristmill.stages.reading.tex.expand import Macros, closings
-from gristmill.stages.reading.tex.latex_text import LatexText
-from gristmill.stages.reading.tex.references import referred, titles
+from gristmill_formats.tex.commands import SIGNS
+from gristmill_formats.tex.expand import Macros, closings
+from gristmill_formats.tex.latex_text import LatexText
+from gristmill_formats.tex.references import referred, titles
 
 MAX_INPUT_DEPTH = 10
 MAX_LEVELS = 4

@@ -8,8 +8,8 @@ import pytest
 
 from gristmill.stages import NO_FAULT
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import latex, mediawiki
-from gristmill.stages.reading.wiki.wikitext import MAX_DEPTH, plain_text
+from gristmill_formats import latex, mediawiki
+from gristmill_formats.wiki.wikitext import MAX_DEPTH, plain_text
 
 HEAD = (
     '<mediawiki xml:lang="de"><siteinfo><base>https://de.example.org/wiki/Hauptseite</base>'
@@ -84,7 +84,7 @@ def test_pages_that_are_not_articles_are_no_fault():
 
 
 def test_ranges_give_the_rows_of_the_whole_file(tmp_path):
-    """A plain file, a file of many bzip2 streams, and one whose streams end inside of pages."""
+    """A plain file, a file of many bzip2 streams, and one whose streams end within pages."""
     pages = [page(n, f"mill {n} " * 40) for n in range(12)]
     data = (HEAD + "".join(pages) + "</mediawiki>").encode()
     multistream = b"".join(

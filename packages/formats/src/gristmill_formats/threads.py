@@ -14,14 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gristmill.stages import JOINED, POSTS
 from gristmill.stages.buffers import first_numbers
 from gristmill.stages.contract import Exchange
-from gristmill.stages.join import thread_places
-from gristmill.stages.join.thread_places import ID
+from gristmill_formats import thread_places
+from gristmill_formats.thread_places import ID
 
-POSTS = "posts"
-"""The column with the ids of the posts of a document."""
-JOINED = "joined_into_thread"
 _HEAD, _PLACE = "thread_places.head", "thread_places.place"
 RECORD_SCHEMA = pa.schema(
     [
@@ -101,7 +99,7 @@ STAGE = Exchange(
     config=Config,
     reads=("doc_id", "title", "license", "text", _HEAD, _PLACE),
     only_kept=True,
-    prerequisites=("gristmill.stages.join.thread_places",),
+    prerequisites=("gristmill_formats.thread_places",),
     record_schema=RECORD_SCHEMA,
     schema=SCHEMA,
     emit=emit,

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import notebook
+from gristmill_formats import notebook
 
 CELLS = [
     {"cell_type": "markdown", "source": ["# The mill\n", "![stone](data:image/png;base64,iVBO) turns"]},

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import stack_exchange
+from gristmill_formats import stack_exchange
 
 HEAD = b'\xef\xbb\xbf<?xml version="1.0" encoding="utf-8"?>\r\n<posts>\r\n'
 POSTS = [

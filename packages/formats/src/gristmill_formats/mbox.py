@@ -22,11 +22,11 @@ from gristmill.stages.contract import Bytes, Piece, Reader
 from gristmill.stages.ingest.charset import decode
 from gristmill.stages.ingest.sniff import beginning, refuse
 from gristmill.stages.ingest.text import TreeConfig, skipped_folder, wanted
-from gristmill.stages.reading import mail
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import dump
 from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES, decompressed, peek, plain_chunks
 from gristmill.stages.reading.timestamps import microseconds
+from gristmill_formats import mail
 
 _HEAD_BYTES = 1 << 12
 _BEGIN = rb"From [^\n]{0,300}\d:\d\d[^\n]{0,60}\n"

@@ -9,9 +9,9 @@ import tracemalloc
 import pytest
 
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import latex
 from gristmill.stages.reading.decompress import ReadFault
-from gristmill.stages.reading.tex.expand import Macros
+from gristmill_formats import latex
+from gristmill_formats.tex.expand import Macros
 
 MAIN = r"""\documentclass[12pt]{article} % \title{no}
 \newcommand{\R}{\mathbb{R}}

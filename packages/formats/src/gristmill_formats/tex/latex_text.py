@@ -6,9 +6,9 @@ from collections.abc import Collection, Mapping
 from itertools import pairwise
 from typing import Any
 
-from gristmill.stages.reading.office.numerals import numeral
 from gristmill.stages.reading.raised import raised, write
-from gristmill.stages.reading.tex.commands import (
+from gristmill_formats.office_text.numerals import numeral
+from gristmill_formats.tex.commands import (
     ALGORITHMS,
     CITES,
     CUT,
@@ -30,8 +30,8 @@ from gristmill.stages.reading.tex.commands import (
     TEXTUAL,
     UNITS,
 )
-from gristmill.stages.reading.tex.expand import closings
-from gristmill.stages.reading.tex.references import LABEL, PAGE, marks, named, without_pages
+from gristmill_formats.tex.expand import closings
+from gristmill_formats.tex.references import LABEL, PAGE, marks, named, without_pages
 
 _TOKEN = re.compile(
     r"\\begin\s*\{([A-Za-z]+\*?)\}|\\end\s*\{([A-Za-z]+\*?)\}|\\([A-Za-z@]+)\*?[ \t]*|\\(.)"

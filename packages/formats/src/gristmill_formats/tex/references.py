@@ -6,7 +6,7 @@ Numbers are not written: those of LaTeX depend on the class and the packages of 
 import re
 from collections.abc import Collection, Mapping
 
-from gristmill.stages.reading.tex.commands import REFERENCES
+from gristmill_formats.tex.commands import REFERENCES
 
 _HEADING = re.compile(
     r"\\(?:part|chapter|(?:sub){0,2}section|(?:sub)?paragraph)\*?\s*+(?:\[[^\[\]]{0,300}\]\s*+)?(?=\{)"

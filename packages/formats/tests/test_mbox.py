@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import mbox
-from gristmill.stages.reading.mail import LONGEST_HEADER
+from gristmill_formats import mbox
+from gristmill_formats.mail import LONGEST_HEADER
 
 FROM = b"From miller at mill.org  Mon Nov  9 21:54:11 1999\n"
 FIRST = (

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exchanged import run_exchange
-from gristmill.stages.join import thread_places, threads
+from gristmill_formats import thread_places, threads
 
 
 def post(text, time=0, title=None, license="CC-BY-SA-4.0", source="se", **meta):

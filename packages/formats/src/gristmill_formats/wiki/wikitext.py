@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from gristmill.stages.reading.raised import raised, write
-from gristmill.stages.reading.wiki.templates import CITATION, UNSHOWN, template_text
+from gristmill_formats.wiki.templates import CITATION, UNSHOWN, template_text
 
 MAX_DEPTH = 40
 """Templates and links that are inside each other. Those further inside are not expanded."""

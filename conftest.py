@@ -38,7 +38,7 @@ os.environ.pop("COLUMNS", None)  # the test decides the width of tables, not the
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parent
 WORDS = ["mill", "grain", "stone", "water", "wheel", "flour", "sack", "hopper", "sieve", "dam", "race", "gear"]
 
 STEPS = """

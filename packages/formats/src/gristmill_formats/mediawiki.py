@@ -19,8 +19,8 @@ from gristmill.stages.reading.fields import dump
 from gristmill.stages.reading.head import Head
 from gristmill.stages.reading.stream import MAGIC_BYTES, compression, decompressed, peek, plain_chunks
 from gristmill.stages.reading.timestamps import microseconds
-from gristmill.stages.reading.wiki.templates import DISAMBIGUATION, REDIRECTS, UNSHOWN
-from gristmill.stages.reading.wiki.wikitext import plain_text
+from gristmill_formats.wiki.templates import DISAMBIGUATION, REDIRECTS, UNSHOWN
+from gristmill_formats.wiki.wikitext import plain_text
 
 _HEAD_BYTES = 1 << 16
 _OPEN, _CLOSE = b"<page>", b"</page>"

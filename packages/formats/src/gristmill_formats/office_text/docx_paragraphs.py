@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from gristmill.stages.reading.office.numerals import numeral, whole
+from gristmill_formats.office_text.numerals import numeral, whole
 
 LEVELS = 9
 CONTINUED = " "

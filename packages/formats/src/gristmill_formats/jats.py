@@ -14,10 +14,10 @@ from gristmill.stages.ingest.text import TreeConfig
 from gristmill.stages.ingest.whole_file import one_record, tree_reader
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import dump
-from gristmill.stages.reading.office.numerals import numeral
 from gristmill.stages.reading.timestamps import microseconds
-from gristmill.stages.reading.xml_text import Writer
-from gristmill.stages.reading.xml_tree import descendants, parse_xml, words
+from gristmill_formats.office_text.numerals import numeral
+from gristmill_formats.xml_text import Writer
+from gristmill_formats.xml_tree import descendants, parse_xml, words
 
 _BLOCKS = (
     "abstract ack app article-title attrib body boxed-text caption def def-item disp-formula disp-quote fig fn glossary"

@@ -3,7 +3,7 @@
 import pytest
 
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import subtitles
+from gristmill_formats import subtitles
 
 SRT = (
     "1\r\n00:00:01,000 --> 00:00:02,500\r\n<i>The mill</i> stands\r\n\r\n"

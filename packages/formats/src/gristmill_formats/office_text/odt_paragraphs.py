@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from gristmill.stages.reading.office.docx_paragraphs import is_code_style, is_monospaced
-from gristmill.stages.reading.office.numerals import numeral, whole
+from gristmill_formats.office_text.docx_paragraphs import is_code_style, is_monospaced
+from gristmill_formats.office_text.numerals import numeral, whole
 
 _MOST_STYLES = 20
 _MOST_LEVELS = 10

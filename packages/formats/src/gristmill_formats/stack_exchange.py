@@ -26,7 +26,7 @@ from gristmill.stages.reading.stream import (
     without_compression_suffix,
 )
 from gristmill.stages.reading.timestamps import microseconds
-from gristmill.stages.reading.xml_tree import parse_xml
+from gristmill_formats.xml_tree import parse_xml
 
 _HEAD_BYTES = 1 << 12
 _FILES = ("posts.xml", "comments.xml")
