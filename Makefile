@@ -11,17 +11,17 @@ unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, and e
 
 PACKAGES := $(patsubst %/pyproject.toml,%,$(wildcard packages/*/pyproject.toml))
 
-$(VENV)/base: pyproject.toml $(PACKAGES:%=%/pyproject.toml) constraints.txt
+$(VENV)/base: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
 	  { echo "Gristmill needs Python 3.11, 3.12 or 3.13, and $(PYTHON) is none of them. Try: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@echo "Installing into $(VENV)"
 	@$(INSTALL) 'setuptools>=77'  # once, and not in a new environment for each of our packages
-	@$(INSTALL) --no-build-isolation --editable . $(PACKAGES:%=--editable %)
+	@$(INSTALL) --no-build-isolation --editable .
 	@touch $@
 
-$(VENV)/dev: $(VENV)/base
-	@$(INSTALL) --no-build-isolation --editable '.[dev]'
+$(VENV)/dev: $(VENV)/base $(PACKAGES:%=%/pyproject.toml)
+	@$(INSTALL) --no-build-isolation --editable '.[dev]' $(PACKAGES:%=--editable %)
 	@touch $@
 
 demo/inputs/truth.json: | $(VENV)/base

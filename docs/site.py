@@ -14,7 +14,8 @@ from typing import Any
 import typer
 from typer.main import get_command
 
-from gristmill.cli.main import make_app
+from gristmill.cli.main import COMMANDS as BUILT_IN
+from gristmill.cli.main import added_commands, make_app
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -85,7 +86,7 @@ def with_remarks(markdown: str) -> str:
 def command_page() -> str:
     """The help of every command, as `--help` prints it."""
     parts = ["# Every command and option", "What `gristmill COMMAND --help` prints. By task: [Commands](commands.md)."]
-    for name, text in help_of(get_command(make_app()), "gristmill", None):
+    for name, text in help_of(get_command(make_app([*BUILT_IN, *added_commands()])), "gristmill", None):
         parts += [f"## {name}", f"```text\n{text}\n```"]
     return "\n\n".join(parts) + "\n"
 

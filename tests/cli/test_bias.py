@@ -7,7 +7,6 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-
 from conftest import Project
 
 RECIPE = """

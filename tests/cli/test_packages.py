@@ -1,6 +1,7 @@
 """Separate packages (`packages/`): each is optional and belongs to one version of Gristmill."""
 
 import importlib
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -10,45 +11,51 @@ import typer
 
 import gristmill
 from gristmill import installed
-from gristmill.cli.main import COMMANDS, FOLDERS, make_app
+from gristmill.cli.main import make_app
 from gristmill.engine.executors import registry
 from gristmill.errors import UserError
 
 PACKAGES = Path(__file__).parents[2] / "packages"
 NAMES = sorted(path.name for path in PACKAGES.iterdir() if (path / "pyproject.toml").exists())
-OPTIONAL = sorted(COMMANDS.keys() - " ".join(FOLDERS.values()).split())
+ADDED = [
+    (group, name, package)
+    for group, table in installed.PACKAGES.items()
+    for package, names in table.items()
+    for name in names.split()
+]
 
 
-def test_every_package_is_a_command_or_an_executor():
-    """It registers itself under its own name."""
-    assert sorted({*OPTIONAL, *registry.PACKAGES}) == NAMES
-    assert {*OPTIONAL} <= installed.installed(installed.COMMANDS).keys()
-    assert {*registry.PACKAGES} <= installed.installed(installed.EXECUTORS).keys()
+def test_the_table_of_packages_is_what_they_register():
+    """A package that is not installed can be named by its additions, and by nothing else."""
+    registered = [
+        (group, name, path.name)
+        for path in PACKAGES.iterdir()
+        for group, points in tomllib.loads((path / "pyproject.toml").read_text())["project"]["entry-points"].items()
+        for name in points
+    ]
+    assert sorted(registered) == sorted(ADDED)
 
 
-@pytest.mark.parametrize("name", OPTIONAL)
-def test_without_the_package_the_command_says_how_to_install_it(name, monkeypatch):
-    """Every other command can still be imported."""
-    monkeypatch.setattr(installed, "installed", lambda group: {})
-    with pytest.raises(UserError) as refused:
-        make_app([name])
-    assert str(refused.value) == (
-        f"gristmill {name} is a separate package, which is not installed. Nothing was done. Install it: "
-        f"pip install ./packages/{name} in a clone of Gristmill"
-    )
-    assert isinstance(make_app([name for name in COMMANDS if name not in OPTIONAL]), typer.Typer)
+@pytest.mark.parametrize(("group", "name", "package"), ADDED)
+def test_what_a_package_adds_is_there_with_it_and_named_without_it(group, name, package, monkeypatch):
+    """The message names the package and how to install it."""
+    assert name in installed.installed(group)
+    monkeypatch.setattr(installed, "_installed", lambda group, path: {})
+    message = installed.missing(group, name)
+    assert message.startswith(f"{name} needs the package gristmill-{package}, which is not installed.")
+    assert f"pip install ./packages/{package}" in message
+    if group == installed.COMMANDS:
+        with pytest.raises(UserError, match=re.escape(message)):
+            make_app([name])
+    if group == installed.EXECUTORS:
+        with pytest.raises(UserError, match=re.escape(message)):
+            registry.load(name)
 
 
-@pytest.mark.parametrize("name", registry.PACKAGES)
-def test_without_the_package_the_executor_says_how_to_install_it(name, monkeypatch):
-    """The message has the install command."""
-    monkeypatch.setattr(registry, "installed", lambda group: {})
-    with pytest.raises(UserError) as refused:
-        registry.load(name)
-    assert str(refused.value) == (
-        f"executor={name} is a separate package, which is not installed, so nothing was run. Install it: "
-        f"pip install ./packages/{name} in a clone of Gristmill"
-    )
+def test_every_command_of_the_core_is_there_without_packages(monkeypatch):
+    """None of them imports a package."""
+    monkeypatch.setattr(installed, "_installed", lambda group, path: {})
+    assert isinstance(make_app(), typer.Typer)
 
 
 def test_an_import_error_in_a_package_is_not_reported_as_missing_package(monkeypatch):

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from gristmill.cli.main import COMMANDS, main
+from gristmill.cli.main import COMMANDS, added_commands, main
 
 GONE = 141
 """128 plus the number of SIGPIPE: the exit code that a shell reports for a program that SIGPIPE ended."""
@@ -34,7 +34,7 @@ def test_a_closed_pipe_ends_a_command_silently(closed_pipe, arguments):
     assert (done.returncode, done.stderr) == (GONE, b"")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*COMMANDS, *added_commands()])
 def test_every_command_ends_silently_on_a_closed_pipe(closed_pipe, command, monkeypatch):
     """All commands print through the same streams; mistakes go to standard error."""
     for stream, option in (("stdout", "--help"), ("stderr", "--no-such-option")):

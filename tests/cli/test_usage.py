@@ -58,7 +58,7 @@ def test_a_list_of_commands_has_whole_sentences(say, monkeypatch, group):
     monkeypatch.setenv("COLUMNS", "80")
     shown = say(*group, "--help")
     assert shown.code == 0
-    listed = shown.out.partition("Commands:\n")[2].splitlines()
+    listed = shown.out.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
     assert (
         len(listed)
         == {(): len(COMMANDS), ("tokenizer",): 7, ("shards",): 4, ("versions",): 6, ("extractor",): 3}[group]

@@ -8,8 +8,8 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-
 from conftest import Project
+
 from gristmill.engine.mill import Mill
 from gristmill.engine.publish import catalog
 from gristmill.engine.publish.garbage import alone, collect, find_garbage

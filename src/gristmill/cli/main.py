@@ -34,7 +34,6 @@ COMMANDS = {
     "lineage": "Show the history of a document.",
     "removed": "Show how many documents each rule removed.",
     "audit": "Draw a sample of what steps matched, for a person to read.",
-    "bias": "Show which groups a step keeps and removes.",
     "canaries": "Show a fixed sample of documents, before and after each step.",
     "report": "Write a report of a finished corpus, as HTML (extra `report`).",
     "disclose": "Write a public summary of the training content, as HTML and JSON.",
@@ -47,7 +46,6 @@ COMMANDS = {
     "versions": "List, name, keep and reproduce the versions that runs made.",
     "takedown": "Take documents down, and prove it.",
     "suite": "Check and pin eval suites; show which items a corpus contains.",
-    "extractor": "Score extractors on gold pages; train ours, see what it keeps.",
     "quality": "Train and evaluate quality models; write them as files.",
     "export": "Write the kept documents as a dataset.",
     "index": "Write an index of the documents that a recipe kept.",
@@ -143,10 +141,7 @@ def _command(name: str) -> tuple[Any, str | None]:
         return (module.app, None) if hasattr(module, "app") else (module.command, module.EXAMPLE)
     point = installed.installed(installed.COMMANDS).get(name)
     if point is None:
-        raise UserError(
-            f"gristmill {name} is a separate package, which is not installed. Nothing was done. Install it: "
-            f"pip install ./packages/{name} in a clone of Gristmill"
-        )
+        raise UserError(_unknown_command(name, COMMANDS))
     command = installed.load(point, f"gristmill {name}")
     return command, vars(sys.modules[point.module]).get("EXAMPLE")
 
@@ -195,6 +190,8 @@ def _run_command() -> int:
 
 
 def _unknown_command(name: str, known: Collection[str]) -> str:
+    if message := installed.missing(installed.COMMANDS, name):
+        return f"gristmill {message}"
     near = nearest(name, known)
     fix = f"Did you mean gristmill {near}?" if near else "gristmill -h lists the commands."
     return f"gristmill has no command {name}, so nothing was done. {fix}"
