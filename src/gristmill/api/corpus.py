@@ -137,8 +137,9 @@ class Corpus:
         """Return what a run would do, and why."""
         with as_python(self._label):
             mill = self._open()
+            known = mill.check_takedowns()
             run = opening.dry_run_with_inputs(mill, previews=True)
-            return Plan(mill, make_plan(mill, run), input_changes(run, mill.newest_whole()))
+            return Plan(mill, make_plan(mill, run), [*input_changes(run, mill.newest_whole()), *known])
 
     def funnel(self) -> "Funnel":
         """Count what was read, what each step dropped or cut, and what is kept."""

@@ -24,6 +24,7 @@ from gristmill.engine.plan.inputs import read_twice
 from gristmill.engine.publish.catalog import check_name, give_name, turn, wanted_again
 from gristmill.engine.publish.folder import point_latest, publish
 from gristmill.engine.publish.input_changes import input_changes
+from gristmill.engine.publish.kept_takedowns import keep_takedowns, refuse_undone, takedown_notes
 from gristmill.engine.publish.journal import Journal, Observer
 from gristmill.engine.publish.run_record import is_partial, make_record, newest_run, next_name, run_records
 from gristmill.engine.publish.unchanged import note_stamps
@@ -150,6 +151,8 @@ class Mill:
         ):
             await_collection(self.store, lease, listener.note)
             self._refuse_twin()
+            for line in self.check_takedowns():
+                listener.note(line)
             self.store.sweep_temporaries()
             journal.open(lease)
             before = self.known_before()
@@ -181,6 +184,7 @@ class Mill:
                     wait_for(journal.beside(run), executor)
                     datasets = {node.id: run.stages.write_datasets(node) for node in self.graph.nodes.values()}
                     self._compare(run)
+                    refuse_undone(self.store, self.recipe)  # another run may have taken more down since
                     run.shards = publish(run)
                 except CorruptPart as corrupt:
                     self._remove_damaged(corrupt, earlier)
@@ -281,6 +285,8 @@ class Mill:
         with turn(self.store, lease):
             run.cost = requests.since(self._requests_before)
             before = self.newest_whole() if datasets else None
+            if datasets and self.until is None:
+                keep_takedowns(self.store, self.recipe)
             record = make_record(run, self._started, datetime.now(UTC), datasets, status, self.until, before)
             path = f"runs/{self.recipe.name}/{next_name(self.store, lease.id)}.json"
             self.store.write_json(path, record)
@@ -288,6 +294,11 @@ class Mill:
                 note_stamps(run, self.contents, path)
                 point_latest(run, run.listener.note)
         return record
+
+    def check_takedowns(self) -> list[str]:
+        """Refuse a recipe that would undo a takedown, before any work; returns what else to know of its takedowns."""
+        refuse_undone(self.store, self.recipe)
+        return list(takedown_notes(self.store, self.recipe))
 
     def check_tag(self, tag: str) -> None:
         """Check that a run can have the name, before a run that may take days."""

@@ -89,6 +89,13 @@ def _weight(value: str) -> str:
     return value
 
 
+def _reasons(value: dict[str, str]) -> dict[str, str]:
+    bare = next((request for request, reason in value.items() if not reason.strip()), None)
+    if bare is not None:
+        raise ValueError(f"{bare} has no reason, and every version records it. Write why its documents may come back")
+    return value
+
+
 def parse_sample(value: object) -> Any:
     """`1%` or `0.01` as a share between 0 and 1; raises ValueError with what is wrong with it."""
     text = str(value).strip()
@@ -132,6 +139,8 @@ class RecipeFields(StageConfig):
     """the tokenizer: train (what to train it on and how), or file (an existing one)"""
     takedowns: str | list[Any] | dict[str, Any] | None = None
     """the file of takedown requests, or file, near and copies; see docs/takedown.md"""
+    restore: Annotated[dict[str, str], AfterValidator(_reasons)] = Field(default_factory=dict)
+    """takedown requests that were carried out and may be undone: the id of each, and the reason; see docs/takedown.md"""
     shards: dict[str, Any] | None = None
     """the token files that a trainer reads: sample length, packing, size"""
     mix: dict[str, Any] | None = None

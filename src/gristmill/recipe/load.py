@@ -121,6 +121,7 @@ def load(
         sample=share,
         cluster=cluster if profile is None else load_profile(profile),
         watch=watch,
+        restore=fields.restore,
         file_name=fields.recipe,
     )
 

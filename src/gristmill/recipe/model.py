@@ -1,6 +1,6 @@
 """A loaded recipe: every name is resolved and every value checked; nothing is left to look up in the YAML."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import ModuleType
 
@@ -129,6 +129,8 @@ class Recipe:
     """How to request Slurm jobs; enters no key."""
     watch: WatchFields | None = field(default=None, compare=False)
     """The version to compare a finished run with; enters no key."""
+    restore: Mapping[str, str] = field(default_factory=dict, compare=False)
+    """Takedown requests of earlier versions that the recipe may lack, with the reason; enters no key."""
     file_name: str = ""
     """The name in the file; `name` also says so if the run is a sample."""
 

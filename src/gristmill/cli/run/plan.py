@@ -71,12 +71,13 @@ def command(
     if not all(price <= DEAREST for price in astuple(prices)):
         raise UserError(f"A price is above {DEAREST:,.0f} USD, so nothing was planned. Give the price in USD.")
     mill = open_mill(recipe, store)
+    known = mill.check_takedowns()
     if cluster is not None:
         machines = parse_cluster(cluster, node_memory)
         plan_cluster(mill, machines, tokens, prices, json)
         return
     run = dry_run_with_inputs(mill, previews=True)
-    idle = " ".join(filter(None, (idle_settings(mill.recipe), unused_models(mill.recipe)))) or None
+    idle = " ".join(filter(None, (idle_settings(mill.recipe), unused_models(mill.recipe), *known))) or None
     stages, hint = make_plan(mill, run, explain), tokenizer_hint(mill, run)
     previews = run.previews or Previews()
     warnings = [*previews.warnings, *previews.formats, *read_twice(run.inputs)]

@@ -74,6 +74,7 @@ def make_record(
         "until": until,
         "not_run": run.graph.beyond,
         "recipe_text": recipe.text,
+        "restored": recipe.restore,
         "chains": run.chains,
         "domains": run.domains,
         "cost": run.cost,

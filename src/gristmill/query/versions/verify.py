@@ -15,6 +15,7 @@ from gristmill.engine.mill import wait_for
 from gristmill.engine.publish.folder import FOLDER, LATEST, contents
 from gristmill.engine.publish.garbage import published_in
 from gristmill.engine.publish.journal import FOLDER as PROGRESS
+from gristmill.engine.publish.kept_takedowns import FOLDER as TAKEDOWNS
 from gristmill.engine.publish.references import NamedPart, named_in
 from gristmill.engine.publish.run_record import is_partial, newest_run, run_records, see_record, task_names
 from gristmill.engine.schedule.corpus_view import CorpusView
@@ -29,7 +30,7 @@ from gristmill.store.answers import FOLDER as ANSWERS
 from gristmill.store.answers import check_answers, drop_damaged
 from gristmill.store.store import CorruptPart, Part, Store
 
-RECORDS = ("runs", "versions", "dropped", "inputs", "stages", "datasets", "tasks", PROGRESS)
+RECORDS = ("runs", "versions", "dropped", TAKEDOWNS, "inputs", "stages", "datasets", "tasks", PROGRESS)
 """Folders of records. Records come before those that they refer to, because a run may write in the meantime."""
 OTHER_HASH = "does not match its hash"
 
