@@ -1,10 +1,12 @@
-"""The catalog: the output of a finished run has a hash and perhaps names and a pin, and is kept while it is needed."""
+"""The catalog: the output of a finished run has a hash and perhaps names, and is kept while it is needed."""
 
+import hashlib
 import json
 import shutil
 import signal
 import threading
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -14,9 +16,13 @@ from gristmill.engine.mill import Mill
 from gristmill.engine.publish import catalog
 from gristmill.engine.publish.garbage import alone, collect, find_garbage
 from gristmill.errors import UserError
+from gristmill.shardformat.manifest import read_manifest
+from gristmill.stages.decontaminate.suite.suite import read_suite
+from gristmill.stages.extract import extract
 from gristmill.stopping import Interrupted
 from gristmill.store.leases import hold
 from gristmill.store.store import Store
+from sharded import Corpus
 
 STEPS = "  - stagebox.length\n  - stagebox.longer_than: {chars: CHARS}\n"
 
@@ -88,42 +94,82 @@ def test_the_tokens_of_a_version_equal_those_of_its_shards(everything, say):
     assert version["names"] == ["v1"]
 
 
-def test_records_without_counts_are_listed_with_a_dash(three, say):
-    """Earlier versions of Gristmill wrote no counts."""
-    for path, _ in list(three.store.list_files("runs")):
-        record = three.store.read_record(path)
-        for field in ("parent", "documents", "tokens", "file", "sample"):
-            del record[field]
-        three.store.write_json(path, record)
-    output = say("versions", three.uri)
-    assert output.code == 0
-    assert output.out.splitlines()[1].split()[-3:] == ["-", "-", "-"]
-    again = say("versions", "reproduce", f"{three.uri}@{three.hashes[0]}", "--into", three.project.folder / "again")
-    assert again.code == 2
-    assert "Name the recipe file" in again.err
+def test_a_version_resolves_from_its_names_and_from_its_shards(everything, say, tmp_path):
+    """Its JSON has what made it and what it made; a folder of shards, a copy or its hash lead back to it."""
+    project = everything.project
+    (version,) = list_json(say, "show", project.recipe)
+    assert version["recipe_text"] == project.recipe.read_text()
+    assert version["recipe_hash"] == hashlib.sha256(project.recipe.read_bytes()).hexdigest()
+    assert version["sources"]["notes"] == {
+        "notes.jsonl": hashlib.sha256((project.folder / "in/notes.jsonl").read_bytes()).hexdigest()
+    }
+    assert version["steps"]["web/extract"]["version"] == extract.STAGE.version
+    store = Store(str(project.store))
+    datasets = {one for step in version["steps"].values() for one in step["datasets"].values()}
+    assert len(datasets) == version["datasets"]
+    assert all(store.read_json(f"datasets/{one}.json") for one in datasets)
+    folder = Path(version["shards"])
+    manifest = read_manifest(folder)
+    assert manifest.made_by["suites"] == version["suites"] != []
+    assert manifest.made_by["suites"][0].endswith(read_suite(str(project.folder / "evals")).hash)
+    for name in ("version", "recipe_text", "recipe_hash"):
+        assert manifest.made_by[name] == version[name]
+    assert manifest.made_by["steps"]["web/extract"] == {
+        name: version["steps"]["web/extract"][name] for name in ("stage", "version", "libraries")
+    }
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    names = ([f"{project.store}@{folder.name}"], [project.recipe, folder.name], [folder], [folder / "manifest.json"])
+    for typed in (*names, [folder.parent / "latest"], [copy, "--store", project.store]):
+        assert [one["version"] for one in list_json(say, "show", *typed)] == [version["version"]], typed
+    alone = say("versions", "show", copy)
+    assert alone.code == 2
+    assert f"By its manifest it is version {version['version']} of everything" in alone.err
+    assert str(folder) in say("versions", "show", project.recipe).out.replace("\n", "")
+    assert len(say("versions", "show", project.recipe).out.splitlines()) <= 20
 
 
-def test_a_name_or_a_pin_keeps_a_version(three, say):
-    """gc removes versions with neither and lists them; files that a kept version needs stay."""
+def test_later_versions_with_the_same_shards_change_no_folder(tmp_path, say):
+    """The manifest names the version that made it first, with a seal; a copy of the store's bytes has the same."""
+    corpus = Corpus(Project(tmp_path))
+    corpus.recipe()
+    run, manifest = corpus.run()
+    written = Path(manifest.location).read_bytes()
+    other, _ = corpus.run(store=str(tmp_path / "other"))
+    assert Path(other.shards, "manifest.json").read_bytes() == written
+    text = corpus.project.recipe.read_text()
+    corpus.project.recipe.write_text(text.replace("steps: []", "steps: [signals]"))
+    later, _ = corpus.run()
+    assert later.shards == run.shards
+    assert later.ended["version"] != run.ended["version"]
+    assert Path(manifest.location).read_bytes() == written
+    assert say("verify", corpus.project.recipe).code == 0
+    assert [one["version"] for one in list_json(say, "show", run.shards)] == [later.ended["version"]]
+    Path(manifest.location).unlink()
+    Path(manifest.location).write_bytes(written.replace(b"steps: []", b"steps: [lines]"))
+    with pytest.raises(UserError, match="was changed after it was written"):
+        read_manifest(run.shards)
+    assert say("verify", corpus.project.recipe).code == 1
+    corpus.run()
+    assert read_manifest(run.shards).made_by["version"] == later.ended["version"]
+
+
+def test_a_name_keeps_a_version(three, say):
+    """gc removes versions without one and lists them; files that a kept version needs stay."""
     first, second, third = three.hashes
     assert say("versions", "tag", three.uri, first, "good").code == 0
     again = say("versions", "tag", three.uri, first, "good")
     assert (again.code, f"good is already a name of {first}" in again.out) == (0, True)
-    assert say("versions", "pin", f"{three.uri}@{second}").code == 0
     states = {version["version"]: version["state"] for version in list_json(say, three.uri)}
-    assert states == {first: "kept: named", second: "kept: pinned", third: "kept: the newest run"}
-    assert not find_garbage(three.store).files
-    assert say("versions", "pin", "--off", three.recipe, second).code == 0
+    assert states == {first: "kept: named", second: "older: gc may remove it", third: "kept: the newest run"}
     output = say("gc", three.uri)
-    assert f"1 version released, without a name or a pin: project {second}." in output.out
+    assert f"1 version released, without a name: project {second}." in output.out
     states = {version["version"]: version["state"] for version in list_json(say, three.uri)}
     assert states[second].startswith("partly gone: ")
     assert not catalog.missing_parts(three.store, catalog.find_version(three.store, "good"))
     assert say("verify", f"{three.uri}@good").code == 0
-    for verb in (("pin",), ("tag",)):
-        refused = say("versions", *verb, three.uri, second, *(["again"] if verb == ("tag",) else []))
-        assert refused.code == 2
-        assert "so the version cannot be kept" in refused.err
+    refused = say("versions", "tag", three.uri, second, "again")
+    assert refused.code == 2
+    assert "so the version cannot be kept" in refused.err
 
 
 def test_gc_frees_the_bytes_that_drop_announces(three, say):
@@ -190,7 +236,7 @@ def test_naming_a_version_waits_for_a_running_gc(three):
             three.store.remove(f"locks/{lease.id}.json")
 
         with catalog.changing(three.store, note) as own:
-            catalog.pin(three.store, own, version)
+            catalog.give_name(three.store, own, "good", version.record, "NAME")
             with pytest.raises(UserError, match="a change of its versions"), alone(three.store):
                 pass
         three.store.write_json(f"locks/{lease.id}.json", {})
@@ -301,7 +347,6 @@ def test_reproduce_names_a_stage_with_another_version(three, say, monkeypatch):
         ("versions tag STORE@project a/b", "cannot be a name"),
         ("versions STORE@nobody", "names one version"),
         ("versions tag STORE@project HASH", "looks like the hash of a version"),
-        ("versions pin --off STORE@project", "not pinned"),
         ("versions drop", "Missing argument 'VERSION'"),
         ("versions reproduce STORE@project", "Missing option '--into'"),
         ("versions reproduce STORE@project --into STORE", "is not empty"),

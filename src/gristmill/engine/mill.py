@@ -24,9 +24,9 @@ from gristmill.engine.plan.inputs import read_twice
 from gristmill.engine.publish.catalog import check_name, give_name, turn, wanted_again
 from gristmill.engine.publish.folder import point_latest, publish
 from gristmill.engine.publish.input_changes import input_changes
-from gristmill.engine.publish.kept_takedowns import keep_takedowns, refuse_undone, takedown_notes
 from gristmill.engine.publish.journal import Journal, Observer
-from gristmill.engine.publish.run_record import is_partial, make_record, newest_run, next_name, run_records
+from gristmill.engine.publish.kept_takedowns import keep_takedowns, refuse_undone, takedown_notes
+from gristmill.engine.publish.run_record import is_partial, make_record, newest_run, next_name, run_records, version_of
 from gristmill.engine.publish.unchanged import note_stamps
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.task_cache import LOG, Earlier, Item, Listener
@@ -185,7 +185,7 @@ class Mill:
                     datasets = {node.id: run.stages.write_datasets(node) for node in self.graph.nodes.values()}
                     self._compare(run)
                     refuse_undone(self.store, self.recipe)  # another run may have taken more down since
-                    run.shards = publish(run)
+                    run.shards = publish(run, version_of(datasets), self.recipe.text)
                 except CorruptPart as corrupt:
                     self._remove_damaged(corrupt, earlier)
                     earlier.executed.update(*(state.executed for state in run.states.values()))

@@ -140,7 +140,7 @@ class RecipeFields(StageConfig):
     takedowns: str | list[Any] | dict[str, Any] | None = None
     """the file of takedown requests, or file, near and copies; see docs/takedown.md"""
     restore: Annotated[dict[str, str], AfterValidator(_reasons)] = Field(default_factory=dict)
-    """takedown requests that were carried out and may be undone: the id of each, and the reason; see docs/takedown.md"""
+    """takedown requests that may be undone: the id of each, and the reason; see docs/takedown.md"""
     shards: dict[str, Any] | None = None
     """the token files that a trainer reads: sample length, packing, size"""
     mix: dict[str, Any] | None = None

@@ -16,8 +16,7 @@ def page(content: Mapping[str, Any]) -> str:
         "Copies that are kept until you decide": content["listed"],
         "Named, but still in the new version": content["left"],
         "Not generated, because the parent was not sent": [
-            {**one, "named_by": f"parent {one['parent']}", "copy_of": None, "url": None}
-            for one in content.get("unsent", ())
+            {**one, "named_by": f"parent {one['parent']}", "copy_of": None, "url": None} for one in content["unsent"]
         ],
     }
     return render(
@@ -29,6 +28,7 @@ def page(content: Mapping[str, Any]) -> str:
         rewritten=counted(len(shards["changed"]), "shard was", "shards were"),
         unchanged=shards["unchanged"],
         requests=map(_request, content["requests"]),
+        restored=content["restored"].items(),
         documents=map(_document, content["documents"]),
         others=[(heading, list(map(_other, documents))) for heading, documents in others.items()],
         shards=map(_shard, shards["changed"]),

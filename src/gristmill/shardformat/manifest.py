@@ -13,6 +13,8 @@ from gristmill.errors import UserError
 from gristmill.shardformat.locations import beside, manifest_at, read_bytes
 
 FORMAT, VERSION = "gristmill manifest", 1
+MADE_BY = "made_by"
+"""The field with the version that made a manifest, its recipe, suites and steps; enters no hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,8 @@ class Manifest:
     groups: tuple[Group, ...]
     phases: tuple[Phase, ...]
     files: dict[str, str] = field(repr=False)
+    made_by: dict[str, Any] = field(default_factory=dict, repr=False)
+    """The version that made it first: version, recipe_hash, recipe_text, suites, steps (docs/shards.md)."""
 
     @property
     def samples(self) -> int:
@@ -104,9 +108,36 @@ class Manifest:
 
 
 def manifest_hash(content: dict[str, Any]) -> str:
-    """The hash of a manifest's content, without the file locations."""
-    named = {key: value for key, value in content.items() if key not in ("hash", "files")}
-    return hashlib.sha256(json.dumps(named, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    """The hash of a manifest's content, without the file locations and the version that made it: a version is a hash of
+    all that its run made, also of this.
+    """
+    return _hash_of({key: value for key, value in content.items() if key not in ("hash", "files", MADE_BY)})
+
+
+def seal_of(content: dict[str, Any]) -> str:
+    """The seal of what a manifest says about the version that made it, which detects changes."""
+    return _hash_of([content["hash"], {key: value for key, value in content[MADE_BY].items() if key != "seal"}])
+
+
+def _hash_of(content: object) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def is_sealed(content: dict[str, Any]) -> bool:
+    """Whether nobody changed what a manifest says about the version that made it; it may say nothing."""
+    made_by = content.get(MADE_BY)
+    return made_by is None or (isinstance(made_by, dict) and made_by.get("seal") == seal_of(content))
+
+
+def are_alike(written: bytes, content: bytes) -> bool:
+    """Whether two whole manifests name the same samples and files; several versions may have made them."""
+    try:
+        one, other = json.loads(written), json.loads(content)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(one, dict) or not is_sealed(one):
+        return False
+    return {**one, MADE_BY: None} == {**other, MADE_BY: None}
 
 
 def read_manifest(location: str | os.PathLike[str]) -> Manifest:
@@ -126,7 +157,7 @@ def read_manifest(location: str | os.PathLike[str]) -> Manifest:
             f"{found} has format {content.get('format_version')}, but this loader reads format {VERSION}. "
             "Use the version of Gristmill that wrote it, or make the manifest again."
         )
-    if content.get("hash") != manifest_hash(content):
+    if content.get("hash") != manifest_hash(content) or not is_sealed(content):
         raise UserError(
             f"{found} was changed after it was written: its content does not match its hash. "
             "Samples could be lost or repeated. Run the recipe again to write a new manifest."
@@ -187,6 +218,7 @@ def _parsed(location: str, content: dict[str, Any]) -> Manifest:
         groups,
         phases,
         files,
+        content.get(MADE_BY) or {},
     )
 
 

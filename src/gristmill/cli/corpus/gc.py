@@ -71,7 +71,7 @@ def command(
     if garbage.lets_go:
         verb = "would be released" if dry_run else "released"
         versions = counted(len(garbage.lets_go), "version")
-        line = f"{versions} {verb}, without a name or a pin: {listed(garbage.lets_go, 10)}."
+        line = f"{versions} {verb}, without a name: {listed(garbage.lets_go, 10)}."
         kept = " To keep one: gristmill versions pin" if dry_run else ""
         out.print(words(f"{line}{kept}"))
     if garbage.published:

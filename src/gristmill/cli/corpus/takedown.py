@@ -226,7 +226,7 @@ def verify(
     Searches for their ids, their exact texts, and near copies. Exit code 1: something is left.
     """
     content = read_receipt_json(receipt)
-    unsent = content.get("unsent", ())
+    unsent = content["unsent"]
     if not content["documents"] and not content["elsewhere"] and not unsent:
         raise UserError(f"{receipt} names no document, so there is nothing to verify. Use a run with takedowns.")
     if content["after"] is None:
@@ -293,7 +293,7 @@ def read_receipt_json(location: str) -> dict[str, Any]:
         for one in content["documents"]:
             _ = [int(at) for at in one["samples"]], one["request"], one["content_hash"]
         _ = content["shards"]["changed"], float(content["near"]), content["listed"], str(content[SETS])
-        _ = content["after"] is None or content["after"]["shards"]
+        _ = content["after"] is None or content["after"]["shards"], content["unsent"], content["restored"]
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(
             f"{found.location} lacks a field that a takedown writes ({type(error).__name__}: {error}), so it is "

@@ -117,6 +117,7 @@ def make_receipt(before: CorpusView, after: CorpusView, note: Callable[[str], No
             }
             for request in requests
         ],
+        "restored": {} if after.record is None else after.record["restored"],
         **sorted_out,
         "unsent": list(unsent_in(after)),
         "shards": _shards(old, new),
@@ -198,7 +199,7 @@ def absent(
         note("The receipt splits words differently than this version of Gristmill: copies outside ASCII may be missed.")
     sets = _open_sets(location, content[SETS])
     gone = {one["doc_id"]: one for one in (*content["documents"], *content["elsewhere"])}
-    unsent = {one["doc_id"]: one for one in content.get("unsent", ())}  # older receipts have none
+    unsent = {one["doc_id"]: one for one in content["unsent"]}
     hashes = {one["content_hash"]: one for one in gone.values()}
     known = {one["content_hash"] for one in content["listed"]}
     tasks = [(group, number, shard) for group in manifest.groups for number, shard in enumerate(group.shards)]

@@ -14,9 +14,11 @@ from gristmill.cli.shared.usage import Commands
 from gristmill.counted import counted
 from gristmill.engine.publish import catalog
 from gristmill.engine.publish.catalog import Version
+from gristmill.engine.publish.folder import FOLDER, hash_of_recipe, version_of_step
 from gristmill.engine.publish.run_record import end_of
 from gristmill.errors import UserError
 from gristmill.recipe.checks.mistakes import listed
+from gristmill.stages import INGEST
 from gristmill.store.store import Store
 
 COLUMNS = ("version", "names", "recipe", "state", "ended", "documents", "tokens", "parent")
@@ -51,8 +53,8 @@ def list_command(recipe: RecipeOrStore, store: StoreUri = None, json: Json = Fal
     """List versions, the newest first.
 
     Lists those of a recipe, or of all recipes in a store, by time of the run. A version is kept as long as it has a
-    name or a pin, or is the newest of its recipe; gristmill gc may remove others. A partial run (--until, quality
-    train) is never the newest; the last complete run is kept, too.
+    name or is the newest of its recipe; gristmill gc may remove others. A partial run (--until, quality train) is never
+    the newest; the last complete run is kept, too.
     """
     if is_run(recipe):
         raise UserError(
@@ -82,7 +84,7 @@ def list_command(recipe: RecipeOrStore, store: StoreUri = None, json: Json = Fal
             version.record["ended"][:16].replace("T", " "),
             _count(version.record, "documents"),
             _count(version.record, "tokens"),
-            version.record.get("parent") or "-",
+            version.record["parent"] or "-",
         )
         for version in found
     ]
@@ -92,12 +94,15 @@ def list_command(recipe: RecipeOrStore, store: StoreUri = None, json: Json = Fal
 def show_command(version: Named, store: StoreUri = None, json: Json = False) -> None:
     """Show one version.
 
-    Shows its recipe, contents and names, and whether all of its files exist.
+    Shows its recipe, contents and names, and whether all of its files exist. A folder of shards, its manifest.json or
+    its hash name a version, too. --json also has its recipe's text, its datasets, the hashes of its inputs, its eval
+    suites, and the version of every step.
     """
     where, found, _ = open_version(version, store)
     gone = catalog.missing_parts(where.store, found)
+    about = {**details(where.store, found), "files_missing": gone}
     if json:
-        print_json({**as_json(found), "files_missing": gone, "sources": list(found.record["chains"])})
+        print_json(about)
         return
     record, label = found.record, found.label(where.store)
     lines = [
@@ -108,13 +113,16 @@ def show_command(version: Named, store: StoreUri = None, json: Json = False) -> 
         ("ended", end_of(record)),
         ("documents", _count(record, "documents")),
         ("tokens", _count(record, "tokens")),
-        ("parent", record.get("parent") or "-"),
+        ("parent", record["parent"] or "-"),
         *([("not run", listed_steps(record["not_run"], record["chains"]))] if found.part else []),
         ("sources", listed(record["chains"], 10)),
+        *([("suites", listed(about["suites"], 10))] if about["suites"] else []),
+        *(("restored", f"{request}: {reason}") for request, reason in record["restored"].items()),
+        *([("shards", about["shards"])] if about["shards"] else []),
         ("files", f"{len(gone):,} missing, the first: {gone[0]}" if gone else "all present (by name)"),
     ]
     hints = [f"Its recipe: gristmill status {label} --recipe", f"What it kept, and why: gristmill funnel {label}"]
-    if record.get("parent"):
+    if record["parent"]:
         hints.append(f"What changed: gristmill diff {where.store.uri} {record['parent']} {found.hash}")
     out = console()
     out.print(table(("", ""), lines, left=2))
@@ -155,37 +163,14 @@ def tag_command(
     _answer(where.store, found, json, f"{found.hash} is kept as {name}. To open it: {where.store.uri}@{name}")
 
 
-def pin_command(
-    version: Named,
-    off: Annotated[bool, typer.Option("--off", help="Remove the pin.")] = False,
-    store: StoreUri = None,
-    json: Json = False,
-) -> None:
-    """Keep a version without a name.
-
-    It is kept until it is dropped or unpinned.
-    """
-    where, found, _ = open_version(version, store)
-    if off and not found.is_pinned:
-        raise UserError(f"{found.hash} of {found.recipe} is not pinned, so there is no pin to remove.")
-    with catalog.changing(where.store, note) as lease:
-        if off:
-            catalog.take_name(where.store, lease, found.hash)
-        else:
-            _refuse_gone(where.store, found)
-            catalog.pin(where.store, lease, found)
-    now = catalog.find_version(where.store, found.hash, found.recipe)
-    _answer(where.store, found, json, f"{found.hash} of {found.recipe}: {now.state}")
-
-
 def drop_command(version: Named, store: StoreUri = None, json: Json = False) -> None:
     """Stop keeping a version.
 
-    Removes its names and its pin, and it no longer counts as the newest. If it has other names or a pin, only the given
-    name is removed. Files stay until gristmill gc; the space that it would free is shown.
+    Removes its name, and it no longer counts as the newest. If it has other names, only the given one is removed. Files
+    stay until gristmill gc; the space that it would free is shown.
     """
     where, found, name = open_version(version, store)
-    others = [*(other for other in found.names if other != name), *(["its pin"] if found.is_pinned else [])]
+    others = [other for other in found.names if other != name]
     with catalog.changing(where.store, note) as lease:
         if name in found.names and others:
             catalog.take_name(where.store, lease, name)
@@ -219,32 +204,45 @@ def drop_command(version: Named, store: StoreUri = None, json: Json = False) -> 
 
 
 def as_json(version: Version) -> dict[str, Any]:
-    """The JSON of a version."""
-    record = version.record
+    """The JSON of a version in a list."""
+    names = ("until", "not_run", "started", "ended", "documents", "tokens", "parent")
     return {
         "version": version.hash,
         "names": version.names,
         "recipe": version.recipe,
         "newest": version.is_newest,
-        "until": record.get("until"),
-        "not_run": record.get("not_run", []),
-        "started": record.get("started"),
-        "ended": record["ended"],
-        "documents": record.get("documents"),
-        "tokens": record.get("tokens"),
-        "parent": record.get("parent"),
+        **{name: version.record[name] for name in names},
         "state": version.state,
         "kept": version.is_kept,
-        "pinned": version.is_pinned,
         "dropped": version.is_dropped,
         "datasets": version.datasets,
         "datasets_missing": version.missing,
     }
 
 
+def details(store: Store, version: Version) -> dict[str, Any]:
+    """The JSON of one version: also what made it, and the names of all that it made."""
+    record = version.record
+    nodes = record["nodes"]
+    folder = f"{store.uri.rstrip('/')}/{FOLDER}/{version.recipe}/{record['shards']}"
+    return {
+        **as_json(version),
+        "recipe_text": record["recipe_text"],
+        "recipe_hash": hash_of_recipe(record["recipe_text"]),
+        "restored": record["restored"],
+        "sources": {source: nodes[f"{source}/{INGEST}"].get("files", {}) for source in record["chains"]},
+        "suites": sorted({label for node in nodes.values() for label in node["metrics"].get("suites", ())}),
+        "shards": folder if record["shards"] else None,
+        "steps": {
+            node_id: {**version_of_step(node["identity"]), "datasets": node["datasets"]}
+            for node_id, node in nodes.items()
+        },
+    }
+
+
 def _count(record: Mapping[str, Any], name: str) -> str:
-    """A count of the record, or a dash: an earlier version of Gristmill did not write it."""
-    return "-" if record.get(name) is None else f"{record[name]:,}"
+    """A count of the record, or a dash if the recipe has none."""
+    return "-" if record[name] is None else f"{record[name]:,}"
 
 
 def _refuse_gone(store: Store, version: Version) -> None:
@@ -271,6 +269,5 @@ def _answer(store: Store, version: Version, json: bool, message: str) -> None:
 app.command(name="list", epilog="Example: gristmill versions list recipes/demo.yaml")(list_command)
 app.command(name="show", epilog="Example: gristmill versions show recipes/demo.yaml")(show_command)
 app.command(name="tag", epilog="Example: gristmill versions tag demo/store@demo first")(tag_command)
-app.command(name="pin", epilog="Example: gristmill versions pin recipes/demo.yaml")(pin_command)
 app.command(name="drop", epilog="Example: gristmill versions drop demo/store@first")(drop_command)
 app.command(name="reproduce", epilog=versions_reproduce.EXAMPLE)(versions_reproduce.command)

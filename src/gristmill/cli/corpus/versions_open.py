@@ -1,6 +1,7 @@
 """Opens the version that a user names: STORE@V, RECIPE V or STORE V."""
 
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
@@ -13,14 +14,19 @@ from gristmill.cli.shared.screen import remark
 from gristmill.engine.publish.catalog import Version, find_version, refuse_no_store
 from gristmill.engine.publish.run_record import names_in
 from gristmill.errors import UserError
+from gristmill.places import is_url
 from gristmill.query.opening import open_unchanged
+from gristmill.shardformat.manifest import read_manifest
 from gristmill.store.store import Store
 
+_PUBLISHED = re.compile(r"(.+)/shards/[^/]+/[0-9a-f]{12}")
+"""A folder of shards in a store."""
 Named = Annotated[
     list[str],
     typer.Argument(
         metavar="VERSION",
-        help="STORE@V, RECIPE V or STORE V. V is a name or a hash. RECIPE alone: its newest version.",
+        help="STORE@V, RECIPE V or STORE V. V is a name or a hash. RECIPE alone: its newest version. FOLDER or "
+        "manifest.json: the version of these shards.",
         show_default=False,
     ),
 ]
@@ -59,6 +65,8 @@ def open_version(typed: Sequence[str], store: str | None) -> tuple[VersionLocati
             f"{' '.join(typed)} are too many arguments for one version. Nothing was done. Write STORE@V, RECIPE V or "
             "STORE V."
         )
+    if (shards := _shards_at(first)) is not None and not more:
+        return _version_of_shards(shards, store)
     if is_run(first):
         if more:
             raise UserError(f"{first} and {more[0]} both name a version. Nothing was done. Leave one out.")
@@ -73,6 +81,29 @@ def open_version(typed: Sequence[str], store: str | None) -> tuple[VersionLocati
             )
         name = more[0] if more else str(location.recipe)
     return location, find_version(location.store, name, location.recipe), name
+
+
+def _shards_at(name: str) -> str | None:
+    """The folder of shards that a name means, if it means one: the folder, or its manifest.json."""
+    folder = name.removesuffix("manifest.json").rstrip("/") or "."
+    if is_url(name):
+        return folder if name.endswith("manifest.json") or _PUBLISHED.fullmatch(folder) else None
+    return os.path.realpath(folder) if os.path.isfile(os.path.join(folder, "manifest.json")) else None
+
+
+def _version_of_shards(folder: str, store: str | None) -> tuple[VersionLocation, Version, str]:
+    """The version that made a folder of shards, which may be a copy."""
+    manifest, published = read_manifest(folder), _PUBLISHED.fullmatch(folder)
+    if store is None and published is None:
+        made_by = manifest.made_by.get("version", "unknown")
+        raise UserError(
+            f"{folder} is not in a store. By its manifest it is version {made_by} of {manifest.recipe}; "
+            "made_by in its manifest.json has the recipe and the version of every step. For all else, name the store: "
+            "--store STORE"
+        )
+    location = open_location(published[1] if store is None and published else str(store), None)
+    name = manifest.hash[:12]
+    return location, find_version(location.store, name, manifest.recipe), name
 
 
 def note(message: str, _level: int = 0, /) -> None:

@@ -97,7 +97,9 @@ def _show_step(out: Screen, step: StepTaken) -> None:
     text = "" if step.bytes_after is None else f"   text {size(step.bytes_after)}"
     if step.bytes_before is not None and step.bytes_before != step.bytes_after:
         text += f", before {size(step.bytes_before)}"
-    out.print(words((step.step, "bold"), " ", verdict, text))
+    libraries = (f", {name} {number}" for name, number in step.made_by["libraries"].items())
+    version = f" (version {step.made_by['version']}{''.join(libraries)})"
+    out.print(words((step.step, "bold"), (version, "dim"), " ", verdict, text))
     scores = [f"{name} {_short(value_text(value), SHOWN_VALUE)}" for name, value in step.scores.items()]
     if scores:
         more = f", and {len(scores) - MOST_SCORES:,} more (--json)" if len(scores) > MOST_SCORES else ""

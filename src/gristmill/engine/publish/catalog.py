@@ -2,7 +2,6 @@
 
     runs/<recipe>/run-<number>-….json  the run; the newest of a recipe is kept, garbage collection may remove older ones
     versions/<name>.json               a copy of it under a name, kept until it is dropped
-    versions/<hash>.json               the same under its own hash: it is pinned
     dropped/<recipe>/<hash>.json       it is no longer needed, even if it is the newest, until a run makes it again
 
 Runs of one recipe with the same output are one version. Its parent is the newest whole run before it, never a partial
@@ -54,7 +53,6 @@ class Version:
     record: Mapping[str, Any]
     """The record of the newest of these runs; of a whole run if there is one."""
     names: tuple[str, ...]
-    is_pinned: bool
     is_dropped: bool
     is_newest: bool
     """The newest whole run of its recipe that was not dropped."""
@@ -67,7 +65,7 @@ class Version:
     @property
     def is_kept(self) -> bool:
         """Whether garbage collection keeps it."""
-        return bool(self.names) or self.is_pinned or self.is_newest or self.is_last_partial
+        return bool(self.names) or self.is_newest or self.is_last_partial
 
     @property
     def part(self) -> str:
@@ -77,8 +75,7 @@ class Version:
     @property
     def why(self) -> str:
         """The reason why it is kept, or that nothing keeps it."""
-        holds = {"named": self.names, "pinned": self.is_pinned, "the newest run": self.is_newest}
-        holds["the last partial run"] = self.is_last_partial
+        holds = {"named": self.names, "the newest run": self.is_newest, "the last partial run": self.is_last_partial}
         kept = " and ".join(reason for reason, is_so in holds.items() if is_so)
         if kept:
             return f"kept: {kept}"
@@ -133,13 +130,11 @@ def list_versions(store: Store, recipe: str | None = None, damaged: list[str] | 
     found = []
     for at, record in records.items():
         datasets = datasets_of(record)
-        given = names.get(at, [])
         found.append(
             Version(
                 *at,
                 record,
-                tuple(sorted(name for name in given if name != at[1])),
-                at[1] in given,
+                tuple(sorted(names.get(at, ()))),
                 at in dropped,
                 (at, False) in last,
                 (at, True) in last,
@@ -161,16 +156,18 @@ def _named(store: Store, damaged: list[str] | None) -> Iterator[tuple[str, dict[
 
 
 def find_version(store: Store, name: str, recipe: str | None = None) -> Version:
-    """The version with a name or a hash; for the name of a recipe, its newest. An unknown name lists the known ones."""
+    """The version with a name, a hash or a folder of shards, of several the newest; for the name of a recipe, its
+    newest. An unknown name lists the known ones.
+    """
     damaged: list[str] = []
     versions = list_versions(store, recipe, damaged)
     for same in (
         [one for one in versions if name in one.names],
         [one for one in versions if one.recipe == name and one.is_newest],
         [one for one in versions if one.recipe == name and one.is_last_partial],
-        [one for one in versions if one.hash == name],
+        [one for one in versions if name in (one.hash, one.record["shards"])],
     ):
-        if len(same) > 1:
+        if len({one.recipe for one in same}) > 1:
             raise UserError(
                 f"{store.uri}: {listed((one.recipe for one in same), 10)} all made {name}, so it is ambiguous. "
                 "Nothing was done. Give the recipe's file, or a name, instead of the store."
@@ -248,25 +245,18 @@ def give_name(store: Store, lease: Lease, name: str, record: Mapping[str, Any], 
         store.write_json(f"versions/{name}.json", record)
 
 
-def pin(store: Store, lease: Lease, version: Version) -> None:
-    """Keep a version without a name, under its hash."""
-    with turn(store, lease):
-        _undrop(store, version.recipe, version.hash)
-        store.write_json(f"versions/{version.hash}.json", version.record)
-
-
 def take_name(store: Store, lease: Lease, name: str) -> None:
-    """Remove one name, or a pin."""
+    """Remove one name."""
     with turn(store, lease):
         _remove(store, f"versions/{name}.json")
 
 
 def drop(store: Store, lease: Lease, version: Version) -> None:
-    """Drop a version, with its names and its pin, even if it is the newest."""
+    """Drop a version, with its names, even if it is the newest."""
     with turn(store, lease):
         mark = {"recipe": version.recipe, "version": version.hash, "dropped": datetime.now(UTC).isoformat()}
         store.write_json(f"dropped/{version.recipe}/{version.hash}.json", mark)
-        for name in (*version.names, *([version.hash] if version.is_pinned else [])):
+        for name in version.names:
             _remove(store, f"versions/{name}.json")
 
 

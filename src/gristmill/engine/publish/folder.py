@@ -8,15 +8,17 @@
 On a local disk every file is a hard link to a part: it takes no disk space, and is read-only and sealed like the part;
 on a disk without hard links it is a copy. Stores elsewhere have no links; their manifest says which parts the files
 are. A folder never changes once its manifest is written, which happens last, so a trainer can use it while the recipe
-changes.
+changes. Its manifest names the version that made it first; later versions may have the same shards.
 """
 
 import errno
+import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from gristmill.engine.publish.run_record import is_partial, last_finished, newest_run, see_record
@@ -25,6 +27,7 @@ from gristmill.errors import UserError
 from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.shards import SHARDS
 from gristmill.recipe.sections.tokenizer import TOKENIZER
+from gristmill.shardformat.manifest import MADE_BY, are_alike, seal_of
 from gristmill.stages.shards.shards import published_names
 from gristmill.store.seal import seal, seal_time
 from gristmill.store.store import Part, Store
@@ -35,20 +38,40 @@ _WITHOUT_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.
 """The errors of a disk that cannot make a hard link."""
 
 
-def publish(run: CorpusView) -> str | None:
+def publish(run: CorpusView, version: str | None, recipe_text: str) -> str | None:
     """Publish the manifest of a run that has one; returns its location, which a loader opens."""
-    planned = contents(run)
+    made_by = {
+        "version": version,
+        "recipe_hash": hash_of_recipe(recipe_text),
+        "suites": sorted({label for node_id in run.nodes for label in run.states[node_id].metrics.get("suites", ())}),
+        "steps": {node_id: version_of_step(node.identity) for node_id, node in run.nodes.items()},
+        "recipe_text": recipe_text,
+    }
+    planned = contents(run, made_by)
     if planned is None:
         return None
     store, (folder, content, files) = run.store, planned
     for name, part in files.items():
         give_name(store, part, name)
-    if store.read_file(f"{folder}/manifest.json") != content:
+    written = store.read_file(f"{folder}/manifest.json")
+    if written is None or not are_alike(written, content):
         store.write_file(f"{folder}/manifest.json", content)
     return f"{store.uri.rstrip('/')}/{folder}"
 
 
-def contents(run: CorpusView) -> tuple[str, bytes, dict[str, Part]] | None:
+def hash_of_recipe(text: str) -> str:
+    """The hash of a recipe's text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def version_of_step(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """The stage of a step, its VERSION, and the versions of the libraries that it uses."""
+    return {name: identity[name] for name in ("stage", "version", "libraries")}
+
+
+def contents(
+    run: CorpusView, made_by: Mapping[str, Any] = MappingProxyType({})
+) -> tuple[str, bytes, dict[str, Part]] | None:
     """The folder of a run's shards, its manifest.json, and the part for every other file in it."""
     manifest, tokenizer = read_model(run, MIX), run.model(TOKENIZER)
     catalogue = None if manifest is None else read_model(run, SHARDS)  # large, and useless without a manifest
@@ -59,7 +82,8 @@ def contents(run: CorpusView) -> tuple[str, bytes, dict[str, Part]] | None:
     for part, names in [(tokenizer, ("tokenizer.json",)), *_named(catalogue)]:
         where[part.hash] = names[0] if store.is_local else store.location(part)
         files.update({f"{folder}/{name}": part for name in names} if store.is_local else {})
-    whole = {**manifest, "files": {digest: where[digest] for digest in _wanted(manifest)}}
+    whole = {MADE_BY: {**made_by}, **manifest, "files": {digest: where[digest] for digest in _wanted(manifest)}}
+    whole[MADE_BY]["seal"] = seal_of(whole)
     return folder, json.dumps(whole, indent=2).encode(), files
 
 

@@ -1,6 +1,6 @@
 """Garbage collection: finds and removes what no recipe and no version needs.
 
-These are needed: every version with a name or a pin; for every recipe that was run in the store, the newest whole run
+These are needed: every version with a name; for every recipe that was run in the store, the newest whole run
 and the last partial one (`until`), except dropped versions (`catalog.py`); the given recipe as it is now; and every
 published folder of shards. The newest run does not depend on any clock (`run_record.py`). A trainer on another machine
 may be reading a published folder, so it is only removed if it is named. All other parts, tasks and datasets are

@@ -37,18 +37,14 @@ def input_changes(run: Run, before: Mapping[str, Any] | None) -> Iterator[str]:
         yield from (f"input {kind} since the last whole run: {line}" for line in lines)
 
 
-def _documents(store: Store, node: Mapping[str, Any], names: Collection[str]) -> dict[str, int | None]:
-    """Documents by file, from the records of the tasks that read it; None, or no entry, if they do not say."""
-    found: dict[str, int | None] = {}
+def _documents(store: Store, node: Mapping[str, Any], names: Collection[str]) -> dict[str, int]:
+    """Documents by file, from the records of the tasks that read it; no entry if one of these is gone."""
+    found: dict[str, int] = {}
     for task in store.each(store.read_json, (f"tasks/{key}.json" for key in task_names(store, node))):
         if task is None:
             return {}
-        pieces = {piece[0] for piece in task["inputs"]["pieces"]}
-        # Earlier versions of Gristmill did not count them, but for a task that read a single file they are known.
-        rows = task.get("files", {name: task["metrics"]["rows"] for name in pieces if len(pieces) == 1} or None)
-        for name in pieces.intersection(names):
-            so_far = found.get(name, 0)
-            found[name] = None if rows is None or so_far is None else so_far + rows.get(name, 0)
+        for name in {piece[0] for piece in task["inputs"]["pieces"]}.intersection(names):
+            found[name] = found.get(name, 0) + task.get("files", {}).get(name, 0)
     return found
 
 

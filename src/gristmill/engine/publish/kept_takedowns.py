@@ -66,7 +66,7 @@ def keep_takedowns(store: Store, recipe: Recipe) -> None:
 
 
 def takedown_notes(store: Store, recipe: Recipe) -> Iterator[str]:
-    """Remarks on a recipe that is new in its store: restore has no effect, and other recipes' takedowns do not apply."""
+    """Remarks on a recipe that is new in its store: its restore has no effect, or other recipes take more down."""
     if any(store.list_files(f"runs/{recipe.name}")) or store.read_record(_path(recipe)) is not None:
         return
     if recipe.restore:
@@ -119,8 +119,9 @@ def _missing(kept: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, dict[
     missing: dict[str, dict[str, list[str]]] = {}
     for kind, owners in of_kind.items():
         covered = _covered(kind, list(owners), now["requests"])
-        for item, request in ((item, request) for item in owners if item not in covered for request in owners[item]):
-            missing.setdefault(request, {}).setdefault(kind, []).append(item)
+        for item, requests in owners.items():
+            for request in () if item in covered else requests:
+                missing.setdefault(request, {}).setdefault(kind, []).append(item)
     is_less_like = now["near"] > kept["near"]
     for request, items in kept["requests"].items():
         has_texts = is_less_like and "texts" in items

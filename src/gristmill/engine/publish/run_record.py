@@ -5,8 +5,8 @@ code of the steps. A run is named by its version (a tag), by its recipe's name (
 that `run` prints.
 
 Runs are ordered by the names of their records, `runs/<recipe>/run-<number>-<writer>.json`, and never by a clock. The
-number is one more than the highest in the store when the record is written. Records of earlier versions of Gristmill
-are named by a time, and come before all numbered ones. Only `last_of_kind` decides which run is the newest.
+number is one more than the highest in the store when the record is written. Only `last_of_kind` decides which run is
+the newest.
 """
 
 import os
@@ -33,7 +33,10 @@ if TYPE_CHECKING:
 
 _MODEL = "model"
 """The name that replaces the source among the datasets of a step with files and no layers."""
-_IN_ALL = {"recipe", "status", "version", "ended", "nodes"}
+_IN_ALL = {
+    *("recipe", "recipe_text", "file", "sample", "restored", "chains", "domains", "nodes", "until", "not_run"),
+    *("status", "version", "shards", "parent", "documents", "tokens", "started", "ended", "watch"),
+}
 """Keys that the record of every run has."""
 _NUMBERED = re.compile(r".*/run-(\d{12})-[0-9a-f]+\.json")
 
@@ -46,7 +49,7 @@ def next_name(store: Store, writer: str) -> str:
 
 def is_partial(record: Mapping[str, Any]) -> bool:
     """Whether the run ended before the end of its recipe (`until`, `quality train`, `tokenizer train`)."""
-    return record.get("until") is not None
+    return record["until"] is not None
 
 
 def make_record(
@@ -75,6 +78,7 @@ def make_record(
         "not_run": run.graph.beyond,
         "recipe_text": recipe.text,
         "restored": recipe.restore,
+        "shards": None if run.shards is None else run.shards.rpartition("/")[2],
         "chains": run.chains,
         "domains": run.domains,
         "cost": run.cost,
@@ -87,7 +91,7 @@ def _parent(version: str | None, before: Mapping[str, Any] | None) -> str | None
     """The version before this one; a run that made the same version again keeps that version's parent."""
     if version is None or before is None:
         return None
-    parent = before.get("parent") if before["version"] == version else before["version"]
+    parent = before["parent"] if before["version"] == version else before["version"]
     return None if parent is None else str(parent)
 
 
@@ -173,7 +177,7 @@ def see_record(store: Store, label: str, record: Mapping[str, Any]) -> CorpusVie
         states = {node_id: NodeState(slots, task_names(store, one)) for node_id, one in record["nodes"].items()}
         for node_id, one in record["nodes"].items():
             states[node_id].metrics, states[node_id].cost = one["metrics"], one["cost"]
-            states[node_id].known_pace = one.get("pace", {})
+            states[node_id].known_pace = one["pace"]
         view = CorpusView(record["recipe"], label, store, nodes, chains, states, record)
         for node_id, one in record["nodes"].items():
             for source, dataset in one["datasets"].items():
@@ -243,7 +247,7 @@ def last_finished(view: CorpusView, command: str = "") -> str:
     last = None if view.record is not None else newest_run(view.store, view.name)
     if last is None:
         return ""
-    end = f", up to {last['until']} ({option('until')})" if last.get("until") else ""
+    end = f", up to {last['until']} ({option('until')})" if last["until"] else ""
     name = f"{view.store.uri}@{view.name}"
     command_line = hint("open", command=command, name=name) if command else name
     return f"; its last finished run, of {end_of(last)}{end}: {command_line}"
@@ -280,8 +284,8 @@ def dropped_versions(store: Store) -> set[tuple[str, str]]:
 
 
 def _find(store: Store, name: str, damaged: list[str]) -> dict[str, Any]:
-    """The record of a version; else of the newest run of a recipe; else by hash (a whole run first). Adds the faults of
-    records on the way to `damaged`.
+    """The record of a version; else of the newest run of a recipe; else by its hash or that of its folder of shards (a
+    whole run first). Adds the faults of records on the way to `damaged`.
     """
     version = read_run(store, f"versions/{name}.json")
     if version is not None:
@@ -296,7 +300,7 @@ def _find(store: Store, name: str, damaged: list[str]) -> dict[str, Any]:
             "and the run is recorded again."
         )
     if found is None:
-        same = (run for run in finished_runs(store, None, damaged) if run["version"] == name)
+        same = (run for run in finished_runs(store, None, damaged) if name in (run["version"], run["shards"]))
         found = min(same, key=is_partial, default=None)
     if found is None and next(run_records(store, name), None) is not None:
         raise UserError(

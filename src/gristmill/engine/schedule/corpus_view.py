@@ -57,9 +57,9 @@ class CorpusView:
         """Per source: its input files, if this is the current recipe."""
         self.record = record
         """The record of the run; None for the current recipe."""
-        self.domains: Mapping[str, str | None] = {} if record is None else record.get("domains", {})
-        """Domains of sources, as in the recipe; empty for runs from before they were recorded."""
-        self.watched: Mapping[str, Any] = {} if record is None else record.get("watch", {})
+        self.domains: Mapping[str, str | None] = {} if record is None else record["domains"]
+        """Domains of sources, as in the recipe."""
+        self.watched: Mapping[str, Any] = {} if record is None else record["watch"]
         """The comparison with the version that the recipe watches, if it watches one (query/watch.py)."""
         self.passed_over: Sequence[str] = ()
         """The faults of damaged records that may be of a newer run."""

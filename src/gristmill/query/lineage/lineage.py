@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gristmill.engine.plan.graph import CORPUS
+from gristmill.engine.publish.folder import version_of_step
 from gristmill.engine.publish.run_record import finished_runs, see_record, version_names
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.errors import Gone, UserError
@@ -57,6 +58,8 @@ class StepTaken:
     """The result of a step for one document."""
 
     step: str
+    made_by: Mapping[str, Any]
+    """Its stage, VERSION and libraries."""
     reason: str | None
     """Why the step dropped the document; None if it did not."""
     detail: str | None
@@ -127,10 +130,10 @@ def life_of(view: CorpusView, place: RowMatch) -> Life:
     """The life of a document, from the layers of a run."""
     layers = DocumentLayers(view, place.document)
     if (listed := withheld.why_withheld(view, place.document, place.row)) is not None:
-        return _withheld(layers, place, listed)
+        return _withheld(view, layers, place, listed)
     row = layers.row(INGEST, place.row)
     after = layers.row(INGEST, place.row + 1) if place.row + 1 < layers.rows else None
-    steps = tuple(_steps(layers, place.row, evidence.ids_with_evidence(view)))
+    steps = tuple(_steps(view, layers, place.row, evidence.ids_with_evidence(view)))
     texts = [layer for layer in layers if layers.has(layer, "text")]
     text = next((one for layer in reversed(texts) if (one := layers.value(layer, "text", place.row))), None)
     encoded, grouped = (_named(layers, name) for name in (TOKENS, GROUPS))
@@ -155,28 +158,31 @@ def steps_of(view: CorpusView, document: DocumentPart, row: int) -> tuple[StepTa
     """The result of every step for a document, up to the step that dropped it; only the verdict if it is withheld."""
     layers = DocumentLayers(view, document)
     if (listed := withheld.why_withheld(view, document, row)) is not None:
-        return _withheld_steps(layers, row, listed)[0]
-    return tuple(_steps(layers, row, evidence.ids_with_evidence(view)))
+        return _withheld_steps(view, layers, row, listed)[0]
+    return tuple(_steps(view, layers, row, evidence.ids_with_evidence(view)))
 
 
 def _birth(row: Mapping[str, Any]) -> dict[str, Any]:
     return {PARENT: row[PARENT].hex(), **{name: row[name] for name in ("prompt", "model", "sample", "chunk")}}
 
 
-def _withheld(layers: DocumentLayers, place: RowMatch, listed: str) -> Life:
+def _withheld(view: CorpusView, layers: DocumentLayers, place: RowMatch, listed: str) -> Life:
     """The life of a withheld document: only id, source and verdict."""
     fields = {name: None for name in COLUMNS if name not in withheld.SHOWN} | {"locator": withheld.NOWHERE}
     origin = RecordOrigin(withheld.NOWHERE, None, None, "the whole file", None)
-    verdict = _withheld_steps(layers, place.row, listed)
+    verdict = _withheld_steps(view, layers, place.row, listed)
     return Life(place.doc_id.hex(), place.document.source, fields, origin, *verdict, (), None, None, None, None, listed)
 
 
-def _withheld_steps(layers: DocumentLayers, row: int, listed: str) -> tuple[tuple[StepTaken, ...], str | None]:
+def _withheld_steps(
+    view: CorpusView, layers: DocumentLayers, row: int, listed: str
+) -> tuple[tuple[StepTaken, ...], str | None]:
     """The step that dropped a withheld document, with its verdict only; and its id."""
     step = layers.dropped_by(row)
     if step is None:
         return (), None
-    taken = StepTaken(step, layers.value(step, "drop", row), withheld.withheld_note(listed), {}, None, None, (), ())
+    made_by, reason = _made_by(view, layers, step), layers.value(step, "drop", row)
+    taken = StepTaken(step, made_by, reason, withheld.withheld_note(listed), {}, None, None, (), ())
     return (taken,), step
 
 
@@ -205,13 +211,19 @@ def scores_of(layer: str, read: Mapping[str, Any]) -> dict[str, Any]:
     return {name: read[name] for name in read if layer != INGEST and name not in _NO_SCORES and read[name] is not None}
 
 
-def _steps(layers: DocumentLayers, row: int, with_evidence: Collection[str]) -> Iterator[StepTaken]:
+def _made_by(view: CorpusView, layers: DocumentLayers, layer: str) -> dict[str, Any]:
+    node_id = f"{layers.document.source}/{INGEST}" if layer == INGEST else layer
+    return version_of_step(view.nodes[node_id].identity)
+
+
+def _steps(view: CorpusView, layers: DocumentLayers, row: int, with_evidence: Collection[str]) -> Iterator[StepTaken]:
     """The steps from the reader to the one that dropped the document, or to the last."""
     for layer, read, text_before, text_after in walk(layers, row):
         found = read.pop(evidence.COLUMN) if layer in with_evidence else None
         before, after = (None if text is None else text.encode() for text in (text_before, text_after))
         yield StepTaken(
             layer,
+            _made_by(view, layers, layer),
             read["drop"],
             read["detail"],
             scores_of(layer, read),

@@ -33,14 +33,11 @@ class Difference:
 def prepare(version: Version, file: str | None, into: str) -> Mill:
     """The recorded recipe of a version, with an empty store. `file` is its location, by default the recorded one."""
     record = version.record
-    place = file or (from_exact(record["file"]) if "file" in record else None)
-    if place is None or not os.path.isdir(os.path.dirname(place)):
-        fact = (
-            "the location of its recipe is not recorded" if place is None else f"the folder of {place} does not exist"
-        )
+    place = file or from_exact(record["file"])
+    if not os.path.isdir(os.path.dirname(place)):
         raise UserError(
-            f"{version.hash}: {fact}, so its inputs and files cannot be found. Nothing was run. Name the recipe file: "
-            f"{hint('reproduce', version=version.hash, into=into)}"
+            f"{version.hash}: the folder of {place} does not exist, so its inputs and files cannot be found. Nothing "
+            f"was run. Name the recipe file: {hint('reproduce', version=version.hash, into=into)}"
         )
     store = Store(into)
     first = next(store.list_files(""), None)
@@ -51,11 +48,9 @@ def prepare(version: Version, file: str | None, into: str) -> Mill:
             f"{option('into', into)} is not empty (it has {first[0]}), so existing results would not be computed "
             "again. Nothing was run. Name an empty folder, or one that does not exist yet."
         )
-    sample = None
-    if "sample" in record:
-        sample = "100%" if record["sample"] is None else f"{record['sample'] * 100:.12g}%"
+    sample = "100%" if record["sample"] is None else f"{record['sample'] * 100:.12g}%"
     recipe = load(place, store=into, sample=sample, text=record["recipe_text"])
-    return Mill(recipe, record.get("until"))
+    return Mill(recipe, record["until"])
 
 
 def _begun(version: Version) -> str:

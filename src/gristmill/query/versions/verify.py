@@ -25,7 +25,7 @@ from gristmill.engine.work.task import Hash, Result, Task
 from gristmill.errors import UserError
 from gristmill.hints import option
 from gristmill.places import FileLocation
-from gristmill.shardformat.manifest import read_manifest
+from gristmill.shardformat.manifest import are_alike, read_manifest
 from gristmill.store.answers import FOLDER as ANSWERS
 from gristmill.store.answers import check_answers, drop_damaged
 from gristmill.store.store import CorruptPart, Part, Store
@@ -160,7 +160,7 @@ def _published(view: CorpusView, findings: Findings, parts: Mapping[str, Part]) 
     with suppress(CorruptPart):  # reported below, with all parts
         folder, content, files = contents(view) or ("", b"", {})
         if folder and any(store.list_files(folder)):
-            if store.read_file(f"{folder}/manifest.json") != content:
+            if not are_alike(store.read_file(f"{folder}/manifest.json") or b"", content):
                 findings.damaged.setdefault(f"{folder}/manifest.json", "is missing, or differs from what the run wrote")
             wanted |= {name: part.hash for name, part in files.items()}
     with suppress(CorruptPart, UserError):  # what its record names is found below, too
