@@ -109,18 +109,6 @@ def ingest_records(store):
     return {path: record for path, record in records.items() if record["node"].endswith("/ingest")}
 
 
-def test_unknown_document_counts_are_left_out(notes):
-    """Earlier versions did not count by file, so counts are known only for tasks that read a single file."""
-    write(notes, 7, records=60)
-    notes.run()
-    store = Store(str(notes.store))
-    for path, record in ingest_records(store).items():
-        del record["files"]
-        store.write_json(path, record)
-    assert changes_without(notes, 0) == [f"input gone {SINCE} 00.jsonl of notes"]
-    assert f"input gone {SINCE} 07.jsonl of notes, 60 documents then" in changes_without(notes, 7)
-
-
 def test_a_missing_task_record_leaves_the_count_out(notes):
     """When the record of one task is missing, the number of documents in the file is unknown."""
     write(notes, 7, records=60)

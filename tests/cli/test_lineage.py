@@ -15,6 +15,7 @@ from gristmill.query.lineage.lineage import life_of
 from gristmill.query.lineage.lives import shard_pieces
 from gristmill.query.lineage.prove import Differs, Prover, ShardPiece
 from gristmill.query.versions.published import Published
+from gristmill.stages.measure import signals
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +151,9 @@ def test_the_text_output_has_every_section(everything, say):
     for phrase in (
         "kept   id ",
         "read from ",
-        "ingest stays",
+        "ingest (version ",
+        f"all/signals (version {signals.STAGE.version}",
+        ") stays",
         "tokens ",
         "seen at sample",
         "held by everything ",

@@ -71,7 +71,7 @@ def test_verify_reports_intact_shards(ran, gristmill):
     for target in (corpus.project.recipe, folder, f"{folder}/manifest.json"):
         code, out, _ = gristmill("shards", "verify", target)
         assert code == 0
-        assert "every token is where the lineage says" in out
+        assert "every file is as the run wrote it" in out
 
 
 @pytest.mark.parametrize("ending", ["bin", "index", "lineage.parquet"])

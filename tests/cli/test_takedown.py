@@ -364,9 +364,10 @@ def test_a_receipt_with_listed_copies_shows_the_removed_document(taken, tmp_path
     requests = taken["folder"] / "requests.yaml"
     request = requests.read_text()
     try:
-        corpus.project.recipe.write_text(listing)
+        corpus.project.recipe.write_text(f"{listing}restore: {{r1: its copies are looked at first}}\n")
         requests.write_text("")
         before, _ = corpus.run()
+        corpus.project.recipe.write_text(listing)
         requests.write_text(request)
         corpus.run()
         arguments = ("takedown", "receipt", corpus.project.recipe, "--before", before.ended["version"])
@@ -382,3 +383,16 @@ def test_a_receipt_with_listed_copies_shows_the_removed_document(taken, tmp_path
     assert content["left"] == []
     code, output = run_gristmill(monkeypatch, capsys, "takedown", "verify", tmp_path / "r")
     assert (code, "none of 1 document is left" in output.out) == (0, True), output.out + output.err
+
+
+def test_a_receipt_has_what_the_version_restored(taken, tmp_path, monkeypatch, capsys):
+    """Under the reason that the recipe gave, in the receipt and on its page."""
+    folder = shutil.copytree(taken["folder"], tmp_path / "copy")
+    recipe, requests = folder / "recipe.yaml", folder / "requests.yaml"
+    requests.write_text("- id: r2\n  domains: [nobody.example]\n")
+    recipe.write_text(f"{recipe.read_text()}restore: {{r1: 'the <b>author</b> agreed'}}\n")
+    assert run_gristmill(monkeypatch, capsys, "run", recipe)[0] == 0
+    arguments = ("takedown", "receipt", recipe, "--out", folder / "r", "--json")
+    content = json.loads(run_gristmill(monkeypatch, capsys, *arguments)[1].out)
+    assert content["restored"] == {"r1": "the <b>author</b> agreed"}
+    assert "the &lt;b&gt;author&lt;/b&gt; agreed" in (folder / "r" / "receipt.html").read_text()

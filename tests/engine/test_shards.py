@@ -187,7 +187,7 @@ def test_a_disk_without_hard_links_gets_whole_folders_too(corpus, monkeypatch, n
     assert not any(map(os.path.isabs, manifest.files.values()))
     folder = (corpus.project.store / "shards" / "small" / "latest").resolve()
     made = {path: path.stat().st_ino for path in folder.rglob("*.*")}
-    publish(run)
+    publish(run, run.ended["version"], run.graph.recipe.text)
     assert made == {path: path.stat().st_ino for path in folder.rglob("*.*")}
     with Loader(folder) as loader:
         rows = [batch.tokens.tobytes() for batch in loader]

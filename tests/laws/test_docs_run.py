@@ -104,8 +104,11 @@ def test_every_printed_command_runs(tmp_path, monkeypatch, capfd, request):
             typed("gristmill run recipes/demo.yaml")
         code = typed(line)
         output = capfd.readouterr()
-        if " tokenizer pin " in line or " takedown receipt " in line:  # the other commands use the original recipe
+        if " tokenizer pin " in line:  # the other commands use the original recipe, with its takedowns
+            taken = "\ntakedowns:" in (tmp_path / "recipes" / "demo.yaml").read_text()
             shutil.copytree(ROOT / "recipes", tmp_path / "recipes", dirs_exist_ok=True)
+            if taken:
+                take_down(tmp_path)
         if " suite pin " in line:
             (tmp_path / "demo" / "inputs" / "evals" / "suite.lock").unlink()
         expected = 1 if any(f" {name} " in line for name in FINDS_NOTHING) else 0
@@ -146,5 +149,6 @@ def write_what_examples_name(folder):
     (folder / "golden").mkdir()
     (folder / "golden" / "mill.html").write_text(gold_page(text_of(1)))
     (folder / "pages.yaml").write_text(GOLDEN_RECIPE)
+    shutil.copytree(folder / "demo" / "store" / "shards" / "demo" / "latest", folder / "copied")
     write_files(folder)
     write_profile(folder)

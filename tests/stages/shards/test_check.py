@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gristmill.shardformat.index import read_index, write_index
-from gristmill.stages.shards.check import check_shard
+from stages.shards.checked_shard import check_shard
 from stages.shards.made import END, PAD, corpus, written
 
 FILES = ("tokens.bin", "tokens.index", "lineage.parquet")
@@ -229,7 +229,7 @@ def test_a_truncated_lineage_or_another_file(folder):
 
 def test_blocks_of_samples_are_combined(good, monkeypatch):
     """A shard is read in blocks; positions and hash are those of the whole."""
-    monkeypatch.setattr("gristmill.stages.shards.check.BLOCK_TOKENS", 200)
+    monkeypatch.setattr("stages.shards.checked_shard.BLOCK_TOKENS", 200)
     assert faults(good) == []
 
 

@@ -15,7 +15,7 @@ from gristmill.errors import UserError
 from gristmill.shardformat.index import read_index
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.shards import shards
-from gristmill.stages.shards.check import check_shard
+from stages.shards.checked_shard import check_shard
 from stages.shards.made import (
     END,
     PAD,

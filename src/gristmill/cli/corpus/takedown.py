@@ -168,7 +168,7 @@ def receipt(
         raise UserError(f"--out {out} exists, and receipts are never overwritten. Name another folder.")
     after = _recorded(recipe, store)
     assert after.record is not None
-    name = before or after.record.get("parent")
+    name = before or after.record["parent"]
     if name is None:
         raise UserError(
             f"{after.label} has no earlier version on record to compare with. Name one: "

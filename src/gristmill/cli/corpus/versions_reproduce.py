@@ -35,10 +35,10 @@ def command(
     origin, found, _ = open_version(version, store)
     mill = prepare(found, origin.file, locate_store(into, "--into"))
     with Bars(quiet=json) as bars:
-        different = reproduce(found, origin.store, mill, workers, bars)
+        different = reproduce(found, mill, workers, bars)
     if json:
         about = {"version": found.hash, "same": different is None, "datasets": len(datasets_of(found.record))}
-        about |= {"until": found.record.get("until"), "not_run": found.record.get("not_run", [])}
+        about |= {"until": found.record["until"], "not_run": found.record["not_run"]}
         print_json({**about, "difference": None if different is None else asdict(different)})
     elif different is None:
         all_of_it = counted(len(datasets_of(found.record)), "dataset")
@@ -46,18 +46,14 @@ def command(
         console().print(words(f"{same}: {found.hash} of {found.recipe}, {all_of_it}."))
     else:
         now = "no longer exists" if different.now is None else f"is now {different.now[:12]}"
-        since = (
-            "its parts have the same bytes, or are gone" if different.part is None else f"from part {different.part} on"
-        )
-        where = f" ({since})" if different.now is not None else ""
         console().print(
             words(
-                f"Different: {different.step}, the dataset of {different.source}: {different.before[:12]} {now}{where}."
+                f"Different: {different.step}, the dataset of {different.source}: {different.before[:12]} {now}."
                 f" Why: {'; '.join(different.why)}."
             )
         )
     if found.part and not json:
-        missing = listed_steps(found.record.get("not_run", ()), found.record["chains"])
+        missing = listed_steps(found.record["not_run"], found.record["chains"])
         console().print(words(f"That run is {found.part}. It did not run: {missing}."))
     if different is not None:
         raise typer.Exit(1)

@@ -102,7 +102,7 @@ def _open(typed: Sequence[str], store: str | None) -> list[tuple[VersionLocation
     """The two versions that the arguments name."""
     if len(typed) == 1:
         place, now, _ = open_version(typed, store)
-        parent = now.record.get("parent")
+        parent = now.record["parent"]
         if parent is None:
             raise UserError(
                 f"{now.hash} of {now.recipe} has no parent on record to compare it with. Name "

@@ -23,12 +23,11 @@ from gristmill.engine.publish.run_record import (
     dropped_versions,
     is_partial,
     last_of_kind,
-    names_in,
     read_run,
 )
 from gristmill.errors import UserError
 from gristmill.log import Note
-from gristmill.recipe.checks.mistakes import listed, nearest
+from gristmill.recipe.checks.mistakes import listed, suggest
 from gristmill.store.leases import Lease, await_collection, claim, hold
 from gristmill.store.records import DamagedRecord
 from gristmill.store.store import Store, part_from_json, with_verdicts
@@ -175,14 +174,9 @@ def find_version(store: Store, name: str, recipe: str | None = None) -> Version:
         if same:
             return same[0]
     unread = f" {damaged[0]}: it may be that version." if damaged else ""
-    near = nearest(name, [given for one in versions for given in (*one.names, one.hash)])
-    hint = f"Did you mean {near}? " if near else ""
-    if recipe is None:
-        known = f"{names_in(store)} All of them, with their hashes: gristmill versions {store.uri}"
-    else:
-        given_names = [given for one in versions for given in (*one.names, one.hash)]
-        known = f"Versions of {recipe}: {listed(given_names, 10) or 'none'}."
-    raise UserError(f"{store.uri} has no version {name}.{unread} Nothing was done. {hint}{known}")
+    given = dict.fromkeys(known for one in versions for known in (*one.names, one.hash, one.recipe))
+    known = suggest(name, given, "Versions")
+    raise UserError(f"{store.uri} has no version {name}.{unread} Nothing was done. {known}")
 
 
 def missing_parts(store: Store, version: Version) -> list[str]:

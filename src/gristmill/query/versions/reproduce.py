@@ -25,8 +25,6 @@ class Difference:
     before: str
     now: str | None
     """The hash of the new dataset; None if the step or source no longer exists."""
-    part: int | None
-    """The first part that differs; None if all parts are the same, or the old ones are gone."""
     why: Sequence[str]
 
 
@@ -58,9 +56,7 @@ def _begun(version: Version) -> str:
     return f"reproducing/{version.hash}.json"
 
 
-def reproduce(
-    version: Version, kept_in: Store, mill: Mill, workers: int | None, listener: Listener
-) -> Difference | None:
+def reproduce(version: Version, mill: Mill, workers: int | None, listener: Listener) -> Difference | None:
     """Run it and compare all datasets in the order of the steps. Returns None if all are the same."""
     now = mill.run(workers, listener).ended["nodes"]
     mill.store.remove(_begun(version))
@@ -69,21 +65,8 @@ def reproduce(
         for source, dataset in before["datasets"].items():
             other = None if after is None else after["datasets"].get(source)
             if other != dataset:
-                part = None if other is None else _first_part(_hashes(kept_in, dataset), _hashes(mill.store, other))
-                return Difference(step, source, dataset, other, part, _why(before, after))
+                return Difference(step, source, dataset, other, _why(before, after))
     return None
-
-
-def _hashes(store: Store, dataset: str) -> list[str] | None:
-    manifest = store.read_json(f"datasets/{dataset}.json")
-    return None if manifest is None else [part["hash"] for part in manifest["parts"]]
-
-
-def _first_part(before: Sequence[str] | None, now: Sequence[str] | None) -> int | None:
-    if before is None or now is None or before == now:
-        return None
-    pairs = enumerate(zip(before, now, strict=False))
-    return next((number for number, (old, new) in pairs if old != new), min(len(before), len(now)))
 
 
 def _why(before: Mapping[str, Any], now: Mapping[str, Any] | None) -> list[str]:

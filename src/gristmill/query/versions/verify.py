@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
@@ -246,13 +246,5 @@ async def _again(task: Task, before: Result, executor: Executor, findings: Findi
     fatal = {tuple(where) for *where, _ in result.poisoned}
     survivors = sum(tuple(where) not in fatal for *where, _ in before.poisoned)
     findings.survivors += survivors
-    if not _are_same(result.parts, before.parts) and not survivors:
+    if tuple(result.parts) != tuple(before.parts) and not survivors:
         findings.different.append(f"{task.node}, {task.label}")
-
-
-def _are_same(again: Sequence[Part], before: Sequence[Part]) -> bool:
-    """Compare parts; those from an earlier version of Gristmill have no verdicts."""
-    if len(again) != len(before):
-        return False
-    pairs = zip(again, before, strict=True)
-    return all((one if two.verdicts else replace(one, verdicts=None)) == two for one, two in pairs)
