@@ -240,13 +240,3 @@ def test_a_version_whose_datasets_are_gone_is_refused(versions, say, tmp_path):
     output = say("diff", copy, versions.hashes["first"], versions.hashes["files"])
     assert output.code == 2
     assert "gc removed it" in output.err
-
-
-def test_two_recipe_files_with_one_name_are_not_compared(versions, say, tmp_path):
-    """Each file means the newest run of its recipe name, so both would be the same run."""
-    other = versions.folder / "other.yaml"
-    other.write_text(versions.recipe.read_text().replace("25", "12"))
-    output = say("diff", versions.recipe, other)
-    assert output.code == 2
-    assert "both name the recipe project" in output.err
-    assert "so nothing was compared. Name two versions" in output.err

@@ -72,17 +72,10 @@ def command(
         verb = "would be released" if dry_run else "released"
         versions = counted(len(garbage.lets_go), "version")
         line = f"{versions} {verb}, without a name: {listed(garbage.lets_go, 10)}."
-        kept = " To keep one: gristmill versions pin" if dry_run else ""
+        kept = " To keep one: gristmill versions tag" if dry_run else ""
         out.print(words(f"{line}{kept}"))
     if garbage.published:
         out.print(
             f"Kept published shards that only a trainer may still need: {listed(garbage.published, 10)}. "
             "To remove one: --published RECIPE/HASH"
-        )
-    if garbage.foreign:
-        out.print(
-            words(
-                f"Not touched, because no run writes such names: {counted(len(garbage.foreign), 'file')} (the first: "
-                f"{garbage.foreign[0]})."
-            )
         )

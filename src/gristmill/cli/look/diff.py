@@ -52,12 +52,6 @@ def command(
     phase; and numeric columns that shifted. Documents are matched by id, or by URL if the input files differ.
     """
     (old_at, old), (new_at, new) = opened = _open(version, store)
-    if old.hash == new.hash and old_at.file and new_at.file and old_at.file != new_at.file:
-        raise UserError(
-            f"{old_at.file} and {new_at.file} both name the recipe {old.recipe} in {old_at.store.uri} and "
-            "therefore the same newest run, so nothing was compared. Name two versions: gristmill diff "
-            f"{old_at.store.uri}@OLD {new_at.store.uri}@NEW; gristmill versions {old_at.store.uri} lists them."
-        )
     before, now = (see_record(place.store, one.label(place.store), one.record) for place, one in opened)
     is_same = (old.hash, old.recipe) == (new.hash, new.recipe)
     changes = compare_recipes(before, now)

@@ -52,8 +52,6 @@ class Garbage:
     """Folders of shards that are only kept because they are published."""
     needed_by: tuple[str, ...]
     """The versions and recipes that need the kept files."""
-    foreign: tuple[str, ...]
-    """Files that no run wrote, judged by their names; they stay."""
     lets_go: tuple[str, ...]
     """Versions that lose files, as RECIPE HASH, the newest first."""
 
@@ -140,14 +138,13 @@ def _find(store: Store, view: CorpusView | None, named: Sequence[str], without: 
             parts.update((shard.bin, shard.index, shard.lineage))
     garbage: dict[str, int] = {}
     kept_files = kept_bytes = 0
-    foreign: list[str] = []
     wanted = {"parts": parts, KERNELS: set(current_kernels())}
     wanted |= {kind: {_subject(name) for name in records if name.startswith(kind)} for kind in RECORDS}
     for kind, names in wanted.items():
         for path, size in store.list_files(kind):
             if WRITTEN.fullmatch(path) is None:
-                foreign.append(path)
-            elif _subject(path) in names:
+                continue  # no run wrote it
+            if _subject(path) in names:
                 kept_files, kept_bytes = kept_files + 1, kept_bytes + size
             else:
                 garbage[path] = size
@@ -162,7 +159,6 @@ def _find(store: Store, view: CorpusView | None, named: Sequence[str], without: 
         kept_bytes,
         tuple(sorted(published - going)),
         tuple(needed_by),
-        tuple(sorted(foreign)),
         tuple(version for version, datasets in older.items() if not datasets.isdisjoint(going_datasets)),
     )
 

@@ -24,9 +24,6 @@ from gristmill.stages.takedown.requests import ITEMS, read_all
 from gristmill.store.store import Store
 
 FOLDER = "takedowns"
-COPIES = "copies"
-"""Stands for the copies of what a request names, beside its items."""
-MOST_LISTED = 10
 _WIDER = {
     "urls": {"urls": match_urls, "url_prefixes": match_prefixes, "domains": match_domains},
     "url_prefixes": {"url_prefixes": match_prefixes, "domains": match_domains},
@@ -47,10 +44,13 @@ def refuse_undone(store: Store, recipe: Recipe) -> dict[str, Any]:
     _check_restore(store, recipe, kept, now, missing)
     undone = {request: items for request, items in missing.items() if request not in recipe.restore}
     if undone:
-        lines = [f"{request} ({_short(items)})" for request, items in undone.items()]
+        lines = [
+            f"{request} ({'; '.join(f'{kind} {listed(items, 1)[:100]}' for kind, items in of.items())})"
+            for request, of in undone.items()
+        ]
         raise UserError(
             f"{recipe.path}: an earlier version of {_name(recipe)} took down documents that this run would publish "
-            f"again, so nothing was run. Its takedowns lack {listed(lines, MOST_LISTED)}. Add what is missing "
+            f"again, so nothing was run. Its takedowns lack {listed(lines, 10)}. Add what is missing "
             f"({store.uri}/{_path(recipe)} has all requests), or give the reason why it may come back: "
             f"restore: {{{next(iter(undone))}: REASON}}"
         )
@@ -76,7 +76,7 @@ def takedown_notes(store: Store, recipe: Recipe) -> Iterator[str]:
         if missing := _missing({**_NOTHING, **store.read_record(path)}, now):
             other = path.removeprefix(f"{FOLDER}/").removesuffix(".json")
             yield (
-                f"{other} in the same store takes down what {recipe.name} does not: {listed(missing, MOST_LISTED)}. If "
+                f"{other} in the same store takes down what {recipe.name} does not: {listed(missing, 10)}. If "
                 "both read the same documents, add these requests to takedowns"
             )
 
@@ -126,7 +126,7 @@ def _missing(kept: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, dict[
     for request, items in kept["requests"].items():
         has_texts = is_less_like and "texts" in items
         if has_texts or (kept["copies"] == "go" and (now["copies"] != "go" or is_less_like)):
-            missing.setdefault(request, {})[COPIES] = [f"near {kept['near']:g}"]
+            missing.setdefault(request, {})["copies"] = [f"near {kept['near']:g}"]
     return {request: missing[request] for request in kept["requests"] if request in missing}
 
 
@@ -158,8 +158,3 @@ def _check_restore(
                 f"{recipe.path}: restore.{request} has no effect, because takedowns still have all that it names, so "
                 "nothing was run. Remove it from one of the two."
             )
-
-
-def _short(items: Mapping[str, Sequence[str]]) -> str:
-    """What a request lacks, in a few words."""
-    return "; ".join(f"{kind} {listed((item[:80] for item in named), 1)}" for kind, named in items.items())
