@@ -39,7 +39,7 @@ def refuse_undone(store: Store, recipe: Recipe) -> dict[str, Any]:
     """Refuse a recipe that would publish documents that an earlier version took down. Returns what the store has to
     keep once the recipe has run.
     """
-    kept, now = _read(store, recipe), takedowns_of(recipe)
+    kept, now = _read(store, _path(recipe)), takedowns_of(recipe)
     missing = _missing(kept, now)
     _check_restore(store, recipe, kept, now, missing)
     undone = {request: items for request, items in missing.items() if request not in recipe.restore}
@@ -73,7 +73,7 @@ def takedown_notes(store: Store, recipe: Recipe) -> Iterator[str]:
         yield f"restore has no effect: no version of {_name(recipe)} in {store.uri} took anything down"
     now = takedowns_of(recipe)
     for path, _ in store.list_files(FOLDER):
-        if missing := _missing({**_NOTHING, **store.read_record(path)}, now):
+        if missing := _missing(_read(store, path), now):
             other = path.removeprefix(f"{FOLDER}/").removesuffix(".json")
             yield (
                 f"{other} in the same store takes down what {recipe.name} does not: {listed(missing, 10)}. If "
@@ -105,8 +105,8 @@ def _path(recipe: Recipe) -> str:
     return f"{FOLDER}/{_name(recipe)}.json"
 
 
-def _read(store: Store, recipe: Recipe) -> dict[str, Any]:
-    return {**_NOTHING, **(store.read_record(_path(recipe)) or {})}
+def _read(store: Store, path: str) -> dict[str, Any]:
+    return {**_NOTHING, **(store.read_record(path) or {})}
 
 
 def _missing(kept: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, dict[str, list[str]]]:
