@@ -139,7 +139,7 @@ def test_layers_that_both_versions_share_are_not_read(versions, say, monkeypatch
 def test_shifted_columns_have_the_quartiles_of_kept_documents(versions, say, monkeypatch):
     """The distance covers all kept documents; a sample of rows gives nearly the same."""
     by_column = {shift["column"]: shift for shift in diff_json(say, versions, "first", "stricter")["shifts"]}
-    shift = by_column["all/length.chars"]
+    shift = by_column["length.chars"]
     kept = []
     for name in ("first", "stricter"):
         view = see(versions.mill().store, versions.hashes[name])
@@ -152,7 +152,7 @@ def test_shifted_columns_have_the_quartiles_of_kept_documents(versions, say, mon
     assert diff_json(say, versions, "stricter", "cut")["shifts"] == []
     monkeypatch.setattr(shifts, "MOST_ROWS", 60)
     sampled = {entry["column"]: entry for entry in diff_json(say, versions, "first", "stricter")["shifts"]}[
-        "all/length.chars"
+        "length.chars"
     ]
     assert sampled["every"] == 2
     assert sampled["rows"][0] < 0.7 * shift["rows"][0]
@@ -200,7 +200,7 @@ def test_the_text_output_has_every_section(versions, say):
     """It shows changes, counts, causes and shifted columns."""
     output = say("diff", versions.recipe, versions.hashes["first"], versions.hashes["stricter"])
     assert output.code == 0, output.err
-    for wanted in ("config.chars: 12 -> 25", "kept B", "documents removed.", "all/longer_than", "all/length.chars"):
+    for wanted in ("config.chars: 12 -> 25", "kept B", "documents removed.", "all/longer_than", "length.chars"):
         assert wanted in output.out
     same = say("diff", versions.recipe, versions.hashes["first"], versions.hashes["first"])
     assert "the same version" in same.out
