@@ -336,11 +336,11 @@ def test_reproduce_names_a_stage_with_another_version(three, say, monkeypatch):
     [
         ("versions", "Usage: "),
         ("versions nowhere", "no such file"),
-        ("versions shwo STORE", "Did you mean gristmill versions show?"),
+        ("versions shwo STORE", "Did you mean 'show'?"),
         ("versions FOLDER/in", "it is not a store"),
         ("versions show STORE", "so it does not name one"),
         ("versions show STORE@v9", "has no version v9. Nothing was done"),
-        ("versions show RECIPE v9", "Versions of project: "),
+        ("versions show RECIPE v9", "has no version v9. Nothing was done. Versions: "),
         ("versions show STORE@project more", "Leave one out"),
         ("versions show STORE a b", "too many arguments"),
         ("versions tag STORE", "requires a version and a name"),
