@@ -209,7 +209,7 @@ def test_the_text_output_has_every_section(versions, say):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ("diff", "requires A B"),
+        ("diff", "Missing argument 'A B'"),
         ("diff STORE", "so it does not name one"),
         ("diff STORE@FIRST", "has no parent on record"),
         ("diff here there", "here is neither STORE@V nor a recipe"),
