@@ -13,7 +13,7 @@ PARENTS = {"born": ("web",)}
 
 
 def group(source, documents, samples=100):
-    return MixGroup(source, source, source, None, 1, documents, 64 * samples, samples, ())
+    return MixGroup(source, source, source, None, 1, documents, 64 * samples, samples, 0, ())
 
 
 def check(drawn, **options):

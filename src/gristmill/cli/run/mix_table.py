@@ -49,9 +49,12 @@ def _is_over(group: Mapping[str, int]) -> bool:
 
 
 def mix_totals(manifest: Mapping[str, Any]) -> str:
-    """The tokens in the shards, and those that the mixture draws from them."""
-    found = tally(manifest)
-    return f"{short(sum(group['tokens'] for group in found['groups'].values()))} tokens; {_drawn(found)}:"
+    """The tokens in the shards, how they are packed, and those that the mixture draws from them."""
+    groups = manifest["groups"]
+    tokens, samples, split = (sum(group[name] for group in groups) for name in ("tokens", "samples", "split"))
+    padding = percent(samples * manifest["seq_len"] - tokens, samples * manifest["seq_len"], 2)
+    packed = f"{padding} padding, {counted(split, 'document')} split to fill samples"
+    return f"{short(tokens)} tokens ({packed}); {_drawn(tally(manifest))}:"
 
 
 def _drawn(found: Mapping[str, Any]) -> str:

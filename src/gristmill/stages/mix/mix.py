@@ -112,7 +112,7 @@ def _ratios(domains: Mapping[str, float]) -> str:
 
 
 STAGE = Asset(
-    version=3,
+    version=4,
     config=Config,
     uses=("shards", "tokenizer"),
     make=make,
