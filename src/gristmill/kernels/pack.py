@@ -4,7 +4,7 @@ Best fit cuts a document that is longer than a sample into full samples and a re
 from rests and shorter documents, and no token is lost (Ding et al. 2024, *Fewer Truncations*):
 
 1. In their order: a sample takes documents until the next one does not fit, and the gap gets the longest remaining
-   document that fits, again and again, until none does. This mixes lengths in a sample as they come.
+   document that fits, again and again, until none does. Lengths inside a sample are mixed.
 2. From long to short, if the first way pads more than `PADDING_IN_ORDER`: a sample begins with the longest remaining
    document, and its gap is filled in the same way. This needs the fewest samples, but puts documents of one length
    together, such as 33 entries of a glossary. Two documents longer than half a sample never share one, so this way is
