@@ -17,7 +17,7 @@ from gristmill.tokenizer.files import load
 from gristmill.tokenizer.model import Tokenizer
 from gristmill.tokenizer.patterns import PATTERNS
 from gristmill.tokenizer.probe import HOSTILE
-from gristmill.tokenizer.special import NAMED, SLOTS, SPECIAL_TOKENS
+from gristmill.tokenizer.special import DEFAULT, SLOTS, SPECIAL_TOKENS, special_tokens
 
 MERGES = (np.array([71, 256, 220, 258], np.int32), np.array([68, 75, 257, 258], np.int32))
 """h+e, he+l, space+hel, and the last with itself."""
@@ -143,7 +143,7 @@ def test_the_layout_is_bytes_then_merges_then_special_tokens() -> None:
     assert [ours.token_bytes(256 + n) for n in range(4)] == [b"he", b"hel", b" hel", b" hel hel"]
     assert ours.vocab_size == 256 + 4 + SLOTS
     assert min(ours.specials.values()) == 260
-    assert len(NAMED) == 30
+    assert len(special_tokens(DEFAULT, 0)) == 30
     assert len(set(SPECIAL_TOKENS)) == SLOTS
 
 
