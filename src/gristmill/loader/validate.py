@@ -79,7 +79,7 @@ def check_hashes(manifest: Manifest, tokenizer_hash: str | None, manifest_hash: 
         if expected is not None and expected not in found:
             raise UserError(
                 f"{manifest.location}: the hash of the {name} is {found[-1]}, but {expected} is required. The model "
-                f"would see other tokens than it expects. Use the manifest with that {name}, or give the hash of this one."
+                f"would see other tokens than it expects. Use the manifest with that {name}, or give this hash."
             )
 
 
