@@ -44,8 +44,6 @@ MOST_PADDING = Fraction(1, 50)
 """The share of padding above which documents are split."""
 PADDING_IN_ORDER = Fraction(1, 100)
 """The share of padding above which documents are packed from long to short."""
-ENOUGH = 1
-"""Tokens in short documents for each free one beside a long document, below which the short ones will run out."""
 
 
 class Pieces(NamedTuple):
@@ -298,7 +296,7 @@ def best_fit(lengths: Array, seq_len: int, split: bool = True) -> Pieces:
         return max(math.ceil(tokens / Fraction(seq_len)), math.floor(tokens / (seq_len * (1 - padding)))) - full
 
     long = rests[2 * rests > seq_len]
-    scarce = int(rests.sum() - long.sum()) < ENOUGH * int((seq_len - long).sum())
+    scarce = int(rests.sum() - long.sum()) < int((seq_len - long).sum())  # short ones will run out beside long ones
     bins = _fit(rests, seq_len, scarce)
     if not scarce and len(bins.opener) > most_bins(PADDING_IN_ORDER):
         bins = min(bins, _fit(rests, seq_len, True), key=lambda bins: len(bins.opener))

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from gristmill.errors import UserError
-from gristmill.stages.mix.generated import refuse_generated
+from gristmill.stages.mix.epochs import refuse_generated
 from gristmill.stages.mix.groups import MixGroup
 from gristmill.stages.mix.options import MixOptions
 

@@ -1,11 +1,12 @@
 """gristmill sample: what is in the shards, and the decoded samples of a training step or a shard."""
 
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
 from gristmill.cli.run.mix_table import packed, short
-from gristmill.cli.shards.open import Chars, ShardsName, open_shards, pieces_json, print_pieces
+from gristmill.cli.shards.open import Chars, ShardsName, open_shards, print_pieces
 from gristmill.cli.shared.options import Json, StoreUri, print_json
 from gristmill.cli.shared.screen import remark, words
 from gristmill.cli.shared.show import console, table
@@ -45,7 +46,7 @@ def command(
     answer["samples"] = []
     for line, about in taken:
         if json:
-            answer["samples"].append({**about, "documents": pieces_json(about["documents"])})
+            answer["samples"].append({**about, "documents": [asdict(piece) for piece in about["documents"]]})
         else:
             console().print(words((line, "reverse")))
             print_pieces(console(), about["documents"], opened.manifest.seq_len, chars)

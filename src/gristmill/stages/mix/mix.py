@@ -16,8 +16,7 @@ from gristmill.counted import counted
 from gristmill.errors import UserError, WrongSetting
 from gristmill.stages.contract import Asset
 from gristmill.stages.mix.continued import Past, past_of, read_manifest
-from gristmill.stages.mix.epochs import refuse_excess
-from gristmill.stages.mix.generated import refuse_generated
+from gristmill.stages.mix.epochs import refuse_excess, refuse_generated
 from gristmill.stages.mix.groups import MixGroup, read_groups
 from gristmill.stages.mix.manifest import make_manifest, phase_entry
 from gristmill.stages.mix.numbers import exact

@@ -41,10 +41,4 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     return ordinary_warning(config.names.values())
 
 
-def explain(config: Config) -> Sequence[str]:
-    return [f"{slot} is {name}" for slot, name in config.names.items()]
-
-
-STAGE = Asset(
-    version=1, config=Config, uses=("tokenizer",), make=make, suffix="json", warnings=warnings, explain=explain
-)
+STAGE = Asset(version=1, config=Config, uses=("tokenizer",), make=make, suffix="json", warnings=warnings)
