@@ -55,7 +55,7 @@ def spread(pages: Sequence[Record], most: int) -> list[Record]:
 
 
 def texts(data: Path | None, limit_bytes: int) -> list[str]:
-    """Texts of the data folder's JSONL files, or the reference prose that comes with Python, up to a total size."""
+    """Texts of a JSONL file or a folder of them, or the reference prose that comes with Python, up to a total size."""
     found: list[str] = []
     size = 0
     for text in _texts(data):
@@ -67,7 +67,8 @@ def texts(data: Path | None, limit_bytes: int) -> list[str]:
 
 
 def _texts(data: Path | None) -> Iterator[str]:
-    for path in sorted(data.rglob("*.jsonl*")) if data else ():
+    paths = () if data is None else [data] if data.is_file() else sorted(data.rglob("*.jsonl*"))
+    for path in paths:
         stream = gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115
         if path.suffix == ".zst":
             stream = io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(stream, closefd=True))

@@ -7,8 +7,9 @@ when samples crop documents.
 
 Lengths are those of the texts of --data at 4 bytes per token with an end-of-document token, resampled. Without data
 they are assumed to be lognormal (median 500 tokens, sigma 1.2, mean about 1000). Padding and lengths are compared on
-shards of one, 4 and 64 million tokens, 16 of them or one. The peers' rate is measured on the first 100,000 documents,
-ours on all. OLMo-core's packer runs in the Python that BENCH_READERS_PYTHON names. All times are CPU time.
+shards of one, 4 and 64 million tokens, 16 of them or one; each file of --data is also one shard. The peers' rate is
+measured on the first 100,000 documents, ours on all. OLMo-core's packer runs in the Python that BENCH_READERS_PYTHON
+names. All times are CPU time.
 """
 
 import json
@@ -49,8 +50,9 @@ def run(data: Path | None) -> Iterable[dict]:
     lengths = lengths_of(data)
     whose = "the texts of --data, resampled" if data else "made up, lognormal"
     yield measurement("pack.documents", len(lengths), f"documents ({whose}), mean {lengths.mean():.0f} tokens")
-    best_fit(lengths[:10], 64), concat(lengths[:10], 64)  # compiles the kernels
-    for seq_len in (2048, 8192):
+    best_fit(np.full(10, 33), 64), concat(lengths[:10], 64)  # compiles the kernels
+    for seq_len in (512, 2048, 8192):
+        yield from of_files(f"pack.{seq_len}.files", data, seq_len)
         name = f"pack.{seq_len}"
         begun = time.process_time()
         pieces = best_fit(lengths, seq_len)
@@ -65,22 +67,38 @@ def run(data: Path | None) -> Iterable[dict]:
             cuts = np.searchsorted(np.cumsum(lengths[: 10 * FEW]), tokens * np.arange(1, count + 1))
             shards = [shard for shard in np.split(lengths[: cuts[-1]], cuts[:-1]) if len(shard)]
             yield from beside(f"{name}.shards_of_{size}", shards, seq_len)
-        fitting = lengths <= seq_len
-        cut = share_cut(concat(lengths, seq_len), fitting)
-        ours = share_cut(pieces, fitting)
-        yield measurement(
-            f"{name}.cut", 100 * ours, "% of documents that fit (goal: 0)", "concat", 100 * cut, less=True
-        )
+        cut, ours = (100 * split(one, lengths, seq_len) / len(lengths) for one in (concat(lengths, seq_len), pieces))
+        yield measurement(f"{name}.cut", ours, "% of documents fit and are split", "concat", cut, less=True)
         lost = 100 * cropped(lengths[: 10 * FEW].tolist(), seq_len)
         yield measurement(f"{name}.lost", 0.0, "% of tokens", "documents in order, cropped at a sample's end", lost)
+
+
+def of_files(name: str, data: Path | None, seq_len: int) -> Iterable[dict]:
+    """The padding of all files, each in a shard, and the documents that are split to fill samples."""
+    if data is None:
+        return
+    draw = np.random.default_rng(0)
+    files = [draw.permutation(sizes_of(file)) // BYTES_A_TOKEN + 1 for file in sorted(data.iterdir())]
+    for label, whole in (("whole", True), ("best_fit", False)):
+        packed = [best_fit(lengths, seq_len, split=not whole) for lengths in files]
+        number = sum(split(pieces, lengths, seq_len) for pieces, lengths in zip(packed, files, strict=True))
+        most = max(padding(pieces, seq_len) for pieces in packed if pieces.sample[-1] >= 49)
+        yield measurement(
+            f"{name}.{label}.padding", padding(together(packed), seq_len), "% of tokens, one shard a file"
+        )
+        yield measurement(f"{name}.{label}.most", most, "% of tokens of a file with 50 samples or more (goal: 2)")
+        yield measurement(f"{name}.{label}.split", number, f"of {sum(map(len, files))} documents fit and are split")
 
 
 def lengths_of(data: Path | None) -> np.ndarray:
     draw = np.random.default_rng(0)
     if data is None:
         return np.exp(draw.normal(np.log(500), 1.2, DOCUMENTS)).astype(np.int64) + 1
-    sizes = np.array([len(text.encode()) for text in texts(data, READ_BYTES)], np.int64)
-    return draw.choice(sizes, DOCUMENTS) // BYTES_A_TOKEN + 1
+    return draw.choice(sizes_of(data), DOCUMENTS) // BYTES_A_TOKEN + 1
+
+
+def sizes_of(data: Path) -> np.ndarray:
+    return np.array([len(text.encode()) for text in texts(data, READ_BYTES)], np.int64)
 
 
 def against(name: str, lengths: np.ndarray, seq_len: int, rate: float) -> Iterable[dict]:
@@ -173,10 +191,10 @@ def by_olmo(rests: np.ndarray, seq_len: int) -> tuple[float, int] | None:
     return None if done.returncode else tuple(json.loads(done.stdout))
 
 
-def share_cut(pieces: Pieces, fitting: np.ndarray) -> float:
-    """The share of documents that would fit into a sample but are split over two."""
+def split(pieces: Pieces, lengths: np.ndarray, seq_len: int) -> int:
+    """The number of documents that would fit into a sample but are split."""
     cut = np.unique(pieces.document[pieces.doc_offset > 0])
-    return float(fitting[cut].sum() / fitting.sum())
+    return int(np.count_nonzero(lengths[cut] <= seq_len))
 
 
 def cropped(lengths: list[int], seq_len: int) -> float:

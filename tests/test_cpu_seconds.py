@@ -4,11 +4,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from conftest import run_few_examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.cpu_seconds import begin_early, listed, slow_ones
-
-from conftest import run_few_examples
 
 ROOT = Path(__file__).parents[1]
 

@@ -8,8 +8,8 @@ from importlib.util import find_spec
 
 import pytest
 import uvicorn
-
 from conftest import Project
+
 from explored import TOKEN, explored, write_hostile
 from gristmill.report.corpus.report import make_report
 from gristmill.report.corpus.reported import make_prices

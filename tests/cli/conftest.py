@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
 from conftest import Project
+
 from demo import evals
 from demo.warc import Response, write
 from gristmill.cli.main import main

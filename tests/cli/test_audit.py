@@ -8,10 +8,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from conftest import Project
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import Project
 from gristmill.query.removal.audit import MOST_PASSAGES, OPENING_BYTES, passages
 
 MODEL = Path(__file__).parents[1] / "stages" / "scrub" / "toxic.bin"

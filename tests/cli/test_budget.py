@@ -38,6 +38,36 @@ def test_targets_are_the_published_ratios():
     assert small["as Llama 3 8B"] == 15 * 10**12
 
 
+def test_targets_go_from_compute_optimal_to_the_weak_regime():
+    """50 and 100 times compute-optimal and all published models, by tokens; each with its source, beyond 100 weak."""
+    targets = budget_json("--params", "1B", "--tokens", "10B")["targets"]
+    named = {target["name"]: target for target in targets}
+    assert [named[f"{times} x optimal"]["tokens"] for times in (50, 100)] == [10**12, 2 * 10**12]
+    assert {f"as {name}" for name, *_ in budget.MODELS} < set(named)
+    assert all(target["source"] for name, target in named.items() if name.startswith("as "))
+    assert [target["tokens"] for target in targets[:-1]] == sorted(target["tokens"] for target in targets[:-1])
+    regimes = {target["times_optimal"]: target["regime"] for target in targets}
+    assert {one: "weak" if one > 100 else "over-trained" for one in regimes if one > 1.001}.items() <= regimes.items()
+    assert (regimes[1], regimes[0.5]) == ("optimal", "under-trained")
+    shown = " ".join(invoke("--params", "1B").stdout.split())
+    assert "weak: more than 100 x optimal, or more than 4 epochs" in shown
+    assert "90% interval 100T to 1000T (Villalobos et al., arXiv 2211.04325" in shown
+
+
+def test_tokens_are_a_share_of_the_text_that_there_is():
+    """Llama 3 405B took 5% of an effective stock of 320T tokens."""
+    targets = {target["name"]: target for target in budget_json("--params", "405B")["targets"]}
+    assert targets["as Llama 3 405B"]["stock_share"] == pytest.approx(15.6 / 320)
+
+
+def test_many_epochs_are_weak_too(tmp_path):
+    """Repeated text beyond four epochs adds little, even below 100 times compute-optimal."""
+    mixed(tmp_path, catalogue({"crawl": (600_000, 2), "wiki": (400_000, 1)}))
+    corpus = ("--params", "1M", "--corpus", str(tmp_path / "manifest.json"), "--vocab", "1000")
+    found = {one["epochs"]: one["regime"] for one in budget_json(*corpus, "--tokens", "4M")["targets"]}
+    assert (found[4], found[20]) == ("under-trained", "weak")
+
+
 @pytest.mark.parametrize(("params", "tokens"), [("7e9", "2T"), ("7B", "2e12"), ("7_000_000_000", "2000B")])
 def test_numbers_accept_exponents_units_and_digits(params, tokens):
     """All spellings of a number give the same result."""

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from conftest import WORDS, Project
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conftest import WORDS, Project
 from gristmill.engine.publish.run_record import see
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.query import canaries

@@ -153,8 +153,7 @@ def test_a_docstring_is_reflowed():
     "command",
     [
         *("status", "funnel", "inspect", "removed", "sample", "verify", "gc", "suite touched"),
-        *("shards verify", "shards head", "shards decode", "shards find"),
-        *("tokenizer show", "tokenizer audit", "tokenizer encode", "tokenizer decode", "tokenizer compare"),
+        *("shards verify", "shards find", "tokenizer show", "tokenizer audit"),
     ],
 )
 def test_every_read_only_command_accepts_a_stored_run(command, run_command):

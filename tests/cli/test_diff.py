@@ -7,8 +7,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-
 from conftest import WORDS, Project
+
 from gristmill.engine.publish.run_record import see
 from gristmill.query.documents import documents
 from gristmill.query.versions import shifts

@@ -6,9 +6,8 @@ import json
 import re
 
 import pytest
-from tests.stages.decontaminate.suites import item, prose, write_suite
-
 from conftest import Project
+from tests.stages.decontaminate.suites import item, prose, write_suite
 
 ITEMS = [item(number) for number in range(4)]
 LATER = item(9)

@@ -16,10 +16,10 @@ from urllib.parse import urlencode
 
 import pytest
 import yaml
+from conftest import Project
 from starlette.testclient import TestClient
 
 from cli.test_withheld import TAKEN, check, hidden, taken  # noqa: F401, fixtures
-from conftest import Project
 from explored import ORIGIN, PORT, TOKEN, explored, write_hostile
 from gristmill.errors import UserError
 from gristmill.query.documents.columns import ColumnReader

@@ -10,8 +10,8 @@ import sys
 from functools import reduce
 
 import pytest
-
 from conftest import Project
+
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Mill, Silent
 from gristmill.engine.publish.catalog import list_versions
@@ -34,14 +34,11 @@ READ_COMMANDS = {
     "one document": ("inspect", "HERE", "--stage", "longer", "--grep", "Note 7", "--json"),
     "clusters": ("inspect", "HERE", "--clusters", "--json"),
     "sample": ("sample", "HERE", "--step", "2", "--json"),
-    "shards head": ("shards", "head", "HERE", "--json"),
-    "shards decode": ("shards", "decode", "HERE", "--json"),
     "shards verify": ("shards", "verify", "HERE", "--json"),
     "gc": ("gc", "HERE", "--dry-run", "--json"),
     "tokenizer show": ("tokenizer", "show", "HERE", "--json"),
-    "tokenizer encode": ("tokenizer", "encode", "HERE", "the mill"),
 }
-FAST = ("status", "inspect", "shards head")
+FAST = ("status", "inspect", "sample")
 VERIFY = ("verify", "HERE", "--json")
 
 
@@ -155,11 +152,11 @@ def test_a_run_is_named_by_version_recipe_or_hash(store_copy, say):
         output = say("inspect", wrong)
         assert output.code == 2
         assert message in output.err
-    output = say("shards", "head", store_copy)
+    output = say("sample", store_copy)
     assert output.code == 2
     assert "is a store, which may hold runs of many recipes" in output.err
     assert "Write STORE@NAME. Versions: v1. Recipes that were run: everything." in output.err
-    assert f"Manifest: {store_copy}/shards/everything/" in say("shards", "head", f"{store_copy}@v1").err
+    assert f"Manifest: {store_copy}/shards/everything/" in say("sample", f"{store_copy}@v1").err
     assert "Leave out --store other" in say("funnel", f"{store_copy}@v1", "--store", "other").err
     assert "Versions: v1." in say("gc", f"{store_copy}@v2", "--dry-run").err
 

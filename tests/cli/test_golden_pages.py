@@ -6,8 +6,8 @@ import shutil
 from collections import Counter
 
 import pytest
-
 from conftest import Project
+
 from gold_pages import page, text_of
 from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError

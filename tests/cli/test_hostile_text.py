@@ -110,15 +110,12 @@ READ_COMMANDS = (
     "verify recipe.yaml",
     "gc recipe.yaml --dry-run",
     "sample recipe.yaml --batch 4",
-    "shards head recipe.yaml",
+    "sample recipe.yaml",
     "shards verify recipe.yaml",
-    "shards decode recipe.yaml",
     "shards find recipe.yaml 00000000000000000000000000000000",
     "lineage recipe.yaml --sample 0 --token 0 --prove",
     "lineage recipe.yaml EVIL",
     "tokenizer show tokenizer.json EVIL",
-    "tokenizer encode tokenizer.json EVIL",
-    "tokenizer compare tokenizer.json --text notes.txt",
     "tokenizer audit tokenizer.json --out reportEVIL --text DOMAIN=notes.txt --sizes 300",
     "init newEVIL.yaml",
     "index recipe.yaml indexEVIL",
@@ -185,13 +182,12 @@ MISTAKES = (
     "mix propose EVIL --floor EVIL",
     "whatif recipe.yaml heuristics.EVIL=EVIL",
     "verify recipe.yaml --recompute EVIL",
-    "shards decode recipe.yaml --group EVIL",
+    "sample recipe.yaml --group EVIL",
     "shards find recipe.yaml EVIL",
     "shards EVIL",
     "sample EVIL",
     "tokenizer show EVIL",
-    "tokenizer decode tokenizer.json EVIL",
-    "tokenizer compare tokenizer.json --text EVIL",
+    "tokenizer show tokenizer.json --ids EVIL",
     "init EVIL/EVIL",
     "steps EVIL",
     'sql recipe.yaml select*from"EVIL"',
@@ -280,17 +276,18 @@ def test_error_messages_have_no_escape_sequences(hostile, run_command):
         assert (
             "owned" in output.err
             or line.startswith(("ablate", "mix"))
-            or line.endswith(("--workers EVIL", "-n EVIL", "decode tokenizer.json EVIL"))
+            or line.endswith(("--workers EVIL", "-n EVIL", "--ids EVIL"))
         ), f"{line}: {output.err}"
 
 
 def test_a_pipe_gets_raw_decoded_bytes_and_a_terminal_does_not(hostile, run_command, monkeypatch):
-    """`tokenizer decode` writes raw bytes to a pipe; on a terminal they are escaped."""
-    ids = run_command("tokenizer", "encode", "tokenizer.json", EVIL).out.split()
-    assert run_command("tokenizer", "decode", "tokenizer.json", *ids).out == EVIL
+    """`tokenizer show --ids` writes raw bytes to a pipe; on a terminal they are escaped."""
+    shown = json.loads(run_command("tokenizer", "show", "tokenizer.json", EVIL, "--json").out)
+    ids = " ".join(str(token["id"]) for token in shown["tokens"])
+    assert run_command("tokenizer", "show", "tokenizer.json", "--ids", ids).out == EVIL
     monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True, raising=False)
-    output = run_command("tokenizer", "decode", "tokenizer.json", *ids)
-    check("decode", output)
+    output = run_command("tokenizer", "show", "tokenizer.json", "--ids", ids)
+    check("show", output)
     assert "owned" in output.out
 
 

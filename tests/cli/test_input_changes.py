@@ -3,8 +3,8 @@
 import json
 
 import pytest
-
 from conftest import Project
+
 from gristmill.engine.publish import input_changes
 from gristmill.store.store import Store
 

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-
 from conftest import Project
+
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Silent
 from gristmill.errors import UserError

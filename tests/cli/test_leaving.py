@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import zstandard
+from conftest import Project
 
 import gristmill
-from conftest import Project
 from gristmill.stages.scrub import scrub
 from gristmill.stages.scrub.scrub import scrub_column
 from gristmill.tokenizer.files import write_json

@@ -7,8 +7,8 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-
 from conftest import Project
+
 from gristmill.cli.main import main
 from gristmill.query.documents.documents import cut_again, replaced_in
 
@@ -242,7 +242,7 @@ HOSTILE = {
     "whatif {recipe} heuristics.gopher_quality.min_words=1e999": "heuristics.gopher_quality.min_words",
     "whatif {recipe} heuristics.gopher_quality=" + "[" * 3000: "is not a valid YAML value",
     "whatif {recipe} heuristics.gopher_quality.min_words=" + "9" * 60: "is not a valid YAML value",
-    "tokenizer encode {recipe} '\udcff'": "is not valid UTF-8",
+    "tokenizer show {recipe} '\udcff'": "is not valid UTF-8",
     "tokenizer audit {recipe} --out {recipe}": "is a file. Nothing was measured. Name another folder.",
     "run {recipe} --tag " + "a" * 300: "but a file's name may have 128",
 }

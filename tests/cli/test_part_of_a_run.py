@@ -174,7 +174,7 @@ def test_a_store_in_memory_is_explained(project_of_four_steps, say):
     assert tagged.code == 2
     assert "--tag names a version for later" in tagged.err
     empty = ("--store", f"memory://{project_of_four_steps.folder}/another-process")
-    for command in (["funnel"], ["inspect"], ["verify"], ["status"], ["whatif"], ["sample"], ["shards", "head"]):
+    for command in (["funnel"], ["inspect"], ["verify"], ["status"], ["whatif"], ["sample"]):
         change = ["longer_than.chars=3"] if command == ["whatif"] else []
         output = say(*command, project_of_four_steps.recipe, *change, *empty)
         assert "is in the memory of the process that fills it, and empty" in output.out + output.err, command

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-
 from conftest import Project
+
 from gristmill.objects.requests import PRICES
 from gristmill.query.removal.funnel import funnels
 from gristmill.query.sizing import sizing

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
-
 from conftest import Project
+
 from demo.warc import Response, write
 from gristmill.stages.shared import fasttext_model
 

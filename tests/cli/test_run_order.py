@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
 import pytest
-
 from conftest import Project
+
 from gristmill.engine import mill as mill_module
 from gristmill.engine.publish import catalog
 from gristmill.engine.publish.garbage import alone, collect, find_garbage

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import fsspec
 import pytest
-
 from conftest import Project
+
 from gristmill.cli.main import main
 from gristmill.loader import Loader, read_manifest
 from gristmill.loader.checks import seal
@@ -55,7 +55,9 @@ def test_a_run_prints_the_tokens_and_the_folder_of_the_shards(corpus, gristmill)
     code, out, err = gristmill("run", corpus.project.recipe)
     assert code == 0, err
     assert "cooldown" not in out
-    (folder,) = re.findall(r"tokens; the mixture draws .* samples: (.*)$", out, re.M)
+    (folder,) = re.findall(
+        r"tokens \(.* padding, .* split to fill samples\); the mixture draws .* samples: (.*)$", out, re.M
+    )
     code, out, err = gristmill("run", corpus.project.recipe, "-v")
     assert code == 0, err
     assert "cooldown" in out
@@ -94,39 +96,40 @@ def test_verify_finds_a_changed_byte_in_a_copy(ran, gristmill, ending, tmp_path)
 
 @pytest.mark.slow
 def test_shards_in_a_remote_store_are_fetched(corpus, gristmill):
-    """verify, head, decode and sample give the same output as with a local store."""
+    """verify and sample give the same output as with a local store."""
     remote = ("--store", f"memory://{corpus.folder}")
     outputs = []
     for options in ((), remote):
         assert gristmill("run", corpus.project.recipe, *options, "--json")[0] == 0
-        commands = [("shards", "verify"), ("shards", "head"), ("shards", "decode"), ("sample", "--step", 2)]
+        commands = [("shards", "verify"), ("sample",), ("sample", "--group", "tales/A"), ("sample", "--step", 2)]
         results = [gristmill(*command, corpus.project.recipe, *options, "--json") for command in commands]
         assert [code for code, _, _ in results] == [0, 0, 0, 0]
         outputs.append([json.loads(out) for _, out, _ in results])
     assert outputs[0] == outputs[1]
 
 
-def test_head_shows_groups_and_first_samples(ran, gristmill):
+def test_sample_shows_groups_and_the_first_samples(ran, gristmill):
     """Groups have documents, tokens and samples."""
     corpus, folder = ran
-    code, out, _ = gristmill("shards", "head", folder, "-n", 2, "--group", "tales/A", "--json")
+    code, out, _ = gristmill("sample", folder, "--batch", 2, "--json")
     assert code == 0
     result = json.loads(out)
     documents = {group["name"]: group["documents"] for group in result["groups"]}
     assert documents["tales/A"] == len(corpus.documents["tales"])
     assert documents["notes/A"] + documents["notes/B"] == len(corpus.documents["notes"])
-    assert len(result["head"]) == 2
-    code, out, _ = gristmill("shards", "head", folder)
-    assert "padding" in out
+    assert [sample["sample"] for sample in result["samples"]] == [0, 1]
+    code, out, _ = gristmill("sample", folder)
+    assert "padding, 10 documents split to fill samples)" in " ".join(out.split())
+    assert gristmill("sample", folder, "--step", 1, "--group", "tales/A")[0] == 2
 
 
-def test_decode_gives_the_text_of_a_sample(ran, gristmill):
+def test_sample_gives_the_text_of_a_row_of_a_shard(ran, gristmill):
     """Every document in it is from the corpus, with its key in the locator."""
     corpus, folder = ran
-    code, out, _ = gristmill("shards", "decode", folder, "--group", "tales/A", "--row", 1, "--json")
+    code, out, _ = gristmill("sample", folder, "--group", "tales/A", "--row", 1, "--json")
     assert code == 0
     texts = corpus.documents["tales"]
-    for document in json.loads(out)["documents"]:
+    for document in json.loads(out)["samples"][0]["documents"]:
         key = document["locator"].rpartition("#")[2]
         assert document["text"].removesuffix("<|end_of_text|>") in texts[key]
 
@@ -215,12 +218,12 @@ def test_every_shard_command_accepts_sample(corpus, gristmill):
     assert code == 0, err
     assert "To inspect it, add --sample 60% to a command" in out
     assert f"{corpus.project.store}@small-sample-60pct" in out
-    for command in (("shards", "head"), ("shards", "verify"), ("shards", "decode"), ("sample",), ("tokenizer", "show")):
+    for command in (("shards", "verify"), ("sample",), ("tokenizer", "show")):
         code, _, err = gristmill(*command, recipe, "--sample", "60%")
         assert code == 0, err
         assert gristmill(*command, f"{corpus.project.store}@small-sample-60pct")[0] == 0
     folder = str(corpus.project.store / "shards" / "small-sample-60pct" / "latest")
-    code, _, err = gristmill("shards", "head", folder, "--sample", "60%")
+    code, _, err = gristmill("sample", folder, "--sample", "60%")
     assert code == 2
     assert "--sample 60% only applies to recipes" in err
     code, _, err = gristmill("sample", recipe, "--sample", "50%")
@@ -252,9 +255,9 @@ def test_sample_shows_what_the_loader_gives(ran, gristmill):
     ("arguments", "message"),
     [
         (("sample", "FOLDER", "--step", "1000000"), "so there is no such step"),
-        (("shards", "decode", "FOLDER", "--group", "nots/A"), "Groups: notes/A, notes/B, tales/A"),
-        (("shards", "decode", "FOLDER", "--row", "100000"), "Give a smaller number"),
-        (("shards", "head", "FOLDER", "--shard", "77"), "Give a smaller number"),
+        (("sample", "FOLDER", "--group", "nots/A"), "Groups: notes/A, notes/B, tales/A"),
+        (("sample", "FOLDER", "--group", "tales/A", "--row", "100000"), "Give a smaller number"),
+        (("sample", "FOLDER", "--group", "tales/A", "--shard", "77"), "Give a smaller number"),
         (("shards", "find", "FOLDER", "xyz"), "Give up to 32 hexadecimal digits"),
         (("shards", "find", "FOLDER", "0" * 33), "Give up to 32 hexadecimal digits"),
         (("shards", "verify", "FOLDER/nothing"), "does not exist"),
@@ -307,10 +310,10 @@ def copy(ran, tmp_path):
 @pytest.mark.parametrize(
     ("name", "commands"),
     [
-        ("tales/A/shard_00000.bin", ["sample", "decode"]),
-        ("tales/A/shard_00000.index", ["sample", "decode", "head", "find"]),
-        ("tales/A/shard_00000.lineage.parquet", ["sample", "decode"]),
-        ("tokenizer.json", ["sample", "decode"]),
+        ("tales/A/shard_00000.bin", ["sample", "row"]),
+        ("tales/A/shard_00000.index", ["sample", "row", "find"]),
+        ("tales/A/shard_00000.lineage.parquet", ["sample", "row"]),
+        ("tokenizer.json", ["sample", "row"]),
     ],
 )
 def test_a_damaged_file_is_never_shown(copy, gristmill, name, commands):
@@ -321,8 +324,7 @@ def test_a_damaged_file_is_never_shown(copy, gristmill, name, commands):
     group = ("--group", "tales/A")
     command_lines = {
         "sample": ("sample", copy, "--step", step),
-        "decode": ("shards", "decode", copy, *group),
-        "head": ("shards", "head", copy, *group),
+        "row": ("sample", copy, *group),
         "find": ("shards", "find", copy, "0" * 32),
     }
     for command in commands:

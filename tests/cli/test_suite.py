@@ -132,14 +132,14 @@ def test_check_reads_everything(folder, run_suite):
     assert sorted(path.name for path in folder.iterdir()) == ["short.jsonl", "suite.yaml"]
 
 
-def test_list_shows_the_built_in_descriptions(run_suite):
+def test_show_without_a_folder_lists_the_built_in_descriptions(run_suite):
     """Each is listed with its forms."""
-    code, output = run_suite("list", "--json")
+    code, output = run_suite("show", "--json")
     assert code == 0
     result = [json.loads(line) for line in output.out.splitlines()]
     assert [entry["name"] for entry in result] == ready_names()
     assert all(entry["forms"] for entry in result)
-    assert run_suite("list")[0] == 0
+    assert run_suite("show")[0] == 0
 
 
 @pytest.mark.parametrize(

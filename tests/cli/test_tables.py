@@ -16,7 +16,7 @@ COMMANDS = (
     "plan R",
     "removed R",
     "removed R --by source",
-    "shards head R",
+    "sample R",
     pytest.param("tokenizer show R", marks=pytest.mark.slow),
     "steps",
     "steps near_dedup",

@@ -10,12 +10,11 @@ import pytest
 
 from gristmill.cli.main import main
 from gristmill.cli.shared import show
-from gristmill.cli.tokenizer import compare as tokenizer_compare
 from gristmill.tokenizer.files import load
 
 pytestmark = pytest.mark.slow
 
-COMMANDS = ("train", "pin", "audit", "encode", "decode", "show", "compare")
+COMMANDS = ("train", "pin", "audit", "show")
 WORDS = ["mill", "grain", "stone", "water", "wheel", "don't", "12345", "x = y\n", "Mühle"]
 TEXT = " The wheel <|user|>\n\tdon't 数 mill 12345"
 
@@ -70,7 +69,7 @@ def test_every_command_has_help_with_an_example_and_json(command, run_tokenizer)
 
 def test_a_recipe_that_did_not_run_says_what_to_run(folder, run_tokenizer, tmp_path):
     """A store without a trained tokenizer gives the command that trains it."""
-    result = run_tokenizer("encode", folder / "r.yaml", "mill", "--store", tmp_path)
+    result = run_tokenizer("show", folder / "r.yaml", "mill", "--store", tmp_path)
     assert result.code == 2
     assert "Run: gristmill tokenizer train" in result.err
 
@@ -116,24 +115,23 @@ def test_training_again_runs_nothing_and_shows_a_table(trained, run_tokenizer):
 
 
 @pytest.mark.parametrize("name", ["out", "out/tokenizer.json", "out/tokenizer.tiktoken", "r.yaml"])
-def test_encode_and_decode_round_trip_for_every_tokenizer_argument(name, trained, run_tokenizer):
+def test_ids_and_text_round_trip_for_every_tokenizer_argument(name, trained, run_tokenizer):
     """Text from standard input comes back exactly; a special token in it stays text."""
-    ids = run_tokenizer("encode", trained / name, stdin=TEXT.encode()).out
+    shown = json.loads(run_tokenizer("show", trained / name, "-", "--json", stdin=TEXT.encode()).out)
+    ids = " ".join(str(token["id"]) for token in shown["tokens"])
     assert [int(word) for word in ids.split()] == load(str(trained / "out")).encode_text(TEXT)
-    assert run_tokenizer("decode", trained / name, stdin=ids.encode()).out == TEXT
-    assert run_tokenizer("decode", trained / name, *ids.split()).out == TEXT
+    assert run_tokenizer("show", trained / name, "--ids", "-", stdin=ids.encode()).out == TEXT
+    assert run_tokenizer("show", trained / name, "--ids", ids).out == TEXT
+    assert json.loads(run_tokenizer("show", trained / name, "--ids", ids, "--json").out) == {"text": TEXT}
 
 
 def test_special_tokens_are_encoded_only_with_special(trained, run_tokenizer):
     """--special encodes a special token as one id."""
     special = load(str(trained / "out")).specials["<|user|>"]
-    assert json.loads(run_tokenizer("encode", trained / "out", "<|user|>", "--special", "--json").out) == {
-        "ids": [special],
-        "tokens": 1,
-        "bytes": 8,
-    }
-    assert json.loads(run_tokenizer("encode", trained / "out", "<|user|>", "--json").out)["tokens"] > 1
-    assert run_tokenizer("decode", trained / "out", special).out == "<|user|>"
+    shown = json.loads(run_tokenizer("show", trained / "out", "<|user|>", "--special", "--json").out)
+    assert shown["tokens"] == [{"id": special, "token": "<|user|>"}]
+    assert len(json.loads(run_tokenizer("show", trained / "out", "<|user|>", "--json").out)["tokens"]) > 1
+    assert run_tokenizer("show", trained / "out", "--ids", special).out == "<|user|>"
 
 
 def test_show_describes_the_tokenizer(trained, run_tokenizer):
@@ -162,30 +160,10 @@ def test_show_splits_a_text_into_tokens_with_ids(trained, run_tokenizer):
     assert "[" in shown
 
 
-def test_compare_shows_tokenizers_side_by_side(trained, run_tokenizer):
-    """It measures bytes per token on the held-out text of a recipe or on files, and on all texts together."""
-    (trained / "a.txt").write_text(TEXT)
-    (trained / "b.txt").write_text("mill " * 50)
-    command = ("compare", trained / "r.yaml", trained / "out")
-    held_out = json.loads(run_tokenizer(*command, "--json").out)
-    assert held_out["r"] == held_out["out"]
-    assert held_out["r"] == json.loads((trained / "said.json").read_text())["held_out"]
-    result = json.loads(
-        run_tokenizer(*command, "--text", trained / "a.txt", "--text", trained / "b.txt", "--json").out
-    )["out"]
-    tokens = len(load(str(trained / "out")).encode_text(TEXT))
-    assert result[str(trained / "a.txt")]["bytes_per_token"] == pytest.approx(len(TEXT.encode()) / tokens, abs=1e-4)
-    assert result["all"]["bytes"] == len(TEXT.encode()) + 250
-    assert "prose" in run_tokenizer(*command).out
-
-
 MISTAKES = {
-    "no such file": (("encode", "no/tokenizer.json", "x"), "Check the path"),
-    "not an id": (("decode", "out", "12", "twelve"), "'twelve' is not a token id"),
-    "an id too high": (("decode", "out", "540"), "540 is not an id of this tokenizer"),
-    "nothing to measure on": (("compare", "out"), "Add --text FILE"),
-    "a text that is not there": (("compare", "out", "--text", "no.txt"), "Check the path"),
-    "the same twice": (("compare", "out", "out", "--text", "in.jsonl"), "given twice"),
+    "no such file": (("show", "no/tokenizer.json", "x"), "Check the path"),
+    "not an id": (("show", "out", "--ids", "12 twelve"), "'twelve' is not a token id"),
+    "an id too high": (("show", "out", "--ids", "540"), "540 is not an id of this tokenizer"),
     "a recipe without a tokenizer": (("train", "plain.yaml"), "Add tokenizer: {train:"),
     "a file as folder": (("train", "r.yaml", "--out", "in.jsonl"), "Name a folder"),
 }
@@ -205,7 +183,7 @@ def test_a_mistake_is_one_message_with_its_fix(case, trained, run_tokenizer, mon
 
 def test_standard_input_that_is_not_utf8_is_refused(trained, run_tokenizer):
     """The message names the invalid byte."""
-    result = run_tokenizer("encode", trained / "out", stdin=b"abc\xff")
+    result = run_tokenizer("show", trained / "out", "-", stdin=b"abc\xff")
     assert result.code == 2
     assert "Byte 3 of standard input is not valid UTF-8" in result.err
 
@@ -220,25 +198,12 @@ def test_audit_of_a_recipe_measures_on_its_held_out_text(trained, run_tokenizer,
     assert (tmp_path / "audit.html").exists()
 
 
-def test_compare_measures_on_the_first_recipe_that_has_text(trained, monkeypatch):
-    """A recipe with a pinned tokenizer has no held-out text; the order of the arguments does not matter."""
-    held_out = tokenizer_compare.sample_texts
-    monkeypatch.setattr(tokenizer_compare, "sample_texts", lambda run, name: held_out(run, name) if run else ())
-    opened = tokenizer_compare.open_up_to_tokenizer(str(trained / "r.yaml"), None)
-    texts = tokenizer_compare._held_out([opened])
-    assert texts
-    assert [name for name, _ in tokenizer_compare._held_out([None, opened])] == [text_name for text_name, _ in texts]
-
-
-def test_compare_names_the_run_once(trained, run_tokenizer):
-    """The text comes from that run too; for a store alone, the message says how to name a run."""
-    result = run_tokenizer("compare", f"{trained / 'store'}@r", trained / "out")
-    assert result.code == 0, result.err
-    assert result.err.count("@r: recipe r, version ") == 1
+def test_a_store_alone_is_not_a_tokenizer(trained, run_tokenizer):
+    """The message says how to name a run."""
     assert "Write STORE@NAME. Versions: none. Recipes that were run: r." in run_tokenizer("show", trained / "store").err
 
 
-def test_audit_and_compare_show_progress(trained, run_tokenizer, tmp_path, monkeypatch):
+def test_audit_shows_progress(trained, run_tokenizer, tmp_path, monkeypatch):
     """The total is known from the first text on: every tokenizer and every vocabulary size."""
     monkeypatch.setattr(show, "LOG_EVERY_S", 0.0)
     done = run_tokenizer(
@@ -249,6 +214,3 @@ def test_audit_and_compare_show_progress(trained, run_tokenizer, tmp_path, monke
     assert "2 of 4 tasks, 2 of 4 stages done, about " in lines[1]
     assert lines[0].endswith(f"{trained / 'r.yaml'} 1/1 (1 new)")
     assert [line.split("; ")[-1] for line in lines[2:]] == [f"vocabulary of {size} 1/1 (1 new)" for size in (520, 540)]
-    lines = run_tokenizer("compare", trained / "r.yaml", trained / "out").err.splitlines()
-    assert "1 of 2 tasks, 1 of 2 stages done; " in lines[0]
-    assert lines[1].endswith("out 1/1 (1 new)")

@@ -7,8 +7,8 @@ import random
 import shutil
 
 import pytest
-
 from conftest import WORDS
+
 from gristmill.engine.publish.folder import read_model
 from gristmill.query.removal.funnel import funnels
 from gristmill.stages.mix.tally import tally

@@ -6,9 +6,9 @@ import re
 from types import SimpleNamespace
 
 import pytest
+from conftest import Project
 
 import gristmill
-from conftest import Project
 
 SECRET = "The unspeakable passage about the forbidden granary."
 FIRST = f"{SECRET} It goes on for some more words, so that it is a document like any other of the others here."

@@ -6,8 +6,8 @@ from stat import S_ISDIR
 from types import SimpleNamespace
 
 import pytest
-
 from conftest import STEPS
+
 from gristmill.cli.main import run_command
 from gristmill.cli.run.plan import _show_disk as show_disk
 from gristmill.query.sizing.disk import Disk, estimate

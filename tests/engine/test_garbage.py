@@ -5,8 +5,8 @@ import os
 import shutil
 
 import pytest
-
 from conftest import Project
+
 from gristmill.engine.mill import Silent
 from gristmill.engine.publish.catalog import refuse_no_store
 from gristmill.engine.publish.garbage import alone, collect, find_garbage

@@ -33,7 +33,7 @@ def hashes(manifest):
     return {shard.bin for group in manifest.groups for shard in group.shards}
 
 
-@pytest.mark.parametrize("pack", ["best_fit", "concat"])
+@pytest.mark.parametrize("pack", ["best_fit", "whole", "concat"])
 def test_the_shards_hold_every_document_once(corpus, pack):
     """Token for token: the multiset of documents in the shards is that of the corpus."""
     corpus.recipe(shards=f"shard_tokens: 4000, pack: {pack}")

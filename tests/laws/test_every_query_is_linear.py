@@ -11,12 +11,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from conftest import Project
 from fuzz.meter import METERED
 from tests.laws.worst_cases import FOOTER, imported, words, work_of
 from tests.stages.decontaminate.suites import write_suite
 
 import gold_pages
-from conftest import Project
 from gristmill import query
 
 ROOT = Path(__file__).parents[2]

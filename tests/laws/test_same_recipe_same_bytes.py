@@ -3,8 +3,8 @@
 import signal
 
 import pytest
-
 from conftest import STEPS
+
 from slurm_cluster import until
 
 

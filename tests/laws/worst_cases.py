@@ -325,9 +325,8 @@ def sampled_for_tokenizer() -> dict[str, tuple[Any, Any]]:
 
 def tokenizer_files(folder: Path, table: pa.Table) -> Callable[[], Any]:
     """Tokenizer files whose vocabularies grow with their training texts."""
-    train, of_file, pinned = (
-        imported(f"gristmill.stages.tokenizer.{name}") for name in ("tokenizer", "tokenizer_file", "tokenizer_pin")
-    )
+    stages = ("tokenizer", "tokenizer_file", "tokenizer_pin", "tokenizer_names")
+    train, of_file, pinned, named = (imported(f"gristmill.stages.tokenizer.{name}") for name in stages)
     path = folder / "tokenizer.json"
     sampled = layers(table, sampled_for_tokenizer())
     size = sum(map(len, table["text"].to_pylist()))
@@ -341,6 +340,8 @@ def tokenizer_files(folder: Path, table: pa.Table) -> Callable[[], Any]:
                 imported("gristmill.errors").UserError
             ):  # no pinned tokenizer may have a token as long as a text
                 stage.make(stage.Config(**config), folder / "copy.json")
+        slots = named.Config(names={"<|reserved_0|>": "<|mine|>"})
+        named.make(slots, folder / "named.json", {"tokenizer": path})
 
     return run
 
@@ -483,7 +484,7 @@ COVERED = {
         "quality.perplexity",
     ),
     "model_files": ("quality.classifier_of_files", "quality.language_model_of_files"),
-    "tokenizer_files": ("tokenizer.tokenizer_file", "tokenizer.tokenizer_pin"),
+    "tokenizer_files": ("tokenizer.tokenizer_file", "tokenizer.tokenizer_pin", "tokenizer.tokenizer_names"),
     "tokens": (
         "tokenizer.tokenizer_sample",
         "tokenizer.tokenizer_text",

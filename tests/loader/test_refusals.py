@@ -226,9 +226,7 @@ def test_a_group_without_samples_cannot_be_drawn_from(tmp_path):
 
 def test_the_command_line_name_of_a_run_gets_a_hint(tmp_path):
     """The loader reads no store."""
-    with pytest.raises(
-        UserError, match=r"Name a manifest.json, or its folder.*`gristmill shards head .*store@v1` shows"
-    ):
+    with pytest.raises(UserError, match=r"Name a manifest.json, or its folder.*`gristmill sample .*store@v1` shows"):
         Loader(tmp_path / "store@v1")
     with pytest.raises(UserError) as refused:
         Loader(tmp_path / "store")

@@ -167,7 +167,8 @@ def loaded(folder: Path, text: str):
     tree = parse(text, {}, mistakes)
     draft = Draft(tree, mistakes, str(folder), seed=9)
     sources = {name: load_source(draft, name, fields) for name, fields in tree.value["sources"].items()}
-    steps = load_mix(draft, tree.value.get("mix"), "demo", {name: source for name, source in sources.items() if source})
+    known = {name: source for name, source in sources.items() if source}
+    steps = load_mix(draft, tree.value.get("mix"), "demo", known, is_sample=False, named=False)
     mistakes.raise_any()
     return steps
 

@@ -4,8 +4,8 @@ import json
 import random
 
 import pytest
-
 from conftest import Project
+
 from gristmill.report.corpus.diversity import MEASURES, GeneratedPair, compare_blocks, diversity_sections, is_collapse
 
 WORDS = [f"word{number}" for number in range(3000)]

@@ -14,10 +14,10 @@ from tokenizers import Tokenizer as Library
 
 from gristmill.errors import UserError
 from gristmill.tokenizer.files import load
+from gristmill.tokenizer.hostile import HOSTILE
 from gristmill.tokenizer.model import Tokenizer
 from gristmill.tokenizer.patterns import PATTERNS
-from gristmill.tokenizer.probe import HOSTILE
-from gristmill.tokenizer.special import NAMED, SLOTS, SPECIAL_TOKENS
+from gristmill.tokenizer.special import DEFAULT, SLOTS, SPECIAL_TOKENS, special_tokens
 
 MERGES = (np.array([71, 256, 220, 258], np.int32), np.array([68, 75, 257, 258], np.int32))
 """h+e, he+l, space+hel, and the last with itself."""
@@ -59,7 +59,7 @@ def ids_of_library(library: Library, text: str, with_specials: bool) -> list[int
 def test_ids_equal_the_librarys_on_hostile_texts(pair, pattern: str, ignore_merges: bool) -> None:
     """With every pattern, with and without whole pre-tokens, with special tokens allowed or not."""
     ours, library = pair(pattern, ignore_merges)
-    for text in (*HOSTILE, "\n".join(HOSTILE), "<|end|>>x <|end|> <plain>" + "".join(SPECIALS)):
+    for text in (*HOSTILE.values(), "\n".join(HOSTILE.values()), "<|end|>>x <|end|> <plain>" + "".join(SPECIALS)):
         assert ours.encode_text(text) == ids_of_library(library, text, False)
         assert ours.encode_text(text, "all") == ids_of_library(library, text, True)
 
@@ -97,7 +97,7 @@ def test_a_tiny_cache_gives_the_same_ids(pair) -> None:
     """The size of the pre-token cache changes no id."""
     large, _ = pair("llama3")
     tiny, _ = pair("llama3", cache_bytes=1)
-    texts = pa.array([text * 20 for text in HOSTILE] * 3)
+    texts = pa.array([text * 20 for text in HOSTILE.values()] * 3)
     for _ in range(2):
         assert np.array_equal(large.encode(texts)[0], tiny.encode(texts)[0])
 
@@ -143,7 +143,7 @@ def test_the_layout_is_bytes_then_merges_then_special_tokens() -> None:
     assert [ours.token_bytes(256 + n) for n in range(4)] == [b"he", b"hel", b" hel", b" hel hel"]
     assert ours.vocab_size == 256 + 4 + SLOTS
     assert min(ours.specials.values()) == 260
-    assert len(NAMED) == 30
+    assert len(special_tokens(DEFAULT, 0)) == 30
     assert len(set(SPECIAL_TOKENS)) == SLOTS
 
 
@@ -168,7 +168,7 @@ def test_the_hash_covers_everything_that_decides_an_id() -> None:
 def test_threads_can_share_a_tokenizer(pair) -> None:
     """Four concurrent threads get the same ids as one."""
     ours, _ = pair("cl100k")
-    texts = [pa.array([f"{text} {number}" for text in HOSTILE] * 5) for number in range(16)]
+    texts = [pa.array([f"{text} {number}" for text in HOSTILE.values()] * 5) for number in range(16)]
     expected = [ours.encode(text)[0].tolist() for text in texts]
     with ThreadPoolExecutor(4) as threads:
         assert [ids.tolist() for ids, _ in threads.map(ours.encode, texts)] == expected

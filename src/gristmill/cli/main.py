@@ -50,7 +50,7 @@ COMMANDS = {
     "export": "Write the kept documents as a dataset.",
     "index": "Write an index of the documents that a recipe kept.",
     "tokenizer": "Train, audit and use a tokenizer.",
-    "shards": "Check the shards of a manifest, and show what they contain.",
+    "shards": "Check the shards of a manifest, and find documents in them.",
     "sample": "Show the documents that a training step sees.",
     "ablate": "Train small models on two corpora, and show which is better.",
     "mix": "Search for a mixture of domains with small models.",

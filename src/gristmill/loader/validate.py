@@ -73,13 +73,13 @@ def check_sample(sample: Any, samples: int) -> None:
 
 def check_hashes(manifest: Manifest, tokenizer_hash: str | None, manifest_hash: str | None) -> None:
     for name, expected, found in (
-        ("tokenizer", tokenizer_hash, manifest.tokenizer["hash"]),
-        ("manifest", manifest_hash, manifest.hash),
+        ("tokenizer", tokenizer_hash, manifest.tokenizer_hashes),
+        ("manifest", manifest_hash, (manifest.hash,)),
     ):
-        if expected is not None and expected != found:
+        if expected is not None and expected not in found:
             raise UserError(
-                f"{manifest.location}: the hash of the {name} is {found}, but {expected} is required. The model would "
-                f"see other tokens than it expects. Use the manifest with that {name}, or give the hash of this one."
+                f"{manifest.location}: the hash of the {name} is {found[-1]}, but {expected} is required. The model "
+                f"would see other tokens than it expects. Use the manifest with that {name}, or give this hash."
             )
 
 

@@ -41,7 +41,7 @@ from gristmill.recipe.sections.shards import GROUPS, check_groups, load_shards
 from gristmill.recipe.sections.sources import check_images, check_markup, check_parents, load_source, source_domain
 from gristmill.recipe.sections.steps import Lists, check_keys, load_steps, route_of
 from gristmill.recipe.sections.takedowns import load_takedowns, mark_unsent
-from gristmill.recipe.sections.tokenizer import load_tokenizer
+from gristmill.recipe.sections.tokenizer import NAMES, load_tokenizer
 from gristmill.recipe.sections.watch import load_watch
 from gristmill.recipe.yaml.lines import parse, read_text
 
@@ -89,9 +89,9 @@ def load(
     share = _sample(fields.sample if fields is not None else None, sample)
     name = name_of_sample(fields.recipe, share) if fields is not None else ""
     shards = load_shards(draft, raw.get("shards"), name, sources, tokenizer)
-    mix = load_mix(
-        draft, raw.get("mix", {} if raw.get("shards") is not None else None), name, sources, share is not None
-    )
+    mix_fields = raw.get("mix", {} if raw.get("shards") is not None else None)
+    named = any(step.name == NAMES for step in tokenizer)
+    mix = load_mix(draft, mix_fields, name, sources, share is not None, named)
     mix = mix if shards else ()  # without shards, the mistake is already reported
     # A takedown is after the tokenizer, which does not change.
     routes = {name: (*route, *tokenizer, *takedowns, *shards.get(name, ()), *mix) for name, route in routes.items()}

@@ -66,7 +66,7 @@ def _of_a_run(location: str) -> str:
     named = location.removesuffix("/manifest.json")
     if _RUN.fullmatch(named) is None:
         return ""
-    return f" STORE@NAME only works on the command line; `gristmill shards head {named}` shows the folder of that run."
+    return f" STORE@NAME only works on the command line; `gristmill sample {named}` shows the folder of that run."
 
 
 def file_system(location: str) -> tuple[Any, str]:

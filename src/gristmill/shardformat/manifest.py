@@ -78,6 +78,11 @@ class Manifest:
         """The facts about all samples, by their names in the file."""
         return {name: getattr(self, name) for name in ("seed", "tokenizer", "seq_len", "token_bytes")}
 
+    @property
+    def tokenizer_hashes(self) -> tuple[str, ...]:
+        """The hash of the tokenizer that encoded, and of the same one after reserved slots were named."""
+        return tuple(self.tokenizer[name] for name in ("hash", "named") if name in self.tokenizer)
+
     @cached_property
     def numbers(self) -> dict[str, int]:
         """Numbers of the groups, by name."""

@@ -22,7 +22,7 @@ def group(name, tokens, samples=None, domain="web"):
     """A group by name; its samples are full unless they are given."""
     source, tier, weight = parts_of(name)
     samples = -(-tokens // SEQ_LEN) if samples is None else samples
-    return MixGroup(name, source, domain, tier, exact(weight), 1, tokens, samples, ())
+    return MixGroup(name, source, domain, tier, exact(weight), 1, tokens, samples, 0, ())
 
 
 @st.composite
@@ -66,7 +66,12 @@ def catalogue(sizes, seq_len=SEQ_LEN):
                 {
                     "entry": {"group": name, "source": source, "shard": shard, "of": shards},
                     "files": {file: {"hash": value, "file_bytes": 1, "suffix": "x"} for file, value in files.items()},
-                    "metrics": {"documents": held // 10, "tokens": held, "samples": -(-held // seq_len), "padding": 0},
+                    "metrics": {
+                        "documents": held // 10,
+                        "tokens": held,
+                        "samples": -(-held // seq_len),
+                        "split_to_fill": 0,
+                    },
                 }
             )
     tokenizer = {"hash": "t" * 64, "vocab_size": 1000, "end_of_document": 0, "padding": 1}

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from gristmill.errors import UserError
-from gristmill.stages.mix.generated import refuse_generated
+from gristmill.stages.mix.epochs import refuse_generated
 from gristmill.stages.mix.groups import MixGroup
 from gristmill.stages.mix.options import MixOptions
 
@@ -13,7 +13,7 @@ PARENTS = {"born": ("web",)}
 
 
 def group(source, documents, samples=100):
-    return MixGroup(source, source, source, None, 1, documents, 64 * samples, samples, ())
+    return MixGroup(source, source, source, None, 1, documents, 64 * samples, samples, 0, ())
 
 
 def check(drawn, **options):

@@ -70,7 +70,7 @@ def test_a_good_shard_has_no_fault(good):
     assert check_shard(good / "tokens.bin", good / "tokens.index") == []
 
 
-@pytest.mark.parametrize("pack", ["best_fit", "concat"])
+@pytest.mark.parametrize("pack", ["best_fit", "whole", "concat"])
 @pytest.mark.parametrize("kind", ["<u2", "<u4"])
 def test_padding_with_the_end_of_document_token_is_not_a_fault(tmp_path, pack, kind):
     """If a tokenizer has no padding token, the padding has the end-of-document id."""

@@ -56,7 +56,7 @@ def contents(folder):
     return {name: (folder / name).read_bytes() for name in shards.FILES}
 
 
-@pytest.mark.parametrize("pack", ["best_fit", "concat"])
+@pytest.mark.parametrize("pack", ["best_fit", "whole", "concat"])
 def test_the_shards_have_every_document_once_and_whole(tmp_path, pack):
     """Joined again, the pieces of all shards are the encoded corpus, token for token, and each shard is valid."""
     documents = corpus()
@@ -129,7 +129,7 @@ def test_documents_without_tokens_are_not_sent():
     assert empty.schema == pa.schema([("key", pa.uint64()), *shards.RECORD_SCHEMA])
 
 
-@given(st.randoms(use_true_random=False), st.sampled_from(["best_fit", "concat"]))
+@given(st.randoms(use_true_random=False), st.sampled_from(["best_fit", "whole", "concat"]))
 @settings(max_examples=15, deadline=None)
 def test_the_order_and_the_chunks_of_records_do_not_matter(tmp_path_factory, draw, pack):
     """The same documents in any order and chunks give the same bytes."""
@@ -173,7 +173,7 @@ def test_the_seed_changes_the_order(tmp_path):
     assert contents(tmp_path / "one") != contents(tmp_path / "two")
 
 
-@pytest.mark.parametrize("pack", ["best_fit", "concat"])
+@pytest.mark.parametrize("pack", ["best_fit", "whole", "concat"])
 def test_documents_are_ordered_by_the_hash(tmp_path, pack):
     """Pieces in a sample, and samples by their first pieces, are sorted by hash and tie."""
     documents = corpus()
@@ -187,27 +187,40 @@ def test_documents_are_ordered_by_the_hash(tmp_path, pack):
 
 
 @pytest.mark.parametrize("kind", ["<u2", "<u4"])
-@pytest.mark.parametrize("pack", ["best_fit", "concat"])
+@pytest.mark.parametrize("pack", ["best_fit", "whole", "concat"])
 def test_the_metrics_are_those_of_the_files(tmp_path, pack, kind):
     """Documents, tokens, samples, pieces, padding and split documents, counted again from the files."""
     documents = corpus()
     metrics = written(tmp_path, documents, kind, pack=pack)
     ids = np.fromfile(tmp_path / "tokens.bin", kind)
     pieces = pieces_of(tmp_path)
+    split = {name for _, _, name, offset, _ in pieces if offset}
     assert metrics == {
         "documents": len(documents),
         "tokens": sum(map(len, documents.values())),
         "samples": len(ids) // 64,
         "pieces": len(pieces),
         "padding": int((ids == PAD).sum()),
-        "split_documents": len({name for _, _, name, offset, _ in pieces if offset}),
+        "split_documents": len(split),
+        "split_to_fill": sum(len(documents[name]) <= 64 for name in split),
     }
     assert int((ids == END).sum()) == len(documents)
     assert documents_of(tmp_path) == documents
     header = read_index(tmp_path / "tokens.index").header
     assert (header.tokenizer, header.recipe, header.group, header.seq_len) == ("f" * 64, "test", "web/A", 64)
-    if pack == "best_fit":
-        assert metrics["split_documents"] == sum(len(ids) > 64 for ids in documents.values())
+    if pack == "whole":
+        assert metrics["split_to_fill"] == 0
+
+
+def test_documents_over_half_a_sample_are_split_to_fill_samples(tmp_path):
+    """By default at most 2% is padding, and the split documents are counted; `whole` pads a third."""
+    documents = {doc_id(number): [65] * 41 + [END] for number in range(600)}
+    whole, filled = (written(tmp_path / pack, documents, pack=pack) for pack in ("whole", "best_fit"))
+    assert (whole["samples"], whole["split_documents"]) == (600, 0)
+    assert filled["padding"] <= 0.02 * filled["samples"] * 64
+    assert filled["split_to_fill"] == filled["split_documents"] == 600 - filled["samples"]
+    assert documents_of(tmp_path / "best_fit") == documents
+    assert check_shard(*(tmp_path / "best_fit" / name for name in shards.FILES), vocab_size=258) == []
 
 
 def test_every_token_traces_to_its_document(tmp_path):
@@ -297,8 +310,10 @@ def test_a_run_warns_about_too_much_padding_and_about_no_documents():
     """There is no warning without a cause."""
     good = {"documents": 9, "tokens": 300 * 64 - 20, "padding": 20, "samples": 300}
     assert shards.warnings(good, CONFIG) == ()
-    assert "1.0% of the tokens are padding" in shards.warnings({**good, "padding": 200}, CONFIG)[0]
-    assert shards.warnings({**good, "samples": 100, "padding": 200}, CONFIG) == ()
+    assert "3.0% of the tokens are padding" in shards.warnings({**good, "padding": 600}, CONFIG)[0]
+    whole = CONFIG.model_copy(update={"pack": "whole"})
+    assert "use pack: best_fit" in shards.warnings({**good, "padding": 600}, whole)[0]
+    assert shards.warnings({**good, "samples": 50, "padding": 600}, CONFIG) == ()
     assert "no document" in shards.warnings({}, CONFIG)[0]
     assert "64 tokens" in shards.explain(CONFIG)[0]
 

@@ -17,7 +17,7 @@ from gristmill.stages.shards import shards, sidecars
 from stages.shards.made import PAD, corpus, documents_of, locator, pieces_of, written
 
 BOTH = pytest.mark.parametrize("kind", ["<u2", "<u4"])
-PACKS = pytest.mark.parametrize("pack", ["best_fit", "concat"])
+PACKS = pytest.mark.parametrize("pack", ["best_fit", "whole", "concat"])
 
 
 def shard(folder, documents, kind="<u2", pack="best_fit"):
@@ -67,10 +67,10 @@ def test_megatron_gets_a_concatenated_document_as_one_sequence(tmp_path):
     assert sorted(lengths) == sorted(map(len, documents.values()))
 
 
-def test_best_fit_leaves_a_document_in_two_runs_at_most(tmp_path):
+def test_whole_leaves_a_document_in_two_runs_at_most(tmp_path):
     """One run if it fits into a sample; otherwise its full samples next to each other, and the rest."""
     documents = corpus()
-    index, _ = shard(tmp_path, documents)
+    index, _ = shard(tmp_path, documents, pack="whole")
     first, _, length = sidecars.runs_of(index)
     found = {}
     for piece, tokens in zip(first.tolist(), length.tolist(), strict=True):

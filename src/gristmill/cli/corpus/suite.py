@@ -48,14 +48,20 @@ SuiteFolder = Annotated[
 
 
 def show_command(
-    folder: SuiteFolder,
+    folder: Annotated[
+        str | None,
+        typer.Argument(metavar="[FOLDER]", help="The folder with suite.yaml. Default: built-in descriptions."),
+    ] = None,
     examples: Annotated[int, typer.Option("-n", min=0, metavar="N", help="Show N items of each benchmark.")] = 1,
     json: Json = False,
 ) -> None:
     """Show a suite: its hash, the contents of each benchmark, and which texts of an item are compared.
 
-    The words column counts words of the questions.
+    The words column counts words of the questions. Without a folder: the built-in descriptions of benchmarks.
     """
+    if folder is None:
+        _show_ready(json)
+        return
     suite, counts = read_with_counts(folder)
     held = {name: [item for item in suite.items if item.benchmark == name] for name in counts}
     if json:
@@ -129,11 +135,8 @@ def pin_command(
     say(f"For the recipe, next to suite:  suite_hash: {suite.hash[:HASH_DIGITS]}")
 
 
-def list_command(json: Json = False) -> None:
-    """List the built-in benchmark descriptions, for like: in a suite.
-
-    Each is shown with the file formats that it reads.
-    """
+def _show_ready(json: bool) -> None:
+    """List the built-in benchmark descriptions, for `like:` in a suite."""
     found = [ready(name) for name in ready_names()]
     if json:
         for one in found:
@@ -195,5 +198,4 @@ def _generations(suite: Suite) -> str:
 app.command(name="show", epilog="Example: gristmill suite show demo/inputs/evals")(show_command)
 app.command(name="check", epilog="Example: gristmill suite check demo/inputs/evals")(check_command)
 app.command(name="pin", epilog="Example: gristmill suite pin demo/inputs/evals")(pin_command)
-app.command(name="list", epilog="Example: gristmill suite list")(list_command)
 app.command(name="touched", epilog=TOUCHED)(touched_command)

@@ -17,12 +17,27 @@ from gristmill.stages.mix.options import MAX_EPOCHS
 
 EXAMPLE = "Example: gristmill budget --params 7e9 --tokens 2T --gpus 512"
 
-TARGETS = (
-    ("compute-optimal", 20.0),  # Hoffmann et al. 2022: the lowest loss for the FLOPs
-    ("as Llama 3 405B", 38.5),  # 15.6T tokens
-    ("as Llama 3 8B", 1875.0),  # 15T tokens: trained for cheap inference, far beyond the optimum
+OPTIMAL = 20
+"""Tokens per parameter with the lowest loss for the FLOPs (Hoffmann et al. 2022)."""
+WEAK = 100
+"""Times `OPTIMAL`: beyond, a model still improves (to 500 times: Sardana et al. 2024, arXiv 2401.00448), but so little
+that a larger model or other data would give more, and it becomes harder to fine-tune (Springer et al. 2025, arXiv
+2503.19206)."""
+STOCK = 320e12
+"""Effective tokens of public text by people: about 300T, 90% interval 100T to 1000T (Villalobos et al. 2024)."""
+MODELS = (
+    ("Chinchilla 70B", 70e9, 1.4e12, "arXiv 2203.15556, 2022-03"),
+    ("Llama 3 405B", 405e9, 15.6e12, "arXiv 2407.21783, 2024-07"),
+    ("Llama 2 70B", 70e9, 2e12, "arXiv 2307.09288, 2023-07"),
+    ("Llama 2 7B", 7e9, 2e12, "arXiv 2307.09288, 2023-07"),
+    ("OLMo 2 13B", 13e9, 5e12, "arXiv 2501.00656, 2024-12"),
+    ("DeepSeek-V3", 37e9, 14.8e12, "arXiv 2412.19437, 2024-12; its 37B active parameters"),
+    ("Gemma 3 27B", 27e9, 14e12, "arXiv 2503.19786, 2025-03"),
+    ("Llama 3 8B", 8e9, 15e12, "arXiv 2407.21783, 2024-07"),
+    ("Qwen3 8B", 8e9, 36e12, "arXiv 2505.09388, 2025-05"),
+    ("SmolLM2 1.7B", 1.7e9, 11e12, "arXiv 2502.02737, 2025-02"),
 )
-"""Tokens per parameter."""
+"""Published models: parameters, training tokens, and the source with its date."""
 SHAPES = (
     ("Pythia 14M", 14e6, 128),
     ("Pythia 31M", 31e6, 256),
@@ -77,7 +92,8 @@ def command(
 ) -> None:
     """Show how many tokens a model needs, and what they cost.
 
-    Shows targets from compute-optimal to over-trained with their FLOPs, and the embedding's share of the parameters.
+    Shows targets from compute-optimal to far over-trained, and those of published models, with their FLOPs and their
+    share of the text that there is; and the embedding's share of the parameters.
     """
     if not 0 < mfu <= 1:
         hint = f" Did you mean {mfu / 100:g}?" if 1 < mfu <= 100 else ""
@@ -94,13 +110,16 @@ def command(
     manifest = None if corpus is None else _manifest(corpus)
     available = None if manifest is None else sum(group["tokens"] for group in manifest["groups"])
     vocabulary = VOCAB if manifest is None else int(manifest["tokenizer"]["vocab_size"])
-    wanted = [(name, round(size * ratio)) for name, ratio in TARGETS]
+    ratios = [("compute-optimal", OPTIMAL, "arXiv 2203.15556, 2022-03")]
+    ratios += [(f"{times} x optimal", times * OPTIMAL, "") for times in (50, WEAK)]
+    ratios += [(f"as {name}", count / parameters, source) for name, parameters, count, source in MODELS]
+    wanted = [(name, round(size * ratio), source) for name, ratio, source in sorted(ratios, key=lambda one: one[1])]
     if chosen is not None:
-        wanted.append(("requested", chosen))
-    targets = [_target(name, size, count, speed, available) for name, count in wanted]
+        wanted.append(("requested", chosen, ""))
+    targets = [_target(name, size, count, source, speed, available) for name, count, source in wanted]
     vocabulary = vocabulary if vocab is None else _count("--vocab", vocab)
     embedding = _embedding(size, vocabulary, None if width is None else _count("--width", width), untied)
-    answer = {"params": size, "targets": targets, "embedding": embedding, "corpus_tokens": available}
+    answer = {"params": size, "targets": targets, "embedding": embedding, "corpus_tokens": available, "stock": STOCK}
     print_json(answer) if json else _show(answer)
 
 
@@ -125,15 +144,23 @@ def _count(option: str, text: str) -> int:
     return found
 
 
-def _target(name: str, params: int, tokens: int, speed: float | None, available: int | None) -> dict[str, Any]:
+def _target(
+    name: str, params: int, tokens: int, source: str, speed: float | None, available: int | None
+) -> dict[str, Any]:
     flops = FLOPS_PER_TOKEN * params * tokens
+    times, epochs = tokens / params / OPTIMAL, None if not available else tokens / available
+    weak = times > WEAK or (epochs is not None and epochs > MAX_EPOCHS)
     return {
         "name": name,
         "tokens": tokens,
         "tokens_per_param": tokens / params,
+        "times_optimal": times,
+        "stock_share": tokens / STOCK,
+        "regime": "weak" if weak else "under-trained" if times < 1 else "over-trained" if times > 1 else "optimal",
+        "source": source,
         "flops": flops,
         "days": None if speed is None else flops / speed / 86400,
-        "epochs": None if not available else tokens / available,
+        "epochs": epochs,
     }
 
 
@@ -158,19 +185,33 @@ def _embedding(params: int, vocab: int, width: int | None, untied: bool) -> dict
 
 def _show(answer: dict[str, Any]) -> None:
     out = console()
-    columns = ["target", "tokens", "per parameter", "FLOPs"]
+    columns = ["target", "tokens", "per parameter", "x optimal", "FLOPs", "of stock"]
     shown = [key for key in ("days", "epochs") if answer["targets"][0][key] is not None]
     rows = [
         (
             one["name"],
             short(one["tokens"]),
             f"{one['tokens_per_param']:,.4g}" if one["tokens_per_param"] < 1000 else f"{one['tokens_per_param']:,.0f}",
+            f"{one['times_optimal']:,.3g}" if one["times_optimal"] < 1000 else f"{one['times_optimal']:,.0f}",
             f"{one['flops']:.2e}",
+            f"{one['stock_share']:.2%}",
             *(f"{one[key]:,.2f}" for key in shown),
+            one["regime"],
+            one["source"],
         )
         for one in answer["targets"]
     ]
-    out.print(table((*columns, *shown), rows))
+    out.print(
+        table((*columns, *shown, "regime", "source"), rows, spare=("FLOPs", "of stock", "per parameter", "source"))
+    )
+    out.print(
+        f"\nweak: more than {WEAK} x optimal, or more than {MAX_EPOCHS:g} epochs; more tokens of this kind improve the "
+        "model little, and a larger model or other text improves it more."
+    )
+    out.print(
+        f"stock: {short(STOCK)} effective tokens of public text by people; the estimate is about 300T, 90% interval "
+        "100T to 1000T (Villalobos et al., arXiv 2211.04325, 2024-06)."
+    )
     one = answer["embedding"]
     kind = "untied" if one["untied"] else "tied"
     out.print(

@@ -49,9 +49,16 @@ def _is_over(group: Mapping[str, int]) -> bool:
 
 
 def mix_totals(manifest: Mapping[str, Any]) -> str:
-    """The tokens in the shards, and those that the mixture draws from them."""
-    found = tally(manifest)
-    return f"{short(sum(group['tokens'] for group in found['groups'].values()))} tokens; {_drawn(found)}:"
+    """The tokens in the shards, how they are packed, and those that the mixture draws from them."""
+    return f"{packed(manifest)}; {_drawn(tally(manifest))}:"
+
+
+def packed(manifest: Mapping[str, Any]) -> str:
+    """The tokens in the shards, the padding, and the documents that fit into a sample and are split."""
+    columns = ("tokens", "samples", "split")
+    tokens, samples, split = (sum(group[name] for group in manifest["groups"]) for name in columns)
+    padding = percent(samples * manifest["seq_len"] - tokens, samples * manifest["seq_len"], 2)
+    return f"{short(tokens)} tokens ({padding} padding, {counted(split, 'document')} split to fill samples)"
 
 
 def _drawn(found: Mapping[str, Any]) -> str:

@@ -1,7 +1,6 @@
 """Opens the shards that a user names, and prints the documents of a sample."""
 
-from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -45,7 +44,3 @@ def print_pieces(out: Screen, pieces: list[DocumentSpan], seq_len: int, chars: i
     used = sum(piece.tokens for piece in pieces)
     if used < seq_len:
         out.print(words((f"{counted(seq_len - used, 'token')} of padding", "dim")))
-
-
-def pieces_json(pieces: list[DocumentSpan]) -> list[dict[str, Any]]:
-    return [asdict(piece) for piece in pieces]

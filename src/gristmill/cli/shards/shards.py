@@ -8,19 +8,17 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated
 
-import numpy as np
 import typer
 
 from gristmill.cli.run.mix_table import short
 from gristmill.cli.shards import find as shards_find
-from gristmill.cli.shards.open import Chars, ShardsName, open_shards, pieces_json, print_pieces
+from gristmill.cli.shards.open import ShardsName, open_shards
 from gristmill.cli.shared.options import Json, StoreUri, print_json
-from gristmill.cli.shared.screen import remark, words
-from gristmill.cli.shared.show import Bars, console, table
+from gristmill.cli.shared.screen import words
+from gristmill.cli.shared.show import Bars, console
 from gristmill.cli.shared.usage import Commands
-from gristmill.counted import counted, percent
+from gristmill.counted import counted
 from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
 from gristmill.loader.checks import renew_seal
@@ -32,11 +30,8 @@ from gristmill.shardformat.open_file import open_plain
 from gristmill.stages.shards.shards import SIDECARS, TOKENS_AS
 from gristmill.stages.shards.sidecars import sidecars
 
-GroupName = Annotated[str | None, typer.Option("--group", metavar="NAME", help="Default: the first group.")]
-ShardNumber = Annotated[int, typer.Option("--shard", min=0, metavar="N", help="Shard of the group, from 0.")]
-
 app = typer.Typer(
-    help="Check the shards of a manifest, and show what they contain.", cls=Commands, rich_markup_mode=None
+    help="Check the shards of a manifest, and find documents in them.", cls=Commands, rich_markup_mode=None
 )
 
 
@@ -127,84 +122,4 @@ def _other_trainers(stem: str, index: Index, lineage: str | Path, digest: str) -
                 yield path
 
 
-@app.command(epilog="Example: gristmill shards head recipes/demo.yaml -n 2")
-def head(
-    shards: ShardsName,
-    count: Annotated[int, typer.Option("-n", min=0, metavar="N", help="Samples to list.")] = 5,
-    group: GroupName = None,
-    shard: ShardNumber = 0,
-    store: StoreUri = None,
-    json: Json = False,
-) -> None:
-    """Show the groups, and the first samples of a shard.
-
-    Groups are shown with their documents, tokens and padding.
-    """
-    opened = open_shards(shards, store)
-    manifest = opened.manifest
-    chosen = opened.group(group)
-    opened.shard(chosen, shard)
-    index = opened.index(chosen, shard)
-    samples = []
-    for row in range(min(count, index.header.samples)):
-        lengths = index.length[int(index.first_piece[row]) : int(index.first_piece[row + 1])]
-        samples.append({"sample": row, "documents": len(lengths), "tokens": int(lengths.sum(dtype=np.int64))})
-    content = opened.content
-    remark(f"Manifest: {manifest.location}", "dim")
-    if json:
-        groups = [{**one, "shards": len(one["shards"])} for one in content["groups"]]
-        print_json({"manifest": manifest.hash, "groups": groups, "group": chosen.name, "shard": shard, "head": samples})
-        return
-    out = console()
-    rows = []
-    for one in content["groups"]:
-        held = one["samples"] * manifest.seq_len
-        padding = percent(held - one["tokens"], held, 2)
-        counts = (
-            f"{one['documents']:,}",
-            short(one["tokens"]),
-            f"{one['samples']:,}",
-            f"{len(one['shards']):,}",
-            padding,
-        )
-        rows.append((one["name"], one["domain"] or "", *counts))
-    out.print(
-        table(
-            ("group", "domain", "documents", "tokens", "samples", "shards", "padding"), rows, 2, ("padding", "shards")
-        )
-    )
-    facts = f"samples of {counted(manifest.seq_len, 'token')}, {manifest.token_bytes} bytes each"
-    out.print(f"\n{manifest.recipe} {manifest.hash[:12]}: {facts}, tokenizer {manifest.tokenizer['hash'][:12]}")
-    out.print(f"\n{chosen.name}, shard {shard}, {counted(index.header.samples, 'sample')}:")
-    listed = [(str(one["sample"]), f"{one['documents']:,}", f"{one['tokens']:,}") for one in samples]
-    out.print(table(("row", "documents", "tokens"), listed))
-
-
 app.command(name="find", epilog=shards_find.EXAMPLE)(shards_find.command)
-
-
-@app.command(epilog="Example: gristmill shards decode recipes/demo.yaml --group crawl/B --row 3")
-def decode(
-    shards: ShardsName,
-    row: Annotated[int, typer.Option("--row", min=0, metavar="N", help="Sample of the shard, from 0.")] = 0,
-    group: GroupName = None,
-    shard: ShardNumber = 0,
-    chars: Chars = 0,
-    store: StoreUri = None,
-    json: Json = False,
-) -> None:
-    """Show the text of a sample of a shard."""
-    opened = open_shards(shards, store)
-    manifest, chosen = opened.manifest, opened.group(group)
-    named = opened.shard(chosen, shard)
-    if row >= named.samples:
-        raise UserError(
-            f"--row {row}: shard {shard} of {chosen.name} has {counted(named.samples, 'sample')}, numbered from 0, "
-            "so there is nothing to show. Give a smaller number."
-        )
-    files = opened.open_shard(chosen, shard)
-    pieces = opened.pieces_at(named, files, row)
-    if json:
-        print_json({"group": chosen.name, "shard": shard, "sample": row, "documents": pieces_json(pieces)})
-    else:
-        print_pieces(console(), pieces, manifest.seq_len, chars)

@@ -54,18 +54,11 @@ def open_up_to_tokenizer(name: str, store: str | None) -> CorpusView:
 
 def open_tokenizer(name: str, store: str | None = None) -> AnyTokenizer:
     """The tokenizer that a command names. Only a recipe's can be that of a sample."""
-    if not is_corpus(name):
-        refuse_sample(name)
-        return open_any(name)
-    return open_any(open_up_to_tokenizer(name, store))
-
-
-def open_any(named: str | CorpusView) -> AnyTokenizer:
-    """The tokenizer of a file, a folder or a corpus."""
-    if isinstance(named, CorpusView):
-        return load_aloud(tokenizer_file(named))
-    refuse_store(named)
-    return load_aloud(named)
+    if is_corpus(name):
+        return load_aloud(tokenizer_file(open_up_to_tokenizer(name, store)))
+    refuse_sample(name)
+    refuse_store(name)
+    return load_aloud(name)
 
 
 def load_aloud(uri: str) -> AnyTokenizer:
@@ -78,9 +71,9 @@ def load_aloud(uri: str) -> AnyTokenizer:
     return tokenizer
 
 
-def given_text(text: str | None) -> str:
+def given_text(text: str) -> str:
     """The given text, or standard input."""
-    if text is None or text == STDIN:
+    if text == STDIN:
         return read_stdin()
     try:
         text.encode()

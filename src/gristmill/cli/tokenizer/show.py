@@ -1,20 +1,23 @@
-"""gristmill tokenizer show: describe a tokenizer, or show how it splits a text."""
+"""gristmill tokenizer show: describe a tokenizer, show how it splits a text, or decode ids."""
 
 import json as json_format
+import re
 from itertools import cycle
 from typing import Annotated, Any
 
 import typer
 
 from gristmill.cli.shared.options import Json, StoreUri, print_json
-from gristmill.cli.shared.screen import words
+from gristmill.cli.shared.screen import words, write_bytes
 from gristmill.cli.shared.show import console, table
 from gristmill.cli.tokenizer.open import AnyTokenizer, TokenizerName, given_text, open_tokenizer
 from gristmill.counted import counted
+from gristmill.errors import UserError
 from gristmill.tokenizer.model import Tokenizer
 
 EXAMPLE = "Example: gristmill tokenizer show tokenizer/ 'The mill grinds 1234567 grains.'"
 COLOURS = ("black on bright_cyan", "black on bright_yellow", "black on bright_green", "black on bright_magenta")
+MOST_DIGITS = 18
 SHOWN = 10
 """First and last merges shown."""
 
@@ -23,24 +26,40 @@ def command(
     tokenizer: TokenizerName,
     text: Annotated[str | None, typer.Argument(metavar="[TEXT]", help="A text to tokenize. -: standard input.")] = None,
     special: Annotated[bool, typer.Option("--special", help="Encode special tokens in the text as their ids.")] = False,
+    ids: Annotated[
+        str | None, typer.Option("--ids", metavar="IDS", help="Print the text of these token ids. -: standard input.")
+    ] = None,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
-    """Show a tokenizer, or the tokens of a text.
+    """Show a tokenizer, the tokens of a text, or the text of token ids.
 
-    Without a text: pattern, size, special tokens, first and last merges. With a text: its tokens and their ids.
+    Without a text: pattern, size, special tokens, first and last merges. With a text: its tokens and their ids. With
+    --ids, a pipe or a file gets the raw bytes.
     """
     opened = open_tokenizer(tokenizer, store)
+    if ids is not None:
+        numbers = [_number(word) for word in re.split(r"[\s,\[\]]+", given_text(ids)) if word]
+        data = opened.decode_bytes(numbers) if isinstance(opened, Tokenizer) else opened.decode(numbers).encode()
+        print_json({"text": opened.decode(numbers)}) if json else write_bytes(data)
+        return
     if text is None:
         about = describe(opened)
         print_json(about) if json else _show(about)
         return
-    ids = opened.encode_text(given_text(text), "all" if special else ())
-    tokens = [opened.token_bytes(number) for number in ids]
+    numbers = opened.encode_text(given_text(text), "all" if special else ())
+    tokens = [opened.token_bytes(number) for number in numbers]
     if json:
-        print_json({"tokens": [{"id": one, "token": legible(other)} for one, other in zip(ids, tokens, strict=True)]})
+        shown = [{"id": number, "token": legible(token)} for number, token in zip(numbers, tokens, strict=True)]
+        print_json({"tokens": shown})
         return
-    _show_tokens(ids, tokens)
+    _show_tokens(numbers, tokens)
+
+
+def _number(word: str) -> int:
+    if not (word.isascii() and word.isdigit() and len(word) <= MOST_DIGITS):
+        raise UserError(f"{word!r} is not a token id, so nothing was decoded. Give whole numbers, separated by spaces.")
+    return int(word)
 
 
 def describe(tokenizer: AnyTokenizer) -> dict[str, Any]:

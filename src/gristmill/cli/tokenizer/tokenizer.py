@@ -4,8 +4,6 @@ import typer
 
 from gristmill.cli.shared.usage import Commands
 from gristmill.cli.tokenizer import audit as tokenizer_audit
-from gristmill.cli.tokenizer import compare as tokenizer_compare
-from gristmill.cli.tokenizer import encode as tokenizer_encode
 from gristmill.cli.tokenizer import pin as tokenizer_pin
 from gristmill.cli.tokenizer import show as tokenizer_show
 from gristmill.cli.tokenizer import train as tokenizer_train
@@ -18,7 +16,4 @@ app = typer.Typer(
 app.command(name="train", epilog=tokenizer_train.EXAMPLE)(tokenizer_train.command)
 app.command(name="pin", epilog=tokenizer_pin.EXAMPLE)(tokenizer_pin.command)
 app.command(name="audit", epilog=tokenizer_audit.EXAMPLE)(tokenizer_audit.command)
-app.command(name="encode", epilog=tokenizer_encode.ENCODE_EXAMPLE)(tokenizer_encode.encode)
-app.command(name="decode", epilog=tokenizer_encode.DECODE_EXAMPLE)(tokenizer_encode.decode)
 app.command(name="show", epilog=tokenizer_show.EXAMPLE)(tokenizer_show.command)
-app.command(name="compare", epilog=tokenizer_compare.EXAMPLE)(tokenizer_compare.command)

@@ -26,7 +26,7 @@ from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.shards import SHARDS
-from gristmill.recipe.sections.tokenizer import TOKENIZER
+from gristmill.recipe.sections.tokenizer import NAMES, TOKENIZER
 from gristmill.shardformat.manifest import MADE_BY, are_alike, seal_of
 from gristmill.stages.shards.shards import published_names
 from gristmill.store.seal import seal, seal_time
@@ -73,7 +73,7 @@ def contents(
     run: CorpusView, made_by: Mapping[str, Any] = MappingProxyType({})
 ) -> tuple[str, bytes, dict[str, Part]] | None:
     """The folder of a run's shards, its manifest.json, and the part for every other file in it."""
-    manifest, tokenizer = read_model(run, MIX), run.model(TOKENIZER)
+    manifest, tokenizer = read_model(run, MIX), run.model(NAMES) or run.model(TOKENIZER)
     catalogue = None if manifest is None else read_model(run, SHARDS)  # large, and useless without a manifest
     if manifest is None or catalogue is None or tokenizer is None:
         return None

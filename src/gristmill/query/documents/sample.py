@@ -11,7 +11,7 @@ from gristmill.engine.publish.run_record import last_finished
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.recipe.model import Recipe
-from gristmill.recipe.sections.tokenizer import TEXT, TOKENIZER
+from gristmill.recipe.sections.tokenizer import NAMES, TEXT, TOKENIZER
 from gristmill.store.parquet import PartReader
 
 
@@ -22,14 +22,15 @@ def open_for_tokenizer(recipe: Recipe) -> Mill:
             f"{recipe.path} has no tokenizer section, so there is no tokenizer to train or use. "
             "Add tokenizer: {train: {sample_bytes: {DOMAIN: 1GB}}}, with a size for each domain of its sources."
         )
-    return Mill(recipe, TOKENIZER)
+    return Mill(recipe, NAMES if any(step.name == NAMES for step in recipe.steps) else TOKENIZER)
 
 
 def tokenizer_file(view: CorpusView) -> str:
     """The tokenizer.json of a corpus: from its run, or the file that the recipe names, which needs no run."""
-    if (part := view.model(TOKENIZER)) is not None:
+    last = NAMES if view.named(NAMES) else TOKENIZER
+    if (part := view.model(last)) is not None:
         return str(view.store.local_path(part))
-    for node in view.named(TOKENIZER):
+    for node in view.named(last):
         if isinstance(node, Node) and node.files:
             return next(iter(node.files))
     if view.record is not None:

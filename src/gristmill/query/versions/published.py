@@ -116,7 +116,7 @@ class Published:
     @cached_property
     def tokenizer(self) -> AnyTokenizer:
         opened = self._load_tokenizer(self.checked(self.manifest.tokenizer["file"]))
-        if opened.hash != self.manifest.tokenizer["hash"]:
+        if opened.hash not in self.manifest.tokenizer_hashes:
             raise UserError(
                 f"{self.manifest.location} was made with the tokenizer {self.manifest.tokenizer['hash'][:12]}, but "
                 f"the tokenizer in its folder is {opened.hash[:12]}, so nothing can be decoded. Copy the whole folder "

@@ -26,7 +26,7 @@ class MixFields(MixOptions):
 
 
 def load_mix(
-    draft: Draft, raw: object, name: str, sources: Mapping[str, Source], is_sample: bool = False
+    draft: Draft, raw: object, name: str, sources: Mapping[str, Source], is_sample: bool, named: bool
 ) -> tuple[Step, ...]:
     """The step that mixes; empty if the recipe has no mix, or a mistake in it."""
     if not isinstance(raw, dict):
@@ -52,7 +52,7 @@ def load_mix(
         if options[field] is not None and not parents:
             draft.add_at_key((*AT, field), f"mix.{field} has no effect: no source is generated. Remove it.")
             return ()
-    config = mix.Config(**options, recipe=name, sources=domains, parents=parents)
+    config = mix.Config(**options, recipe=name, sources=domains, parents=parents, named=named)
     if not check_config(draft, mix.__name__, MIX, config, AT):
         return ()
     line = draft.tree.line_of_key((*AT, "tokens"))  # the usual cause of a mix that the counted tokens cannot satisfy

@@ -54,7 +54,7 @@ def load_shards(
     if not isinstance(fields, ShardsFields):
         return {}
     line = draft.tree.line_of_key(AT)
-    foreign = tokenizer[-1].module == tokenizer_file.__name__
+    foreign = tokenizer[0].module == tokenizer_file.__name__
     encode = tokens.Config(end_of_document=fields.end_of_document, library_may_encode=foreign)
     options = {field: getattr(fields, field) for field in shards.ShardOptions.model_fields}
     write = shards.Config(**options, recipe=name)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from gristmill.recipe.checks.check import check
 from gristmill.recipe.checks.mistakes import Path, dotted, no_domain, show, suggest
@@ -15,10 +15,17 @@ from gristmill.recipe.model import Source, Step
 from gristmill.recipe.sections.steps import Lists
 from gristmill.recipe.stage_module import check_config
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.tokenizer import tokenizer, tokenizer_file, tokenizer_pin, tokenizer_sample, tokenizer_text
+from gristmill.stages.tokenizer import (
+    tokenizer,
+    tokenizer_file,
+    tokenizer_names,
+    tokenizer_pin,
+    tokenizer_sample,
+    tokenizer_text,
+)
 
 AT: Path = ("tokenizer",)
-TOKENIZER, SAMPLE, TEXT = "tokenizer", "tokenizer_sample", "tokenizer_text"
+TOKENIZER, SAMPLE, TEXT, NAMES = "tokenizer", "tokenizer_sample", "tokenizer_text", "tokenizer_names"
 """Names of the steps."""
 
 
@@ -35,6 +42,8 @@ class TokenizerFields(StageConfig):
     """the tokenizer.json that `train` made earlier: it is used, and nothing is trained"""
     file: str | None = None
     """an existing tokenizer.json"""
+    names: dict[str, str] = Field(default_factory=dict)
+    """names for reserved slots, given after training: nothing is trained or encoded again"""
 
     @model_validator(mode="after")
     def _one(self) -> "TokenizerFields":
@@ -50,28 +59,41 @@ def load_tokenizer(draft: Draft, raw: object, sources: Mapping[str, Source], lis
     if not isinstance(raw, dict):
         return ()
     fields = check(draft, TokenizerFields, raw, AT)
-    taken = [step for step in lists.get(EVERY_SOURCE, ()) if step and step.name in (TOKENIZER, SAMPLE, TEXT)]
+    taken = [step for step in lists.get(EVERY_SOURCE, ()) if step and step.name in (TOKENIZER, SAMPLE, TEXT, NAMES)]
     for step in taken:
         message = f"{step.id} has the name of a step that the field tokenizer adds. Rename its module."
         draft.mistakes.add(step.line, message)
     if fields is None or taken:
         return ()
     line = draft.tree.line_of_key(AT)
+    steps = _tokenizer(draft, fields, raw, sources, line)
+    if not fields.names or not steps:
+        return steps
+    return (*steps, Step.implied(TOKENIZER, NAMES, tokenizer_names, tokenizer_names.Config(names=fields.names), line))
+
+
+def _tokenizer(
+    draft: Draft, fields: TokenizerFields, raw: Mapping[str, Any], sources: Mapping[str, Source], line: int
+) -> tuple[Step, ...]:
+    """The steps that read or train the tokenizer."""
     if fields.file is not None:
-        config = load_config(draft, tokenizer_file.Config, raw, AT)
-        return _checked(draft, tokenizer_file, config, line)
+        file = load_config(draft, tokenizer_file.Config, {"file": raw["file"]}, AT)
+        return _checked(draft, tokenizer_file, file, line)
     train = load_config(draft, TrainFields, raw["train"], (*AT, "train"))
     if not isinstance(train, TrainFields) or not _domains_fit(draft, train, sources):
         return ()
     if fields.pin is not None:
         pinned = load_config(draft, tokenizer_pin.Config, {"pin": raw["pin"]}, AT)
         return _checked(draft, tokenizer_pin, pinned, line)
+    config = tokenizer.Config(**_cut(train, tokenizer.Config))
+    if not check_config(draft, tokenizer.__name__, TOKENIZER, config, (*AT, "train")):
+        return ()
     domains = {name: source.domain for name, source in sources.items() if source.domain is not None}
     sample = tokenizer_sample.Config(**_cut(train, tokenizer_sample.SampleOptions), domains=domains)
     return (
         Step.implied(TOKENIZER, SAMPLE, tokenizer_sample, sample, line),
         Step.implied(TOKENIZER, TEXT, tokenizer_text, tokenizer_text.Config(domains=domains), line),
-        Step.implied(TOKENIZER, TOKENIZER, tokenizer, tokenizer.Config(**_cut(train, tokenizer.Config)), line),
+        Step.implied(TOKENIZER, TOKENIZER, tokenizer, config, line),
     )
 
 

@@ -7,6 +7,7 @@ from gristmill.report.audit.pattern import digits_are_split, pattern_is_applied_
 from gristmill.report.audit.result import Check, result
 from gristmill.report.audit.subject import Subject
 from gristmill.tokenizer.hostile import HOSTILE
+from gristmill.tokenizer.special import check_names, ordinary
 
 
 def special_tokens_are_one_id(subject: Subject) -> Check:
@@ -36,6 +37,19 @@ def special_tokens_decode(subject: Subject) -> Check:
         faults.append("special tokens between letters do not survive a round trip")
     said = f"{counted(len(tokenizer.specials), 'special token')}, decoded with them kept"
     return result("special_tokens_decode", faults, said, bool(tokenizer.specials))
+
+
+def special_tokens_are_marks(subject: Subject) -> Check:
+    """No special token can be taken for ordinary text: each has visible signs around letters, and no white space."""
+    specials, faults = subject.tokenizer.specials, []
+    try:
+        check_names(tuple(specials))
+    except ValueError as error:
+        faults.append(str(error))
+    faults += [f"{text} may occur in ordinary text" for text in ordinary(specials)]
+    reserved = sum("reserved" in text for text in specials)
+    counts = f"{counted(len(specials) - reserved, 'named special token')}, {counted(reserved, 'reserved slot')}"
+    return result("special_tokens_are_marks", faults, counts, bool(specials))
 
 
 def special_text_is_text(subject: Subject) -> Check:
@@ -113,6 +127,7 @@ def merges_are_in_the_vocabulary(subject: Subject) -> Check:
 CHECKS: tuple[Callable[[Subject], Check], ...] = (
     special_tokens_are_one_id,
     special_tokens_decode,
+    special_tokens_are_marks,
     special_text_is_text,
     all_bytes_have_a_token,
     round_trip,

@@ -284,6 +284,11 @@ def _packing(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None
                 f"{metrics['split_documents']:,}",
                 percent(metrics["split_documents"], metrics["documents"]),
             ),
+            (
+                "of these, documents that fit into one",
+                f"{metrics['split_to_fill']:,}",
+                percent(metrics["split_to_fill"], metrics["documents"]),
+            ),
         ]
     if not table:
         return None

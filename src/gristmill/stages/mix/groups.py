@@ -27,6 +27,8 @@ class MixGroup:
     tokens: int
     """Without padding."""
     samples: int
+    split: int
+    """Documents that fit into a sample and are split."""
     shards: tuple[dict[str, Any], ...]
     """The shards as entries of the manifest."""
 
@@ -40,10 +42,13 @@ def read_groups(outputs: list[Mapping[str, Any]], domains: Mapping[str, str | No
     for name, several in sorted(by_name.items()):
         source, tier, weight = parts_of(name)
         shards = tuple(_shard(output) for output in sorted(several, key=lambda output: output["entry"]["shard"]))
-        documents, tokens, samples = (sum(shard[key] for shard in shards) for key in ("documents", "tokens", "samples"))
+        counted = ("documents", "tokens", "samples", "split_to_fill")
+        documents, tokens, samples, split = (sum(output["metrics"][key] for output in several) for key in counted)
         if samples and tokens:
             domain = column_domain(name) or domains[source]
-            groups.append(MixGroup(name, source, domain, tier, exact(weight), documents, tokens, samples, shards))
+            groups.append(
+                MixGroup(name, source, domain, tier, exact(weight), documents, tokens, samples, split, shards)
+            )
     return groups
 
 

@@ -50,6 +50,7 @@ def _group(group: MixGroup, max_epochs: Fraction) -> dict[str, Any]:
         "documents": group.documents,
         "tokens": group.tokens,
         "samples": group.samples,
+        "split": group.split,
         "shards": list(group.shards),
     }
 

@@ -16,8 +16,7 @@ from gristmill.counted import counted
 from gristmill.errors import UserError, WrongSetting
 from gristmill.stages.contract import Asset
 from gristmill.stages.mix.continued import Past, past_of, read_manifest
-from gristmill.stages.mix.epochs import refuse_excess
-from gristmill.stages.mix.generated import refuse_generated
+from gristmill.stages.mix.epochs import refuse_excess, refuse_generated
 from gristmill.stages.mix.groups import MixGroup, read_groups
 from gristmill.stages.mix.manifest import make_manifest, phase_entry
 from gristmill.stages.mix.numbers import exact
@@ -25,6 +24,7 @@ from gristmill.stages.mix.options import MixOptions, MixPhase
 from gristmill.stages.mix.plan import plan, renamed
 from gristmill.stages.mix.shortfalls import shortfalls
 from gristmill.stages.mix.tally import tally
+from gristmill.stages.shards.tokens import open_tokenizer
 
 
 class Config(MixOptions):
@@ -36,6 +36,8 @@ class Config(MixOptions):
     """The domain of each source."""
     parents: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """The parents of each generated source."""
+    named: bool = False
+    """Whether slots of the tokenizer got names after training; set by the recipe's loader."""
 
 
 def check(config: Config) -> None:
@@ -47,16 +49,23 @@ def check(config: Config) -> None:
             raise WrongSetting("continues.manifest", error) from None
 
 
+def uses(config: Config) -> tuple[str, ...]:
+    """The shards, and the tokenizer that is published with them."""
+    return "shards", "tokenizer_names" if config.named else "tokenizer"
+
+
 def make(config: Config, path: Path, models: Mapping[str, Path]) -> dict[str, Any]:
     """Write the manifest; the metrics are its table of counts."""
     catalogue = json.loads(Path(models["shards"]).read_bytes())
     facts = catalogue["facts"]
+    file = Path(models[uses(config)[-1]])
     head = {
         "recipe": config.recipe,
         "seed": config.seed,
         "tokenizer": {
             **facts["tokenizer"],
-            "file": hashlib.sha256(Path(models["tokenizer"]).read_bytes()).hexdigest(),
+            **({"named": open_tokenizer(str(file)).hash} if config.named else {}),
+            "file": hashlib.sha256(file.read_bytes()).hexdigest(),
         },
         "seq_len": facts["seq_len"],
         "token_bytes": facts["token_bytes"],
@@ -112,9 +121,9 @@ def _ratios(domains: Mapping[str, float]) -> str:
 
 
 STAGE = Asset(
-    version=3,
+    version=4,
     config=Config,
-    uses=("shards", "tokenizer"),
+    uses=uses,
     make=make,
     suffix="json",
     check=check,

@@ -4,6 +4,7 @@ It needs memory for the documents, the packed tokens, and about 100 bytes per pi
 """
 
 import hashlib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ LINEAGE = pa.schema(
 """One row per piece, in the order of the index. `offset` is in the sample, `doc_offset` in the document's tokens."""
 ROW_GROUP = 1 << 17
 
+PACKING = {"best_fit": best_fit, "whole": partial(best_fit, split=False), "concat": concat}
+
 
 def write_shard(
     records: pa.Table,
@@ -54,8 +57,8 @@ def write_shard(
     Records have `doc_id`, `locator` and `ids`, raw little-endian ids of `token_bytes` bytes each.
     """
     order = shuffled(records, seed)
-    sizes = _byte_sizes(records)
-    pieces = (best_fit if pack == "best_fit" else concat)(sizes[order] // token_bytes, seq_len)
+    lengths = _byte_sizes(records)[order] // token_bytes
+    pieces = PACKING[pack](lengths, seq_len)
     samples = int(pieces.sample[-1]) + 1 if len(pieces.sample) else 0
     row = order[pieces.document]
     first_piece = np.searchsorted(pieces.sample, np.arange(samples + 1))
@@ -67,7 +70,7 @@ def write_shard(
     with open(folder / "tokens.bin", "wb") as file:
         file.write(packed.data)
     doc_ids = fixed_bytes(one_chunk(records["doc_id"]))[row]
-    documents = int(np.count_nonzero(sizes))
+    documents = int(np.count_nonzero(lengths))
     tokens = int(pieces.length.sum())
     header = Header(
         token_bytes=token_bytes,
@@ -85,13 +88,15 @@ def write_shard(
     )
     write_index(folder / "tokens.index", Index(header, first_piece, pieces.length, pieces.doc_offset, doc_ids))
     _write_lineage(folder / "lineage.parquet", records["locator"], row, pieces, offset, doc_ids, source, group)
+    split = np.unique(pieces.document[pieces.doc_offset > 0])
     return {
         "documents": documents,
         "tokens": tokens,
         "samples": samples,
         "pieces": len(row),
         "padding": samples * seq_len - tokens,
-        "split_documents": int(np.unique(pieces.document[pieces.doc_offset > 0]).size),
+        "split_documents": len(split),
+        "split_to_fill": int(np.count_nonzero(lengths[split] <= seq_len)),
     }
 
 

@@ -8,9 +8,9 @@ workers, and removing a document changes only its own shard. Each shard is three
     tokens.index      the start of samples and of the documents in them (shardformat/index.py has the layout)
     lineage.parquet   the document of each token
 
-`best_fit` never splits a document that fits into a sample (Ding et al. 2024, *Fewer Truncations*). This costs padding,
-0.02% if there are many short documents: a sample takes documents in their order, and fills its gap with those that fit
-best. `concat` has padding only at the end, and splits about one document per sample.
+`best_fit` splits a document that fits into a sample only if more than 2% would be padding otherwise (Ding et al. 2024,
+*Fewer Truncations*); `whole` never does. Both need 0.02% of padding if there are many short documents. `concat` has
+padding only at the end, and splits about one document per sample.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -48,9 +48,9 @@ MOST_GROUPS = 2000
 LONGEST_SAMPLE = 2**24
 NAME_BYTES = 128
 """The longest name of a recipe or group in the header of an index."""
-PADDING_SHARE = 0.005
-FEW_SAMPLES = 200
-"""With fewer samples, one partly filled sample at the end is already 0.5% of the tokens."""
+PADDING_SHARE = 0.02
+FEW_SAMPLES = 50
+"""With fewer samples, one partly filled sample at the end is already 2% of the tokens."""
 
 
 class ShardOptions(StageConfig):
@@ -58,8 +58,10 @@ class ShardOptions(StageConfig):
 
     seq_len_tokens: Annotated[int, AsCount, Field(ge=1, le=LONGEST_SAMPLE)] = 8192
     """Tokens of a sample; 8k is 8,000."""
-    pack: Literal["best_fit", "concat"] = "best_fit"
-    """best_fit: never split a document that fits into a sample; concat: concatenate documents and split at samples."""
+    pack: Literal["best_fit", "whole", "concat"] = "best_fit"
+    """best_fit: split documents that fit into a sample only if padding would exceed 2%; whole: never split them;
+    concat: concatenate documents and split at samples.
+    """
     shard_tokens: Count = 2**26
     """Tokens of a shard, to within a factor of the square root of 2: the number of shards is a power of two."""
     padding: str | None = None
@@ -216,17 +218,21 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
         return ("no document reached the shards, so there is nothing to train on. See what the steps removed",)
     tokens, padding, samples = (found.get(name, 0) for name in ("tokens", "padding", "samples"))
     if samples > FEW_SAMPLES and padding > PADDING_SHARE * (tokens + padding):
+        fix = "use pack: best_fit, which splits documents" if config.pack == "whole" else "raise shard_tokens"
         return (
-            f"{100 * padding / (tokens + padding):.1f}% of the tokens are padding: there are too few short documents "
-            f"to fill samples of {counted(config.seq_len_tokens, 'token')}. Raise shard_tokens (fewer shards), change "
-            "seq_len_tokens, or use pack: concat, which splits documents instead",
+            f"{100 * padding / (tokens + padding):.1f}% of the tokens are padding: too few documents fit together into "
+            f"samples of {counted(config.seq_len_tokens, 'token')}. To pad less, {fix}",
         )
     return ()
 
 
 def explain(config: Config) -> Sequence[str]:
     """Describe the packing."""
-    way = {"best_fit": "best fit, no document that fits is split", "concat": "concatenated documents"}[config.pack]
+    way = {
+        "best_fit": "best fit, at most 2% padding",
+        "whole": "best fit, no document that fits is split",
+        "concat": "concatenated documents",
+    }[config.pack]
     return (
         f"samples of {counted(config.seq_len_tokens, 'token')} ({way}), shards of about "
         f"{counted(config.shard_tokens, 'token')}",
@@ -242,7 +248,7 @@ def _check_name(what: str, name: str) -> None:
 
 
 STAGE = Sink(
-    version=2,
+    version=3,
     config=Config,
     libraries=("pyarrow",),
     reads=READS,

@@ -1,7 +1,7 @@
 """Writes sidecar files with which other trainers read the tokens of a shard: Megatron-LM, datatrove, OLMo-core.
 
 All three describe runs: consecutive pieces of one document in the `.bin` form one run, also across the ends of samples.
-A document that was split has its full samples next to each other, and its last piece where it fits best.
+A document that was split has its full samples next to each other, and its last pieces where they fit.
 
     NAME.idx                        Megatron-LM: a sequence for each run, sorted by document; padding is never read
     NAME.ds.index, .ds.metadata     datatrove: the end of each run. The format has no gaps, so the padding at the end

@@ -16,27 +16,44 @@ import pyarrow.compute as pc
 from pydantic import Field
 
 from gristmill.counted import counted
-from gristmill.errors import UserError
+from gristmill.errors import UserError, WrongSetting
 from gristmill.stages.contract import AsCount, Fit, StageConfig
 from gristmill.stages.tokenizer.tokenizer_sample import TRAIN
-from gristmill.tokenizer.special import SLOTS
+from gristmill.tokenizer.special import DEFAULT, ordinary_warning, special_tokens
 
 READS = ("tokenizer_text.sampled", "tokenizer_text.domain", "tokenizer_text.split")
 
-_FIXED = 256 + SLOTS
+_BYTES = 256
 _MOST = 2_000_000
 """Ten times the largest vocabulary in use; a larger one is a typing mistake."""
 
 
 class Config(StageConfig):
-    vocab: Annotated[int, AsCount, Field(ge=_FIXED, le=_MOST)] = 128_000
-    """Entries of the vocabulary: 256 bytes, 256 special tokens, and merges."""
+    vocab: Annotated[int, AsCount, Field(ge=1, le=_MOST)] = 128_000
+    """Entries of the vocabulary: 256 bytes, the special tokens (256 by default), and merges."""
+    special: tuple[str, ...] = DEFAULT
+    """Special tokens: single names, and the ready groups document, chat, tools, reasoning, fim, languages and
+    code_languages."""
+    reserved: Annotated[int, Field(ge=0)] | None = None
+    """Slots without a name, which tokenizer.names can name later. null: as many as make 256 special tokens."""
     pattern: Literal["gristmill", "llama3", "cl100k", "cl100k_tail", "gpt2", "o200k", "qwen2"] = "gristmill"
     """How text is split into pre-tokens; merges never cross them."""
     min_count: Annotated[int, AsCount, Field(ge=1)] = 2
     """The least occurrences of a pre-token; rarer ones are mostly names, numbers and typing errors."""
     min_pair_count: Annotated[int, AsCount, Field(ge=1)] = 2
     """The least occurrences of a pair of tokens to merge."""
+
+
+def check(config: Config) -> None:
+    """The names must be possible, and leave room in the vocabulary."""
+    try:
+        count = len(special_tokens(config.special, config.reserved))
+    except ValueError as error:
+        raise WrongSetting("special", f"{error}.") from None
+    if config.vocab < _BYTES + count:
+        raise WrongSetting(
+            "vocab", f"{config.vocab} is less than the {_BYTES + count} of bytes and special tokens. Raise it."
+        )
 
 
 def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[str, Any]:
@@ -67,8 +84,9 @@ def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[s
         )
     words = export(table, config.min_count)
     del table
-    left, right = train(*words, config.vocab - _FIXED, config.min_pair_count)
-    tokenizer = Tokenizer.from_merges(config.pattern, left, right)
+    specials = special_tokens(config.special, config.reserved)
+    left, right = train(*words, config.vocab - _BYTES - len(specials), config.min_pair_count)
+    tokenizer = Tokenizer.from_merges(config.pattern, left, right, specials)
     with tempfile.TemporaryDirectory(prefix="gristmill-") as folder:
         shutil.move(write_json(tokenizer, Path(folder)), path)
     return {
@@ -83,13 +101,14 @@ def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[s
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    """Warn if the sample has too few merges for the vocabulary."""
+    """Warn if the sample has too few merges for the vocabulary, and about names that ordinary text may contain."""
+    warned = ordinary_warning(special_tokens(config.special, 0))
     if found.get("vocab", config.vocab) < config.vocab:
-        return (
+        warned.append(
             f"the sample has only {counted(found['merges'], 'merge')}, so the vocabulary has {found['vocab']:,} "
-            f"entries instead of {config.vocab:,}. Use more text, or lower min_count and min_pair_count",
+            f"entries instead of {config.vocab:,}. Use more text, or lower min_count and min_pair_count"
         )
-    return ()
+    return warned
 
 
 def _count(domains: dict[str, Any], domain: pa.Array, split: pa.Array, text: pa.Array) -> None:
@@ -102,4 +121,4 @@ def _count(domains: dict[str, Any], domain: pa.Array, split: pa.Array, text: pa.
         counts["bytes"] += entry["bytes_sum"]
 
 
-STAGE = Fit(version=1, config=Config, reads=READS, fit=fit, suffix="json", warnings=warnings)
+STAGE = Fit(version=1, config=Config, reads=READS, fit=fit, suffix="json", check=check, warnings=warnings)

@@ -39,7 +39,7 @@ class Benchmark(Protection, Form):
     """Files of answers, one for each of `files` (in the archives, if `files` are archives): line i answers record i.
     The field is called `answer_line`."""
     like: str | None = None
-    """A ready description, instead of `question` and the other fields (`gristmill suite list`)."""
+    """A ready description, instead of `question` and the other fields (`gristmill suite show`)."""
     allow_broken: Annotated[int, Field(ge=0)] = 0
     """How many records may be unreadable or without a question."""
     question: FieldPath | None = None  # type: ignore[assignment]
