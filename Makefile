@@ -91,7 +91,7 @@ test-cluster: $(VENV)/dev
 # The explorer in a real browser: installs Playwright, and needs Chromium (apt-get install chromium).
 test-browser: $(VENV)/dev
 	$(INSTALL) playwright
-	$(BIN)/pytest tests/browser
+	$(BIN)/pytest packages/explore/tests/test_browser.py
 
 # Ablations: trains small models, so it installs torch (the build for CPUs).
 test-proxy: $(VENV)/dev

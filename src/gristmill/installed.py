@@ -12,13 +12,14 @@ from typing import Any
 from gristmill.errors import UserError
 
 FORMATS, STEPS, COMMANDS = "gristmill.formats", "gristmill.steps", "gristmill.commands"
-PAGES, EXECUTORS = "gristmill.pages", "gristmill.executors"
+PAGES, EXECUTORS, OBSERVERS = "gristmill.pages", "gristmill.executors", "gristmill.observers"
 
 PACKAGES = {
     FORMATS: {"formats": "epub jats latex mbox mediawiki notebook office stack_exchange subtitles"},
     STEPS: {"formats": "threads"},
-    COMMANDS: {"bias": "bias", "extractor": "extractor"},
+    COMMANDS: {"bias": "bias", "explore": "explore", "extractor": "extractor"},
     EXECUTORS: {"slurm": "slurm"},
+    OBSERVERS: {"explore": "metrics openlineage"},
 }
 """What the packages in packages/ add, for the message about one that is not installed. Nothing else names them."""
 

@@ -4,10 +4,10 @@ import json
 import re
 
 import pytest
+from explored import ORIGIN, TOKEN, explored
 from starlette.testclient import TestClient
 from tests.stages.ingest.archives import http, record
 
-from explored import ORIGIN, TOKEN, explored
 from gristmill.engine.mill import find_warnings
 from gristmill.query.documents.documents import rows
 from pdf_files import column, pdf, text

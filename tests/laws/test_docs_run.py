@@ -18,9 +18,9 @@ from typer.main import get_command
 
 from demo import __main__ as demo
 from gristmill.cli.main import main, make_app
-from gristmill.report.explore.serving import ExplorerServer
 from gristmill.stages.quality import language_model
 from gristmill.stages.tokenizer import tokenizer, tokenizer_sample
+from gristmill_explore.serving import ExplorerServer
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])

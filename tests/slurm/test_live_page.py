@@ -5,9 +5,9 @@ import re
 import pytest
 from starlette.testclient import TestClient
 
-from gristmill.report.explore.app import create_app
-from gristmill.report.live.page import LivePages
 from gristmill.store.store import Store
+from gristmill_explore.app import create_app
+from gristmill_explore.live.page import LivePages
 from slurm_cluster import until
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]

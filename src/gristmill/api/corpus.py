@@ -23,6 +23,7 @@ from gristmill.api.tables import Table
 from gristmill.counted import counted, size
 from gristmill.engine.mill import Mill, find_warnings
 from gristmill.engine.publish.input_changes import input_changes
+from gristmill.engine.publish.observers import make_observers
 from gristmill.engine.publish.run_record import describe, last_finished, see
 from gristmill.engine.run_options import check_executor, refuse_warnings
 from gristmill.engine.schedule.corpus_view import CorpusView
@@ -41,7 +42,6 @@ from gristmill.query.sizing.plan import make_plan
 from gristmill.query.watch import Comparison, make_watch, open_against, watch_now
 from gristmill.report.corpus.report import make_report
 from gristmill.report.corpus.reported import CORE_HOUR, TOKENS, make_prices
-from gristmill.report.live.openlineage import make_observers
 from gristmill.report.markup import escaped
 from gristmill.store.store import Store
 
@@ -126,7 +126,7 @@ class Corpus:
                 mill.check_tag(tag)
             mill.watch = make_watch(mill)
             listener = ProgressListener(progress)
-            run = mill.run(workers, listener, retry_crashed, tag, make_observers(None, None))
+            run = mill.run(workers, listener, retry_crashed, tag, make_observers())
             warnings = find_warnings(run)
             for warning in warnings:
                 LOG(warning, WARNING)

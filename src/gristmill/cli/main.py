@@ -38,7 +38,6 @@ COMMANDS = {
     "report": "Write a report of a finished corpus, as HTML (extra `report`).",
     "disclose": "Write a public summary of the training content, as HTML and JSON.",
     "watch": "List what changed for the worse since another version.",
-    "explore": "Explore a corpus in a browser (extra `explore`).",
     "page": "Write a report page about a finished corpus, as HTML.",
     "whatif": "Show what another setting of a step would keep and drop.",
     "diff": "Show what changed from version A to version B.",
@@ -62,7 +61,7 @@ COMMANDS = {
 
 FOLDERS = {
     "run": "init steps golden plan run status ablate mix budget",
-    "look": "funnel inspect lineage removed audit canaries report disclose watch explore page whatif diff sql sample",
+    "look": "funnel inspect lineage removed audit canaries report disclose watch page whatif diff sql sample",
     "corpus": "versions takedown suite quality export index verify gc",
     "tokenizer": "tokenizer",
     "shards": "shards",

@@ -28,6 +28,7 @@ from gristmill.counted import counted, percent
 from gristmill.engine.mill import find_warnings
 from gristmill.engine.plan.inputs import unread
 from gristmill.engine.publish.folder import read_model
+from gristmill.engine.publish.observers import make_observers
 from gristmill.engine.run_options import check_executor, refuse_warnings
 from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
@@ -41,7 +42,6 @@ from gristmill.recipe.sections.quality import unused_models
 from gristmill.recipe.sections.shards import idle_settings
 from gristmill.report.corpus.report import NEEDED_BY, make_report
 from gristmill.report.corpus.reported import make_prices
-from gristmill.report.live.openlineage import make_observers
 from gristmill.report.page import check_charts
 
 EXAMPLE = "Example: gristmill run recipes/demo.yaml --workers 2 --until extract"
@@ -65,13 +65,9 @@ def command(
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a report of the finished run, as HTML.")
     ] = None,
-    metrics: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write OpenMetrics text to this file every few seconds."),
-    ] = None,
-    openlineage: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Send OpenLineage events to this server or file. Default: OPENLINEAGE_URL."),
+    observe: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=TARGET", help="Report progress: metrics=FILE, openlineage=URL. May be repeated."),
     ] = None,
     verbose: Annotated[
         bool,
@@ -95,7 +91,7 @@ def command(
                 "--report shows a finished run, and --until stops before its end, so nothing was run. Leave one out."
             )
     mill.watch = make_watch(mill)
-    observers = make_observers(metrics, openlineage)
+    observers = make_observers(observe or ())
     with Bars(quiet=json) as bars:
         for idle in filter(None, (idle_settings(mill.recipe), unused_models(mill.recipe))):
             bars.note(idle)

@@ -8,9 +8,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gristmill.query.documents.histograms import KEPT, REMOVED, DrawnValues, Histogram, Measure, count
-from gristmill.report.explore.app import is_fragment, render
-from gristmill.report.explore.explorer import Explorer
-from gristmill.report.explore.filters import DocumentFilter
+from gristmill_explore.app import is_fragment, render
+from gristmill_explore.explorer import Explorer
+from gristmill_explore.filters import DocumentFilter
 
 WIDTH, HEIGHT = 800, 220
 

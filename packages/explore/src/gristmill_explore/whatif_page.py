@@ -12,10 +12,10 @@ from starlette.routing import Route
 from gristmill.errors import UserError
 from gristmill.query.removal.changes import number_settings, parse_changes, step_with
 from gristmill.query.removal.whatif import Affected, Replay, StepEffect
-from gristmill.report.explore.app import PageGroup, is_fragment, render
-from gristmill.report.explore.explorer import Explorer, beginning
-from gristmill.report.explore.filters import DocumentFilter
-from gristmill.report.explore.histogram_page import HistogramPages, drawn
+from gristmill_explore.app import PageGroup, is_fragment, render
+from gristmill_explore.explorer import Explorer, beginning
+from gristmill_explore.filters import DocumentFilter
+from gristmill_explore.histogram_page import HistogramPages, drawn
 
 SHOWN = 8
 """Documents shown of those that come, and of those that go."""

@@ -18,12 +18,12 @@ from gristmill.query.documents.word_changes import same_words
 from gristmill.query.lineage.evidence import Flag, text_of
 from gristmill.query.lineage.lineage import steps_of
 from gristmill.query.lineage.page_image import NoImage, page_of, page_png
-from gristmill.report.explore.app import PageGroup, is_fragment, render
-from gristmill.report.explore.explorer import Explorer, beginning
-from gristmill.report.explore.filters import DocumentFilter
-from gristmill.report.explore.histogram_page import HistogramPages
-from gristmill.report.explore.index import IndexedDocument
-from gristmill.report.explore.whatif_page import WhatIfPages
+from gristmill_explore.app import PageGroup, is_fragment, render
+from gristmill_explore.explorer import Explorer, beginning
+from gristmill_explore.filters import DocumentFilter
+from gristmill_explore.histogram_page import HistogramPages
+from gristmill_explore.index import IndexedDocument
+from gristmill_explore.whatif_page import WhatIfPages
 
 EXCERPT = 240
 """Characters of a text in a list."""

@@ -1,6 +1,5 @@
 """gristmill explore: pages to walk through a corpus, in a browser on this machine."""
 
-import importlib.util
 import webbrowser
 from contextlib import closing
 from pathlib import Path
@@ -12,17 +11,15 @@ from gristmill.cli.shared.added_options import chosen_sample
 from gristmill.cli.shared.options import RecipeOrRun, StoreUri, is_run, open_mill, open_run
 from gristmill.cli.shared.screen import say
 from gristmill.engine.publish.run_record import newest_run, see
-from gristmill.errors import UserError
 from gristmill.query import opening
 from gristmill.query.opening import check_finished
 
 if TYPE_CHECKING:
     from gristmill.engine.mill import Mill
     from gristmill.engine.schedule.corpus_view import CorpusView
-    from gristmill.report.live.page import LivePages
+    from gristmill_explore.live.page import LivePages
 
 EXAMPLE = "Example: gristmill explore recipes/demo.yaml"
-LIBRARIES = ("duckdb", "jinja2", "starlette", "uvicorn")
 
 
 def command(
@@ -37,20 +34,15 @@ def command(
     ),
     store: StoreUri = None,
 ) -> None:
-    """Explore a corpus in a browser (extra `explore`).
+    """Explore a corpus in a browser.
 
     Serves pages on 127.0.0.1 until you press Ctrl-C: filter and search documents, see why each was kept or removed,
     move a threshold and see what comes and goes, compare two versions, and label documents. While a run goes on, the
     page Live shows its progress. The address has a token; requests without it are refused.
     """
-    if not all(map(importlib.util.find_spec, LIBRARIES)):
-        raise UserError(
-            "The explorer needs DuckDB, Jinja, Starlette and uvicorn, and not all of them are installed, so nothing is "
-            "served. Run: pip install 'gristmill[explore]'"
-        )
-    from gristmill.report.explore.explorer import Explorer
-    from gristmill.report.explore.pages import explorer_pages
-    from gristmill.report.explore.serving import serve
+    from gristmill_explore.explorer import Explorer
+    from gristmill_explore.pages import explorer_pages
+    from gristmill_explore.serving import serve
 
     view, mill, live = _opened(recipe, store)
 
@@ -82,7 +74,7 @@ def _opened(recipe: str, store: str | None) -> "tuple[CorpusView | None, Mill | 
     """The corpus, the mill that answers what-if, and the live page. If the newest run has not finished, the corpus is
     that of the last finished run, or None: to open the recipe as it is now would mean to hash inputs that a run reads.
     """
-    from gristmill.report.live.page import LivePages
+    from gristmill_explore.live.page import LivePages
 
     if is_run(recipe):
         view = open_run(recipe, store)

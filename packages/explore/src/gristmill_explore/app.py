@@ -22,8 +22,8 @@ from gristmill.counted import number, size, value_text
 from gristmill.errors import UserError
 from gristmill.printable import one_line, printable
 from gristmill.report.charts import short_number
-from gristmill.report.explore.security import LocalOnly
 from gristmill.store.store import CorruptPart
+from gristmill_explore.security import LocalOnly
 
 HERE = Path(__file__).parent
 GONE = 410

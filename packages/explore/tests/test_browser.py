@@ -9,13 +9,13 @@ from importlib.util import find_spec
 import pytest
 import uvicorn
 from conftest import Project
-
 from explored import TOKEN, explored, write_hostile
+
 from gristmill.report.corpus.report import make_report
 from gristmill.report.corpus.reported import make_prices
-from gristmill.report.explore.app import create_app
-from gristmill.report.explore.pages import explorer_pages
-from gristmill.report.live.page import LivePages
+from gristmill_explore.app import create_app
+from gristmill_explore.live.page import LivePages
+from gristmill_explore.pages import explorer_pages
 
 PATIENCE_MS = 300_000
 """A page that does not answer for so long is a fault, however busy the machine is."""

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 from gristmill.engine.publish.run_record import see
-from gristmill.report.explore.app import create_app
-from gristmill.report.explore.explorer import Explorer
-from gristmill.report.explore.pages import explorer_pages
+from gristmill_explore.app import create_app
+from gristmill_explore.explorer import Explorer
+from gristmill_explore.pages import explorer_pages
 
 TOKEN, PORT = "secret", 8080
 ORIGIN = f"http://127.0.0.1:{PORT}"

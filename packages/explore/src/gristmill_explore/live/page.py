@@ -13,10 +13,10 @@ from starlette.routing import Route
 
 from gristmill.counted import counted
 from gristmill.engine.publish.journal import FINISHED, KILLED, RUNNING, RunJournal, read_journals
-from gristmill.report.explore.app import PageGroup, is_fragment, render
-from gristmill.report.live.openmetrics import CONTENT_TYPE, metrics_text
 from gristmill.stages import INGEST
 from gristmill.store.store import Store
+from gristmill_explore.app import PageGroup, is_fragment, render
+from gristmill_explore.live.openmetrics import CONTENT_TYPE, metrics_text
 
 LIVE, METRICS = "/live", "/metrics"
 WIDTH, HEIGHT = 800, 120

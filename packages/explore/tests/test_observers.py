@@ -15,13 +15,14 @@ from starlette.testclient import TestClient
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Silent
 from gristmill.engine.publish.journal import RunJournal, read_journals
+from gristmill.engine.publish.observers import make_observers
 from gristmill.errors import UserError
-from gristmill.report.explore.app import create_app
-from gristmill.report.live import openlineage
-from gristmill.report.live.openlineage import LineageEvents, make_event, make_observers
-from gristmill.report.live.openmetrics import MetricsFile, metrics_text
-from gristmill.report.live.page import LivePages, dropped_lines, state_sentence
 from gristmill.store.store import Store
+from gristmill_explore.app import create_app
+from gristmill_explore.live import openlineage
+from gristmill_explore.live.openlineage import LineageEvents, make_event
+from gristmill_explore.live.openmetrics import MetricsFile, metrics_text
+from gristmill_explore.live.page import LivePages, dropped_lines, state_sentence
 
 HOSTILE = "<script>alert(1)</script>\x1b[31m\u202e\"'}\n# EOF {{x}} \\"
 PORT = 8080
@@ -320,7 +321,7 @@ def test_a_server_gets_the_start_and_the_end_of_a_run(finished, monkeypatch):
     with Collector() as collector:
         for name, value in (("URL", collector.url), ("API_KEY", "key"), ("NAMESPACE", "team")):
             monkeypatch.setenv(f"OPENLINEAGE_{name}", value)
-        run = run_with(project, make_observers(None, None))
+        run = run_with(project, make_observers())
         assert {one[:2] for one in collector.received} == {("/api/v1/lineage", "Bearer key")}
         start, end = (checked(event) for _, _, event in collector.received)
     assert (start["eventType"], end["eventType"]) == ("START", "COMPLETE")
@@ -333,7 +334,7 @@ def test_a_server_gets_the_start_and_the_end_of_a_run(finished, monkeypatch):
     assert output["facets"]["version"]["datasetVersion"] == run.ended["version"]
     assert output["outputFacets"]["outputStatistics"]["rowCount"] == run.ended["documents"]
     monkeypatch.setenv("OPENLINEAGE_DISABLED", "true")
-    assert make_observers(None, None) == []
+    assert make_observers() == []
 
 
 def test_a_user_in_the_url_logs_in_and_appears_nowhere(finished, monkeypatch, caplog):
@@ -341,11 +342,11 @@ def test_a_user_in_the_url_logs_in_and_appears_nowhere(finished, monkeypatch, ca
     project, _, _ = finished
     with Collector() as collector, caplog.at_level("DEBUG"):
         url = collector.url.replace("http://", "http://me:hunter%402@")
-        run = run_with(project, make_observers(None, url))
+        run = run_with(project, make_observers([f"openlineage={url}"]))
         (login,) = {login for _, login, _ in collector.received}
         assert base64.b64decode(login.removeprefix("Basic ")) == b"me:hunter@2"
         assert "hunter" not in json.dumps([event for _, _, event in collector.received])
-    run_with(project, make_observers(None, url))  # the server is gone
+    run_with(project, make_observers([f"openlineage={url}"]))  # the server is gone
     assert "does not take lineage events" in caplog.text
     files = (path.read_bytes() for path in (project.folder / "store").rglob("*") if path.is_file())
     assert not any(b"hunter" in one for one in files)

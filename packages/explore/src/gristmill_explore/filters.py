@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from gristmill.errors import UserError
-from gristmill.report.explore.index import DocumentIndex
+from gristmill_explore.index import DocumentIndex
 
 KEPT, REMOVED = "kept", "removed"
 NONE = "(none)"

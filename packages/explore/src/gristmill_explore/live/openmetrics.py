@@ -35,6 +35,11 @@ class MetricsFile:
         temporary.replace(self._path)
 
 
+def observe(target: str | None) -> MetricsFile | None:
+    """The observer `metrics`: `target` is a file."""
+    return None if target is None else MetricsFile(Path(target))
+
+
 def output_file(path: Path, begins: str) -> Path:
     """The file that a path or its links lead to. Raises UserError if it is something else, like a pipe: a run would
     replace it, or wait for its reader. A file that does not begin like those of earlier runs is refused as well.

@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from gristmill.cli.main import main
-from gristmill.report.explore import serving
 from gristmill.store.leases import hold
 from gristmill.store.store import Store
+from gristmill_explore import serving
 
 
 @pytest.fixture
@@ -68,7 +68,10 @@ def test_a_run_writes_metrics_and_events(project, monkeypatch, capsys):
     project.write_recipe("  - stagebox.length\n")
     metrics, events = project.folder / "run.prom", project.folder / "events.jsonl"
     code, text = command(
-        monkeypatch, capsys, "run", project.recipe, "--metrics", metrics, "--openlineage", events, "--json"
+        monkeypatch,
+        capsys,
+        *("run", project.recipe, "--json"),
+        *("--observe", f"metrics={metrics}", "--observe", f"openlineage={events}"),
     )
     assert code == 0, text
     assert 'gristmill_run{recipe="project",gristmill_run="finished"} 1' in metrics.read_text()
@@ -76,13 +79,30 @@ def test_a_run_writes_metrics_and_events(project, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("option", "value"), [("--metrics", "none/x"), ("--openlineage", "none/x"), ("--openlineage", "s3://b/x")]
+    ("name", "value"), [("metrics", "none/x"), ("openlineage", "none/x"), ("openlineage", "s3://b/x")]
 )
-def test_a_place_that_cannot_be_written_is_refused_before_any_work(project, monkeypatch, capsys, option, value):
+def test_a_place_that_cannot_be_written_is_refused_before_any_work(project, monkeypatch, capsys, name, value):
     """One message, exit code 2."""
     monkeypatch.chdir(project.folder)
-    code, text = command(monkeypatch, capsys, "run", project.recipe, option, value)
+    code, text = command(monkeypatch, capsys, "run", project.recipe, "--observe", f"{name}={value}")
     assert code == 2
     assert f"gristmill: {value} cannot " in text
     assert "nothing was run" in text
     assert not project.store.exists()
+
+
+@pytest.mark.parametrize(
+    ("requests", "fact"),
+    [
+        (["prometheus=x"], "prometheus is not an observer"),
+        (["metric=x"], "Did you mean metrics?"),
+        (["metrics"], "must be NAME=TARGET"),
+        (["metrics=a", "metrics=b"], "once for each NAME"),
+    ],
+)
+def test_a_wrong_request_for_an_observer_is_refused_before_any_work(project, monkeypatch, capsys, requests, fact):
+    """The message has the form and the names."""
+    options = [word for request in requests for word in ("--observe", request)]
+    code, text = command(monkeypatch, capsys, "run", project.recipe, *options)
+    assert (code, project.store.exists()) == (2, False)
+    assert fact in " ".join(text.split())

@@ -20,9 +20,9 @@ from gristmill.errors import UserError
 from gristmill.query.documents.documents import Row, rows_at
 from gristmill.query.lineage.evidence import Suites
 from gristmill.query.takedown import withheld
-from gristmill.report.explore.filters import NONE, DocumentFilter
-from gristmill.report.explore.index import AllRows, DocumentIndex, IndexedDocument
-from gristmill.report.explore.labels import GOOD, LabelFile, wilson
+from gristmill_explore.filters import NONE, DocumentFilter
+from gristmill_explore.index import AllRows, DocumentIndex, IndexedDocument
+from gristmill_explore.labels import GOOD, LabelFile, wilson
 
 PAGE = 25
 """Documents in a list."""

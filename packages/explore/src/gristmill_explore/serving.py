@@ -11,9 +11,9 @@ import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from gristmill.errors import UserError
-from gristmill.report.explore.app import PageGroup, create_app
-from gristmill.report.explore.security import HOSTS, TOKEN
 from gristmill.stopping import heeded
+from gristmill_explore.app import PageGroup, create_app
+from gristmill_explore.security import HOSTS, TOKEN
 
 
 class ExplorerServer(uvicorn.Server):

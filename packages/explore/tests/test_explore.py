@@ -17,24 +17,24 @@ from urllib.parse import urlencode
 import pytest
 import yaml
 from conftest import Project
+from explored import ORIGIN, PORT, TOKEN, explored, write_hostile
 from starlette.testclient import TestClient
 
 from cli.test_withheld import TAKEN, check, hidden, taken  # noqa: F401, fixtures
-from explored import ORIGIN, PORT, TOKEN, explored, write_hostile
 from gristmill.errors import UserError
 from gristmill.query.documents.columns import ColumnReader
 from gristmill.query.documents.histograms import find_measures
 from gristmill.query.removal.changes import number_settings, parse_changes
 from gristmill.query.removal.whatif import Replay, what_if
 from gristmill.query.versions.diff import compare_documents
-from gristmill.report.explore import explorer as explorer_module
-from gristmill.report.explore.filters import DocumentFilter
-from gristmill.report.explore.labels import LabelFile, wilson
-from gristmill.report.explore.security import HEADERS
-from gristmill.report.explore.serving import serve
 from gristmill.stages.quality.classifier_of_files import Config, make
 from gristmill.stages.shared.rule import formula
 from gristmill.store.store import CorruptPart
+from gristmill_explore import explorer as explorer_module
+from gristmill_explore.filters import DocumentFilter
+from gristmill_explore.labels import LabelFile, wilson
+from gristmill_explore.security import HEADERS
+from gristmill_explore.serving import serve
 
 FORBIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that a terminal or a browser may obey."""
@@ -564,14 +564,3 @@ def test_a_taken_port_is_one_message():
         port = busy.getsockname()[1]
         with pytest.raises(UserError, match=f"Port {port} of 127.0.0.1 cannot be opened .* Name another port"):
             serve("t", [], port, lambda address: None)
-
-
-def test_the_command_names_its_extra(say, everything, monkeypatch):
-    """Without the libraries nothing is served."""
-    import importlib.util as util
-
-    found = util.find_spec
-    monkeypatch.setattr(util, "find_spec", lambda name: None if name == "uvicorn" else found(name))
-    output = say("explore", everything.project.recipe)
-    assert (output.code, output.out) == (2, "")
-    assert "pip install 'gristmill[explore]'" in output.err

@@ -21,11 +21,11 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 import gristmill
 from gristmill.counted import counted
-from gristmill.engine.publish.journal import FINISHED, RUNNING, Observer
+from gristmill.engine.publish.journal import FINISHED, RUNNING
 from gristmill.errors import UserError
 from gristmill.log import Log
 from gristmill.places import is_url, local_path, without_secrets
-from gristmill.report.live.openmetrics import MetricsFile, output_file
+from gristmill_explore.live.openmetrics import output_file
 
 PRODUCER = f"https://pypi.org/project/gristmill/{gristmill.__version__}"
 SCHEMA = "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent"
@@ -49,15 +49,11 @@ _VERSIONS = {
 _LOG = Log("openlineage")
 
 
-def make_observers(metrics: Path | None, lineage: str | None) -> list[Observer]:
-    """The observers of a run: a file of metrics, and a file or a server for lineage events (default: as the
-    environment says).
-    """
-    found: list[Observer] = [] if metrics is None else [MetricsFile(metrics)]
-    if os.environ.get(DISABLED, "").strip().lower() != "true":
-        lineage = lineage or os.environ.get(URL)
-        found += [LineageEvents(lineage)] if lineage else []
-    return found
+def observe(target: str | None) -> "LineageEvents | None":
+    """The observer `openlineage`: `target` is a file or a server, by default what the environment names."""
+    target = target or os.environ.get(URL)
+    is_disabled = os.environ.get(DISABLED, "").strip().lower() == "true"
+    return None if is_disabled or not target else LineageEvents(target)
 
 
 class LineageEvents:

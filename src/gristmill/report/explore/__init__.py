@@ -1,1 +1,0 @@
-"""The explorer: pages about a corpus, served on 127.0.0.1."""
