@@ -72,4 +72,4 @@ def test_a_package_belongs_to_this_version(name):
     """It uses internals of Gristmill, so both have the same version and the package pins it."""
     project = tomllib.loads((PACKAGES / name / "pyproject.toml").read_text())["project"]
     assert importlib.import_module(f"gristmill_{name}").__version__ == gristmill.__version__
-    assert project["dependencies"] == [f"gristmill=={gristmill.__version__}"]
+    assert f"gristmill=={gristmill.__version__}" in project["dependencies"]
