@@ -307,3 +307,27 @@ def test_a_step_with_a_model_is_evaluated_with_its_model(everything, say):
     """decontaminate needs the index of the suite, as in a run."""
     output = say("whatif", everything.project.recipe, "decontaminate.action=cut", "--json")
     assert output.code == 0, output.err
+
+
+@pytest.mark.parametrize(("min_words", "bound"), [(3, "at_most"), (30, "at_most"), (80, "estimate")])
+def test_a_later_share_makes_the_answer_a_bound(project, say, min_words, bound):
+    """A run with the setting keeps at most that many documents, even if no document of the corpus changes sides: the
+    share of fewer documents is smaller.
+    """
+    texts = [f"{n} " + "mill " * n for n in range(2, 102)]
+    (project.folder / "in.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts))
+    steps = "  - signals\n  - heuristics: {gopher_quality: {min_words: 20, min_stop_words: null}}\n"
+    steps += "  - keep_quality: {score: signals.words, keep_best: 0.5}"
+    project.write_recipe(steps, pattern="in.jsonl")
+    before = funnels(project.run())["notes"]["kept"]["rows"]
+    change = f"heuristics.gopher_quality.min_words={min_words}"
+    (answer,) = [json.loads(line) for line in say("whatif", project.recipe, change, "--json").out.splitlines()]
+    assert (answer["corpus_after_is"], answer["shares_kept_by"]) == (bound, ["all/keep_quality"])
+    assert "all/keep_quality keeps a share" in say("whatif", project.recipe, change).out
+    project.write_recipe(steps.replace("min_words: 20", f"min_words: {min_words}"), pattern="in.jsonl")
+    after = funnels(project.run())["notes"]["kept"]["rows"]
+    assert after != before
+    if bound == "at_most":
+        assert after < answer["corpus_after"]
+    unchanged = say("whatif", project.recipe, change, "--json").out
+    assert json.loads(unchanged)["corpus_after_is"] == "exact"

@@ -81,6 +81,7 @@ def _plain(answer: StepEffect, samples: dict[str, Any]) -> dict[str, Any]:
         "corpus_after_bytes": answer.corpus_bytes + answer.come.text_bytes - answer.go.text_bytes,
         "not_judged_by": answer.later,
         "copies_may_return_by": answer.copies,
+        "shares_kept_by": answer.shares,
         "verdicts_may_change_by": answer.shifting,
     }
 
@@ -146,6 +147,8 @@ def _limits(answer: StepEffect) -> Iterator[str]:
     if answer.go.documents and answer.copies:
         steps = listed(answer.copies, 10)
         yield f"Removed documents may have copies that {steps} dropped or cut; those would then be kept."
+    if answer.shares and answer.bound != "exact":
+        yield f"{listed(answer.shares, 10)} keeps a share of the documents that reach it, so other documents may change."
     if answer.shifting and answer.come.documents + answer.go.documents:
         yield f"Other verdicts may change, too: {listed(answer.shifting, 10)} depend on all documents before them."
 

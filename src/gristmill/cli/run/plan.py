@@ -23,6 +23,7 @@ from gristmill.query.sizing.mixture import foresee_mixture
 from gristmill.query.sizing.plan import PlanLine, make_plan
 from gristmill.query.versions.pinning import tokenizer_hint
 from gristmill.recipe.checks.columns import INGEST
+from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.sections.quality import unused_models
 from gristmill.recipe.sections.shards import idle_settings
 
@@ -140,9 +141,14 @@ def command(
 
 def _checked(previews: Previews) -> str:
     sources = f"{counted(previews.sources, 'source')} ({size(previews.read_bytes)})"
+    faults = f"no faults in {counted(previews.records, 'record')}"
+    if previews.bad:
+        reasons = listed(f"{reason} {count:,}" for reason, count in sorted(previews.bad.items()))
+        bad = counted(sum(previews.bad.values()), "has a fault", "have a fault")
+        faults = f"of {counted(previews.records, 'record')} {bad} ({reasons})"
     warnings = len(previews.warnings) + len(previews.formats)
-    found = f"{counted(warnings, 'warning')} below" if warnings else "no faults"
-    return f"Read the beginning of {sources}: {found}." if previews.sources else ""
+    more = f"; {counted(warnings, 'warning')} below" if warnings else ""
+    return f"Read the beginning of {sources}: {faults}{more}." if previews.sources else ""
 
 
 def _folded(stages: Sequence[PlanLine], sources: Collection[str]) -> list[PlanLine]:

@@ -42,6 +42,9 @@ class Previews:
     sources: int = 0
     """How many sources were previewed."""
     read_bytes: int = 0
+    records: int = 0
+    bad: dict[str, int] = field(default_factory=dict)
+    """The records with a fault, by reason, including those that the reader repairs."""
     faults: dict[str, UserError] = field(default_factory=dict)
     """By source."""
     warnings: list[str] = field(default_factory=list)
@@ -65,6 +68,11 @@ class Previews:
         read_bytes, found = result.values
         self.sources += 1
         self.read_bytes += read_bytes
+        rows, dropped = _summed(found)
+        repaired = sum(one.repaired for one in found)
+        self.records += rows
+        bad = {reason: count for reason, count in dropped.items() if reason not in NO_FAULT}
+        add_counts(self.bad, bad | ({"repaired": repaired} if repaired else {}))
         if (fault := _fault(recipe, source, inputs, found)) is not None:
             self.faults[source.name] = UserError(fault)
         else:

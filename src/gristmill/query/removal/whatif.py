@@ -38,6 +38,7 @@ from gristmill.recipe.sections.tokenizer import TOKENIZER
 from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.contract import Map, StageConfig
 from gristmill.stages.declarations import stage_of
+from gristmill.stages.quality.cutoff_config import Config as Cutoffs
 from gristmill.stages.select import corpus
 from gristmill.store.parquet import join, open_parts
 
@@ -46,6 +47,7 @@ SAMPLES = 5
 """Documents of each kind that are shown as examples."""
 REASON = "near_duplicate"
 DEDUP = "gristmill.stages.dedup."
+RANKS = "gristmill.stages.quality.quality_ranks"
 
 
 @dataclass
@@ -82,6 +84,8 @@ class StepEffect:
     """Steps that would still have to judge the added documents."""
     copies: tuple[str, ...] = ()
     """Later deduplication steps: if a removed document was the kept copy, they would keep another copy."""
+    shares: tuple[str, ...] = ()
+    """Later steps that keep a share of the documents that reach them."""
     shifting: tuple[str, ...] = ()
     """Later steps whose ranks or models depend on all their input, so that any verdict may change."""
     may_be_fewer: bool = False
@@ -90,8 +94,10 @@ class StepEffect:
     @property
     def bound(self) -> Literal["exact", "at_most", "at_least", "estimate"]:
         """Whether the new size of the corpus is exact, an upper bound, a lower bound or an estimate."""
-        fewer = self.come.documents and (self.later or self.may_be_fewer)
-        more = self.go.documents and self.copies
+        # Fewer documents before a share mean a smaller share, even if none of them is in the corpus now.
+        share = self.shares and any(now != then for now, then in self.changes.values())
+        fewer = share or (self.come.documents and (self.later or self.may_be_fewer))
+        more = self.go.documents and (self.copies or self.shares)
         if (fewer and more) or (self.shifting and self.come.documents + self.go.documents):
             return "estimate"
         return "at_most" if fewer else "at_least" if more else "exact"
@@ -247,16 +253,18 @@ def _all_reads(node: Node) -> set[str]:
 
 
 def _later_steps(mill: Mill, node: Node) -> dict[str, Any]:
-    """The fields `later`, `copies` and `shifting` of the effect of a step."""
+    """The fields `later`, `copies`, `shares` and `shifting` of the effect of a step."""
     chains = (_judging(mill, source) for source in node.sources)
     later = dict.fromkeys(other for chain in chains for other in chain[chain.index(node.id) + 1 :])
     nodes = mill.graph.nodes
     gated = [nodes[one] for one in later if any(view.gates for view in nodes[one].views.values())]
     judging = [one.id for one in gated if drops(one)]
     copies = [one.id for one in gated if one.kind == "exchange" and one.module.startswith(DEDUP)]
-    shifting = [one.id for one in gated if one.kind == "exchange" and not one.module.startswith(DEDUP)]
+    shares = [one.id for one in gated if isinstance(one.config, Cutoffs) and one.config.dropped_shares]
+    by_size = [one.id for one in gated if isinstance(one.config, Cutoffs) and one.config.by != "documents"]
+    shifting = [one.id for one in gated if one.kind == "exchange" and not one.module.startswith((DEDUP, RANKS))]
     shifting += [one.id for one in gated if any(nodes[maker].kind == "fit" for maker in one.uses)]
-    named = {"later": judging, "copies": copies, "shifting": shifting}
+    named = {"later": judging, "copies": copies, "shares": shares, "shifting": [*shifting, *by_size]}
     return {name: tuple(mill.recipe.as_written(steps)) for name, steps in named.items()}
 
 

@@ -24,11 +24,6 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     groups: Mapping[str, Verdicts] = found.get("groups", {})
     sums = {name: sum(_count(one, name) for one in groups.values()) for name in (KEPT, LOW, UNSCORED)}
     messages = []
-    if old := [one.keep_percentile for one in config.cutoffs if one.keep_percentile is not None]:
-        messages.append(
-            f"keep_percentile is the old name of keep_best and counts what is dropped: keep_percentile: {old[0]:g} is "
-            f"keep_best: {1 - old[0]:.12g}. Use keep_best; a later release will reject the old name"
-        )
     if sums[UNSCORED]:
         fate = "dropped" if config.unscored == "drop" else "kept"
         of = sum(sums.values())

@@ -155,7 +155,9 @@ def _languages(labels: pa.Array, answers: pa.RecordBatch) -> dict[str, Any]:
 
 
 MOST_OF_IT = 0.8
-"""The run warns about a rule that drops more than this share of a language or a source."""
+"""The run warns about a step that drops more than this share of a language or a source."""
+MOST_OF_A_RULE = 0.25
+"""The run warns about one rule that drops more than this share of a source."""
 MOST_NAMED = 5
 """The number of languages that one warning names."""
 FEWEST = 20
@@ -163,7 +165,9 @@ FEWEST = 20
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    """Warn about an empty corpus, and about a rule that drops nearly all of a language or of the source."""
+    """Warn about an empty corpus, about a step that drops nearly all of a language or of the source, and about a rule
+    that drops more than a quarter of the source.
+    """
     funnel = found["funnel"]
     warned = []
     if funnel["read"]["rows"] and not funnel["kept"]["rows"]:
@@ -183,12 +187,13 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     rules = {(step, reason) for step, all_of_it in languages.items() for _, reason, *_ in all_of_it}
     warned += [_of_languages(step, all_of_it) for step, all_of_it in languages.items()]
     first = {step: {why: counts["rows"] for why, counts in some.items()} for step, some in funnel["first"].items()}
-    for step, reason, why, rows, total in _greedy(funnel["read"]["rows"], first, config):
+    for step, reason, why, rows, total in _greedy(funnel["read"]["rows"], first, config, MOST_OF_A_RULE):
         if (step, reason) not in rules:
             warned.append(
                 f"{step} dropped {rows:,} of {counted(total, 'document')} of this source ({percent(rows, total, 0)}) "
                 f"for {why}. Read some of them ({hint('dropped', reason=reason)}); "
                 f"{_advice(step, 'the source, change it (by_source)')}, or give the source its own steps"
+                + (" (manuals: `rules: [documentation]`)" if _has_rules(step) else "")
             )
     return warned
 
@@ -215,19 +220,22 @@ def _of_languages(step: str, languages: Sequence[tuple[Any, ...]]) -> str:
 
 def _advice(step: str, of_rules: str) -> str:
     """What a user can do about a step that drops nearly everything."""
-    name = step.rpartition("/")[2]
-    if name.startswith("heuristics"):
+    if _has_rules(step):
         return f"if the rule does not fit {of_rules}"
-    if "_dedup" in name:
+    if "_dedup" in step.rpartition("/")[2]:
         return f"if they are not copies of kept documents, change the settings of {step}"
     return f"if they should stay, change the settings of {step}"
 
 
+def _has_rules(step: str) -> bool:
+    return step.rpartition("/")[2].startswith("heuristics")
+
+
 def _greedy(
-    read: int, first: Mapping[str, Mapping[str, int]], config: Config
+    read: int, first: Mapping[str, Mapping[str, int]], config: Config, most_of_a_rule: float = 1
 ) -> Iterator[tuple[str, str, str, int, int]]:
-    """Steps that drop most of the rows that reach them, for one reason or for all together: the step, its most frequent
-    reason, all reasons in words, the rows dropped, and the rows that reached it.
+    """Steps that drop most of the rows that reach them, for one reason or for all together, and rules that drop a
+    certain share: the step, its most frequent reason, all reasons in words, the rows dropped, and those that reached it.
 
     Records that are not documents (the reader's verdicts), posts whose text is in another document, and documents that
     the recipe does not want (other languages, and those below a cutoff, about which `keep_quality` warns) do not count.
@@ -237,9 +245,11 @@ def _greedy(
         taken = dict(first.get(step, {}))
         left -= taken.pop(OTHER, 0) + taken.pop(LOW, 0) + taken.pop(JOINED, 0)
         rows = sum(taken.values())
+        reason = max(taken, key=lambda one: (taken[one], one), default="")
         if left >= FEWEST and rows > MOST_OF_IT * left:
-            reason = max(taken, key=lambda one: (taken[one], one))
             yield step, reason, reason if taken[reason] == rows else f"{reason} and other reasons", rows, left
+        elif left >= FEWEST and _has_rules(step) and taken and taken[reason] > most_of_a_rule * left:
+            yield step, reason, reason, taken[reason], left
         left -= rows
 
 

@@ -18,9 +18,10 @@ from pydantic import ValidationError, field_validator, model_validator
 
 from gristmill.stages.contract import Map, OtherSetting, StageConfig
 from gristmill.stages.natural_languages import ENGLISH, LABEL, language_of
-from gristmill.stages.select.rules import c4, code, faithful, fineweb, gopher_quality, gopher_repetition
+from gristmill.stages.select.rules import c4, code, documentation, faithful, fineweb, gopher_quality, gopher_repetition
 from gristmill.stages.select.rules.c4 import Config as C4Config
 from gristmill.stages.select.rules.code import Config as CodeConfig
+from gristmill.stages.select.rules.documentation import Config as DocumentationConfig
 from gristmill.stages.select.rules.faithful import Config as FaithfulConfig
 from gristmill.stages.select.rules.fineweb import Config as FineWebConfig
 from gristmill.stages.select.rules.gopher_quality import Config as GopherQualityConfig
@@ -45,6 +46,7 @@ SETS = {
     "gopher_quality": gopher_quality.SET,
     "c4": c4.SET,
     "fineweb": fineweb.SET,
+    "documentation": documentation.SET,
     "code": code.SET,
     "faithful": faithful.SET,
 }
@@ -58,7 +60,9 @@ CountedBy = Literal["source", "snapshot", "language", "language_hint"]
 class Config(StageConfig):
     """The rules, their order and their thresholds."""
 
-    rules: tuple[Literal["gopher_repetition", "gopher_quality", "c4", "fineweb", "code", "faithful", "own"], ...] = ()
+    rules: tuple[
+        Literal["gopher_repetition", "gopher_quality", "c4", "fineweb", "documentation", "code", "faithful", "own"], ...
+    ] = ()
     """Sets in the order in which they are tried; `own` means the recipe's own rules. Sets that are not listed but have
     thresholds below follow in the order of the recipe."""
     gopher_repetition: GopherRepetitionConfig | None = None
@@ -69,6 +73,8 @@ class Config(StageConfig):
     """Thresholds of C4's rules for documents."""
     fineweb: FineWebConfig | None = None
     """Thresholds of the rules that FineWeb added."""
+    documentation: DocumentationConfig | None = None
+    """Thresholds of Gopher's rules for manuals and reference pages, instead of the two sets of Gopher."""
     code: CodeConfig | None = None
     """Thresholds of the rules for source code."""
     faithful: FaithfulConfig | None = None
@@ -113,6 +119,9 @@ class Config(StageConfig):
 
     @model_validator(mode="after")
     def _unique(self) -> "Config":
+        for other in ("gopher_quality", "gopher_repetition"):
+            if {"documentation", other} <= set(self.rules):
+                raise ValueError(f"documentation replaces {other}. Remove {other}")
         reasons = reasons_of(groups(self))
         if not reasons:
             raise ValueError("every rule is off. Give one a threshold, or remove the step")
