@@ -48,7 +48,9 @@ def test_a_rule_that_drops_a_whole_language_gives_a_warning(tmp_path, run_ok):
     """The warning has the language, the share and the fix."""
     path = recipe(tmp_path, "{gopher_quality: {min_words: 10, by_language: {de: {min_stop_words: 90}}}}")
     summary = json.loads(run_ok("run", path, "--json"))
-    (message,) = [warning for warning in summary["warnings"] if "text/heuristics dropped" in warning]
+    (message,) = [
+        warning for warning in (one["text"] for one in summary["warnings"]) if "text/heuristics dropped" in warning
+    ]
     assert "text/heuristics dropped 25 of 25 documents in de (100%) for too_few_stop_words" in message
     assert "by_language" in message
 

@@ -10,6 +10,7 @@ from pydantic import Field
 
 from gristmill.hints import hint
 from gristmill.stages.contract import ReportMark
+from gristmill.warned import Warnings
 
 AlarmShare = Annotated[float, Field(gt=0, le=1), ReportMark()]
 """A config field: the share of its documents, 0 to 1, that a source may lose without a warning. 1: never warn."""
@@ -23,16 +24,17 @@ def alarms(metrics: Mapping[str, Any], share: float) -> tuple[str, ...]:
 
     `metrics["sources"][source]` is `{"rows_sent": n, "dropped": {reason: n}}`.
     """
-    warned = []
+    warned = Warnings()
     for source, counts in sorted((metrics.get("sources") or {}).items()):
         sent, reasons = counts.get("rows_sent", 0), counts.get("dropped", {})
         lost = sum(reasons.values())
         if sent >= FEWEST_DOCUMENTS and lost > share * sent:
             why = ", ".join(f"{reason} {count:,}" for reason, count in sorted(reasons.items()))
-            warned.append(
+            warned.add(
+                "source_lost",
                 f"source {source} lost {_percent(lost, sent)} of its documents ({lost:,} of {sent:,}: {why}). "
                 f"Inspect some of them: {hint('dropped_of', source=source, reason=max(reasons, key=reasons.get))}. "
-                "If they are copies, raise alarm_share"
+                "If they are copies, raise alarm_share",
             )
     return tuple(warned)
 

@@ -18,6 +18,7 @@ from gristmill.stages.dedup import copies
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.scope import Scope
 from gristmill.stages.shared.keep_order import KeepOrder, unseen_sources
+from gristmill.warned import idle
 
 RECORD_SCHEMA, summary = copies.RECORD_SCHEMA, copies.summary
 
@@ -60,10 +61,9 @@ def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) ->
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     """Warn if there was no text. A corpus without copies is normal."""
-    warned = [*unseen_sources(found, config.keep), *alarms(found, config.alarm_share)]
-    if found.get("rows_sent") and not found.get("records"):
-        warned.append("no document has a text, so nothing was compared. Put exact_dedup after extract")
-    return warned
+    text = "no document has a text, so nothing was compared. Put exact_dedup after extract"
+    compared = idle(found.get("rows_sent"), found.get("records"), text)
+    return [*unseen_sources(found, config.keep), *alarms(found, config.alarm_share), *compared]
 
 
 STAGE = Exchange(

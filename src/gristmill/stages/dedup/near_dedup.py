@@ -29,6 +29,7 @@ from gristmill.stages.dedup.clusters import merge, merged_roots, resolve, roots,
 from gristmill.stages.shared import keep_order
 from gristmill.stages.shared.keep_order import RANK, KeepOrder
 from gristmill.stages.shared.s_curve import Similarity, curve_in_short, curve_lines
+from gristmill.warned import Warnings
 
 RECORD_SCHEMA = pa.schema([("rank", RANK), ("text", pa.large_string())])
 
@@ -98,11 +99,12 @@ def explain_fully(config: Config) -> list[str]:
 
 
 def warnings(metrics: dict[str, Any], config: Config) -> Sequence[str]:
-    warned = [*alarms(metrics, config.alarm_share), *keep_order.unseen_sources(metrics, config.keep)]
+    warned = Warnings([*alarms(metrics, config.alarm_share), *keep_order.unseen_sources(metrics, config.keep)])
     if metrics.get("budgets_used_up"):
-        warned.append(
+        warned.add(
+            "comparisons_cut",
             f"in {counted(metrics['budgets_used_up'], 'case')} a document reached max_comparisons "
-            f"({config.max_comparisons}) and was not compared with the rest of its bucket. Raise it to find more"
+            f"({config.max_comparisons}) and was not compared with the rest of its bucket. Raise it to find more",
         )
     return warned
 

@@ -32,6 +32,7 @@ from gristmill.stages.dedup.clusters import merge, merged_roots, resolve, roots,
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 from gristmill.stages.shared import keep_order
 from gristmill.stages.shared.keep_order import RANK, KeepOrder
+from gristmill.warned import Warnings
 
 RECORD_SCHEMA = pa.schema([("print", pa.uint64()), ("rank", RANK)])
 _MOST_RECORDS = 10_000
@@ -116,11 +117,12 @@ def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) ->
 
 
 def warnings(metrics: dict[str, Any], config: Config) -> Sequence[str]:
-    warned = [*alarms(metrics, config.alarm_share), *keep_order.unseen_sources(metrics, config.keep)]
+    warned = Warnings([*alarms(metrics, config.alarm_share), *keep_order.unseen_sources(metrics, config.keep)])
     if metrics.get("budgets_used_up"):
-        warned.append(
+        warned.add(
+            "comparisons_cut",
             f"in {counted(metrics['budgets_used_up'], 'case')} a document shared its key with more than "
-            f"max_comparisons ({config.max_comparisons}) others and was compared with only that many. Raise blocks"
+            f"max_comparisons ({config.max_comparisons}) others and was compared with only that many. Raise blocks",
         )
     return warned
 

@@ -15,6 +15,7 @@ from gristmill.stages.dedup import copies, url_parts
 from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.scope import Scope
 from gristmill.stages.shared.keep_order import KeepOrder, unseen_sources
+from gristmill.warned import idle
 
 PREREQUISITES = ("gristmill.stages.dedup.url_parts",)
 RECORD_SCHEMA, summary = copies.RECORD_SCHEMA, copies.summary
@@ -48,10 +49,9 @@ def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) ->
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     """Warn if there was no URL. A corpus without duplicate URLs is normal."""
-    warned = [*unseen_sources(found, config.keep), *alarms(found, config.alarm_share)]
-    if found.get("rows_sent") and not found.get("records"):
-        warned.append("no document has a URL, so nothing was compared. Remove url_dedup, or set the URL in the reader")
-    return warned
+    text = "no document has a URL, so nothing was compared. Remove url_dedup, or set the URL in the reader"
+    compared = idle(found.get("rows_sent"), found.get("records"), text)
+    return [*unseen_sources(found, config.keep), *alarms(found, config.alarm_share), *compared]
 
 
 STAGE = Exchange(

@@ -32,6 +32,7 @@ from gristmill.stages.shared.rule import EXCEPTIONS, exceptions_of, stated_in
 from gristmill.stages.shared.tally import LANGUAGES, Tally
 from gristmill.stages.shared.vectors import ColumnVectors
 from gristmill.stages.shared.verdicts import Group, RuleSet, all_of, describe, failing, first_of, reasons_of, rule_set
+from gristmill.warned import Warnings
 
 SCHEMA = pa.schema(
     [
@@ -240,13 +241,16 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
             idle += [f"own rule {reason}" for reason in silent]
         elif len(silent) == len(reasons_of([group])):
             idle.append(f"rule set {name}")
-    warned = [f"{', '.join(idle)} matched no document"] if idle else []
+    warned = Warnings()
+    if idle:
+        warned.add("no_effect", f"{', '.join(idle)} matched no document")
     if found.get("not_english") and (changed := for_all_languages(config)):
         set_name, _, threshold = changed[0].partition(".")
-        warned.append(
+        warned.add(
+            "other_languages",
             f"your value of {', '.join(changed)} also replaces the thresholds for languages other than English (in "
-            f"this corpus, documents in these: {found['not_english']:,}). To change only English, write {set_name}: "
-            f"{{by_language: {{en: {{{threshold}: {getattr(getattr(config, set_name), threshold)}}}}}}}"
+            f"this corpus, documents in these: {found['not_english']:,}). To change only English, write "
+            f"{set_name}: {{by_language: {{en: {{{threshold}: {getattr(getattr(config, set_name), threshold)}}}}}}}",
         )
     return warned
 
