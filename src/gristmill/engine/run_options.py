@@ -51,6 +51,7 @@ class RunWarnings(NamedTuple):
 
     def plain(self) -> list[dict[str, Any]]:
         """For `--json`."""
+        rows: list[tuple[Warned, bool, str | None]]
         rows = [(one, is_new, None) for some, is_new in ((self.new, True), (self.known, False)) for one in some]
         rows += [(one, False, reason) for one, reason in self.accepted]
         return [

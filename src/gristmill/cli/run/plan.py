@@ -16,6 +16,7 @@ from gristmill.engine.publish.input_changes import input_changes
 from gristmill.engine.schedule.preview import Previews
 from gristmill.errors import UserError
 from gristmill.printable import one_line
+from gristmill.query.publishing import unguarded, unweighted
 from gristmill.query.sizing.asking import asking_lines
 from gristmill.query.sizing.disk import Disk, estimate
 from gristmill.query.sizing.limits import Prices
@@ -25,7 +26,7 @@ from gristmill.query.versions.pinning import tokenizer_hint
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.sections.quality import unused_models
-from gristmill.recipe.sections.shards import idle_settings
+from gristmill.recipe.sections.shards import SHARDS, idle_settings
 
 MANY_SOURCES = 4
 DEAREST = 1e9
@@ -85,6 +86,7 @@ def command(
     inputs = list(input_changes(run, mill.newest_whole()))
     asking = asking_lines(run)
     disk, mixture = estimate(run, mill.store, mill.known_before()), foresee_mixture(run)
+    shared = list(filter(None, (unguarded(run) if run.named(SHARDS) else None, unweighted(run))))
     if json:
         listed = [
             {
@@ -101,6 +103,7 @@ def command(
         foreseen = {"fault": mixture.fault, "warnings": mixture.warnings}
         notes = {
             "hint": hint,
+            "before_publishing": shared,
             "idle": idle,
             "disk": _plain(disk),
             "asking": asking,
@@ -127,7 +130,7 @@ def command(
         out.print(f"\nNothing to do: everything is in the store, {size(disk.stored_bytes)}.")
     elif any(stage.waiting for stage in stages):
         out.print("\n+: more tasks follow when their inputs exist.")
-    for line in (_checked(previews), hint, idle, "\n".join(inputs), "\n".join(asking)):
+    for line in (_checked(previews), hint, idle, *shared, "\n".join(inputs), "\n".join(asking)):
         if line:
             out.print()
             out.print(passage(line))

@@ -27,7 +27,6 @@ from gristmill.kernels.dedup.sketch import shingle_sets
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import AsCount, Exchange, StageConfig
 from gristmill.stages.dedup import clusters
-from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.clusters import merge, merged_roots, resolve, roots, sizes_of_clusters
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 from gristmill.stages.shared import keep_order
@@ -54,8 +53,6 @@ class Config(StageConfig):
     """global: all documents are compared; snapshot: those of one snapshot, of any source; source: of one source."""
     keep: KeepOrder = KeepOrder()
     """Which document of a cluster is kept."""
-    alarm_share: AlarmShare = 0.9
-    """Warn when a source loses more than this share of its documents."""
 
     @model_validator(mode="after")
     def _enough_blocks(self) -> Self:
@@ -117,7 +114,7 @@ def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) ->
 
 
 def warnings(metrics: dict[str, Any], config: Config) -> Sequence[str]:
-    warned = Warnings([*alarms(metrics, config.alarm_share), *keep_order.unseen_sources(metrics, config.keep)])
+    warned = Warnings(keep_order.unseen_sources(metrics, config.keep))
     if metrics.get("budgets_used_up"):
         warned.add(
             "comparisons_cut",

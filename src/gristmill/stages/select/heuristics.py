@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
-from pydantic import ValidationError, field_validator, model_validator
+from pydantic import field_validator, model_validator
 
 from gristmill.stages.contract import Map, OtherSetting, StageConfig
 from gristmill.stages.natural_languages import ENGLISH, LABEL, language_of
@@ -160,36 +160,6 @@ def exceptions(config: Config, path: str) -> dict[str, OtherSetting]:
     return found
 
 
-def split_rule(config: Config, path: str) -> tuple[Config, Config | None] | None:
-    """The config with only the rules that compare the threshold at `path`, and the one with only the others."""
-    name, _, threshold = path.partition(".")
-    own: StageConfig | None = getattr(config, name) if name in config.rules and name in SETS else None
-    known = () if own is None else [rule.threshold for rule in SETS[name].rules(own)]
-    if own is None or threshold not in known:
-        return None
-    written = own.model_dump()
-    other = [one for one in known if one != threshold]
-    alone = Config.model_validate({"rules": (name,), name: _without(written, other)})
-    rest = {**config.model_dump(), name: _without(written, [threshold])}
-    try:
-        return alone, Config.model_validate(rest)
-    except ValidationError:  # every rule is off
-        return alone, None
-
-
-def _without(own: Mapping[str, Any], off: Sequence[str]) -> dict[str, Any]:
-    """The settings of a set with some rules off, for all documents."""
-    found = {**own, **{name: False if isinstance(own[name], bool) else None for name in off}}
-    for field in EXCEPTIONS:
-        left = {
-            label: {name: value for name, value in one.items() if name not in off}
-            for label, one in own.get(field, {}).items()
-        }
-        if field in own:
-            found[field] = {label: one for label, one in left.items() if one}
-    return found
-
-
 def reads(config: Config) -> tuple[str, ...]:
     """The columns that the rules that are on, their exceptions and the counts need."""
     named: list[str] = []
@@ -277,7 +247,6 @@ STAGE = Map(
     apply=apply,
     metrics=metrics,
     exceptions=exceptions,
-    split_rule=split_rule,
     for_all_languages=for_all_languages,
     warnings=warnings,
 )
