@@ -7,7 +7,9 @@ from gristmill.engine.plan.graph import Node
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.sections.mix import MIX
+from gristmill.recipe.sections.shards import SHARDS
 from gristmill.stages.mix import mix
+from gristmill.stages.mix.options import MixOptions, MixPhase
 
 GUARDS = {
     "decontaminate": "benchmarks may be in the text",
@@ -17,7 +19,9 @@ GUARDS = {
 
 
 def unguarded(view: CorpusView) -> str | None:
-    """The steps that some source lacks."""
+    """The steps that some source of a corpus with shards lacks."""
+    if not view.named(SHARDS):
+        return None
     lacks = []
     for step, risk in GUARDS.items():
         without = [name for name, chain in view.chains.items() if step not in {view.nodes[one].name for one in chain}]
@@ -32,7 +36,8 @@ def unweighted(view: CorpusView) -> str | None:
     config = next((node.config for node in view.named(MIX) if isinstance(node, Node)), None)
     if not isinstance(config, mix.Config) or len(set(config.sources.values())) < 2:
         return None
-    for one in (config, *config.phases):
+    parts: list[MixOptions | MixPhase] = [config, *config.phases]
+    for one in parts:
         if isinstance(one.domains, dict) or one.temperature or one.tiers or one.upsample:
             return None
     tokens: Counter[str] = Counter({domain or "no domain": 0 for domain in config.sources.values()})

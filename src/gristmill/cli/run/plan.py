@@ -26,7 +26,7 @@ from gristmill.query.versions.pinning import tokenizer_hint
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.sections.quality import unused_models
-from gristmill.recipe.sections.shards import SHARDS, idle_settings
+from gristmill.recipe.sections.shards import idle_settings
 
 MANY_SOURCES = 4
 DEAREST = 1e9
@@ -86,7 +86,7 @@ def command(
     inputs = list(input_changes(run, mill.newest_whole()))
     asking = asking_lines(run)
     disk, mixture = estimate(run, mill.store, mill.known_before()), foresee_mixture(run)
-    shared = list(filter(None, (unguarded(run) if run.named(SHARDS) else None, unweighted(run))))
+    shared = list(filter(None, (unguarded(run), unweighted(run))))
     if json:
         listed = [
             {

@@ -13,7 +13,6 @@ from gristmill.query.documents.histograms import (
     REMOVED,
 )
 from gristmill.query.publishing import unguarded
-from gristmill.recipe.sections.shards import SHARDS
 from gristmill.report import charts
 from gristmill.report.corpus.reported import MOST_BARS, ReportedCorpus, Section, first_bars
 from gristmill.report.corpus.value_sections import lengths, quality, signals
@@ -93,7 +92,7 @@ def _alarm_text(message: str) -> str:
 
 
 def _limits(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
-    lacks = unguarded(corpus.view) if corpus.view.named(SHARDS) else None
+    lacks = unguarded(corpus.view)
     return None if lacks is None else Section("Before you publish", lacks, ("step",), [])
 
 
