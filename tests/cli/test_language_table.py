@@ -48,6 +48,23 @@ def test_a_rule_that_drops_a_whole_language_gives_a_warning(tmp_path, run_ok):
     """The warning has the language, the share and the fix."""
     path = recipe(tmp_path, "{gopher_quality: {min_words: 10, by_language: {de: {min_stop_words: 90}}}}")
     summary = json.loads(run_ok("run", path, "--json"))
-    (message,) = [warning for warning in summary["warnings"] if "text/heuristics dropped" in warning]
+    (message,) = [
+        warning for warning in (one["text"] for one in summary["warnings"]) if "text/heuristics dropped" in warning
+    ]
     assert "text/heuristics dropped 25 of 25 documents in de (100%) for too_few_stop_words" in message
     assert "by_language" in message
+
+
+def test_the_funnel_of_one_source_has_the_languages_of_that_source(tmp_path, run_ok):
+    """In the table, its heading and the JSON."""
+    path = recipe(tmp_path, "{gopher_quality: {min_words: 10}}")
+    (tmp_path / "more.jsonl").write_text("\n".join(json.dumps({"text": ENGLISH.format(n=n)}) for n in range(7)))
+    more = "more: {kind: text, read: {format: jsonl, paths: [more.jsonl]}}, notes:"
+    path.write_text(path.read_text().replace("{notes:", "{" + more))
+    run_ok("run", path)
+    found = json.loads(run_ok("funnel", path, "--source", "more", "--json"))
+    assert {name: counts["read"] for name, counts in found["languages"].items()} == {"en": 7}
+    assert {*found["funnel"]} == {"more"}
+    shown = run_ok("funnel", path, "--source", "more")
+    assert "Languages of the documents of more." in shown
+    assert " de " not in shown

@@ -1,6 +1,7 @@
 """`plan` reports faults and warnings before the run does."""
 
 import json
+import re
 
 import pytest
 
@@ -97,3 +98,40 @@ def test_equal_steps_of_many_sources_share_one_line(project, say):
         assert expected in shown
         assert ("s1/corpus" in shown) == (number == 3)
         assert "s1/ingest" in shown
+
+
+def test_plan_explains_a_mixture_without_weights(corpus, say):
+    """In one line: each domain's share of the tokens, once they are known, and how to weigh."""
+    recipe = corpus.project.recipe
+    corpus.recipe("mix: {tokens: 40k}")
+    assert "proportion to its tokens (the run counts them)" in " ".join(say("plan", recipe).out.split())
+    corpus.run()
+    corpus.recipe("mix: {tokens: 50k}")
+    shown = " ".join(say("plan", recipe).out.split())
+    assert re.search(
+        r"its tokens: \w+ \d\d\.\d%, \w+ \d\d\.\d%\. .*To weigh: mix: {domains: {notes: 0\.5, tales: 0\.5}}", shown
+    )
+    assert json.loads(say("plan", recipe, "--json").out)["before_publishing"][-1].startswith("mix has no weights")
+    for weights in ("domains: {notes: 0.7, tales: 0.3}", "temperature: 2", "upsample: {notes: 2}"):
+        corpus.recipe(f"mix: {{tokens: 40k, {weights}}}")
+        assert "mix has no weights" not in say("plan", recipe).out
+
+
+def test_plan_and_the_report_name_what_unguarded_shards_lack(corpus, say, tmp_path):
+    """Shards without decontaminate and scrub; a step that only some sources take counts for these."""
+    recipe, page = corpus.project.recipe, tmp_path / "report.html"
+    lacks = (
+        "Published without decontaminate (benchmarks may be in the text) and without scrub (personal data and secrets"
+    )
+    assert lacks in " ".join(say("plan", recipe).out.split())
+    assert say("run", recipe, "--report", page).code == 0
+    assert lacks in page.read_text()
+    text = recipe.read_text()
+    recipe.write_text(text.replace("steps: []", "steps: [scrub]"))
+    assert "Published without decontaminate (benchmarks may be in the text)." in say("plan", recipe).out
+    recipe.write_text(
+        text.replace("  tales: {kind: text", "  tales: {kind: code").replace("[]", "{text: [scrub], code: []}")
+    )
+    assert "secrets may be in the text, sources tales)" in " ".join(say("plan", recipe).out.split())
+    recipe.write_text(text.partition("tokenizer:")[0])
+    assert "Published" not in say("plan", recipe).out

@@ -226,7 +226,7 @@ def test_strict_turns_a_warning_into_an_error_and_keeps_the_model(tmp_path, say,
     edit(project.recipe, "strict: true", "strict: false")
     loose = say("quality", "train", project.recipe, "edu", "--json")
     assert loose.code == 0, loose.err
-    assert any("texts of other sites" in line for line in json.loads(loose.out)["warnings"])
+    assert any("texts of other sites" in line["text"] for line in json.loads(loose.out)["warnings"])
     assert not any(line.endswith("new)") for line in loose.err.splitlines())
 
 

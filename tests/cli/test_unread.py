@@ -65,7 +65,7 @@ def test_a_command_in_a_warning_works_as_printed(project, say, tmp_path):
     project.recipe.write_text(RECIPE.replace("  lines:", "  #").replace("  whole:", "  #"))
     store = tmp_path / "other store"
     run_output = say("run", project.recipe, "--store", store, "--workers", 1, "--json")
-    (warning,) = [line for line in json.loads(run_output.out)["warnings"] if "could not be read" in line]
+    (warning,) = [one["text"] for one in json.loads(run_output.out)["warnings"] if "could not be read" in one["text"]]
     assert warning in run_output.err.replace("WARNING: ", "")
     (command,) = re.findall(r"gristmill (inspect .*) shows which", warning)
     inspected = say(*shlex.split(command))

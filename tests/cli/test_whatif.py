@@ -3,11 +3,9 @@ mistakes.
 """
 
 import json
-import random
 import shutil
 
 import pytest
-from conftest import WORDS
 
 from gristmill.engine.publish.folder import read_model
 from gristmill.query.removal.funnel import funnels
@@ -212,57 +210,14 @@ def test_a_recipe_without_an_evaluable_step_is_refused(project, say):
     assert output.err.rstrip().endswith("It has no step that can be evaluated.")
 
 
-def _clusters(seed, sizes):
-    """Return texts of 120 words in clusters of copies that differ in up to four words."""
-    draw = random.Random(seed)
-    words = [f"{one}{other}" for one in WORDS[:30] for other in WORDS[:30]]
-    texts = []
-    for size in sizes:
-        base = draw.choices(words, k=120)
-        for _ in range(size):
-            copy = [*base]
-            for place in draw.sample(range(120), draw.randint(0, 2)):
-                copy[place] = draw.choice(words)
-            texts.append(" ".join(copy))
-    return texts
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("sizes", "is_exact"), [((2,) * 8, True), ((2, 3, 4, 5, 3), False)])
-def test_a_higher_near_dedup_threshold_can_be_evaluated(project, say, sizes, is_exact):
-    """The stored pairs give the exact answer for clusters of two, and an upper bound otherwise."""
-    lines = [json.dumps({"text": text}) for text in _clusters(5, sizes)]
-    (project.folder / "in" / "00.jsonl").write_text("\n".join(lines) + "\n")
-    steps = "  - near_dedup: {{scope: global, verify_jaccard: {}}}\n"
-    project.write_recipe(steps.format(0.6), pattern="in/00.jsonl")
-    project.run()
-    answers = {}
-    for threshold in (0.6, 0.9, 0.97):
-        output = say("whatif", project.recipe, f"near_dedup.verify_jaccard={threshold}", "--json")
-        answers[threshold] = json.loads(output.out)
-    came = []
-    for threshold, answer in answers.items():
-        project.write_recipe(steps.format(threshold), pattern="in/00.jsonl")
-        kept = funnels(project.run())["notes"]["kept"]
-        assert answer["corpus_after_is"] in (("exact",) if is_exact else ("exact", "at_most"))
-        assert answer["corpus_after"] >= kept["rows"]
-        if answer["corpus_after_is"] == "exact":
-            assert (answer["corpus_after"], answer["corpus_after_bytes"]) == (kept["rows"], kept["text_bytes"])
-        came.append(answer["come"]["documents"])
-    assert 0 == came[0] < came[1] <= came[2]
-    assert any(answer["corpus_after_is"] == "at_most" for answer in answers.values()) != is_exact
-
-
 @pytest.mark.parametrize(
     "change", ["near_dedup.verify_jaccard=0.5", "near_dedup.ngram=3", "near_dedup.keep.by=[length]"]
 )
 def test_an_unanswerable_near_dedup_change_says_what_to_run(routes, say, change):
-    """A lower threshold or other shingles find pairs that the store does not have."""
+    """The store only has the results of the current settings."""
     output = say("whatif", routes.project.recipe, change)
     assert output.code == 2
-    assert (
-        "For web/near_dedup, only a higher verify_jaccard can be evaluated. The store only has the pairs" in output.err
-    )
+    assert "web/near_dedup compares many documents, and the store only has the results" in output.err
     assert "recipe.yaml --sample 10%" in output.err
 
 
@@ -307,3 +262,27 @@ def test_a_step_with_a_model_is_evaluated_with_its_model(everything, say):
     """decontaminate needs the index of the suite, as in a run."""
     output = say("whatif", everything.project.recipe, "decontaminate.action=cut", "--json")
     assert output.code == 0, output.err
+
+
+@pytest.mark.parametrize(("min_words", "bound"), [(3, "at_most"), (30, "at_most"), (80, "estimate")])
+def test_a_later_share_makes_the_answer_a_bound(project, say, min_words, bound):
+    """A run with the setting keeps at most that many documents, even if no document of the corpus changes sides: the
+    share of fewer documents is smaller.
+    """
+    texts = [f"{n} " + "mill " * n for n in range(2, 102)]
+    (project.folder / "in.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts))
+    steps = "  - signals\n  - heuristics: {gopher_quality: {min_words: 20, min_stop_words: null}}\n"
+    steps += "  - keep_quality: {score: signals.words, keep_best: 0.5}"
+    project.write_recipe(steps, pattern="in.jsonl")
+    before = funnels(project.run())["notes"]["kept"]["rows"]
+    change = f"heuristics.gopher_quality.min_words={min_words}"
+    (answer,) = [json.loads(line) for line in say("whatif", project.recipe, change, "--json").out.splitlines()]
+    assert (answer["corpus_after_is"], answer["shares_kept_by"]) == (bound, ["all/keep_quality"])
+    assert "all/keep_quality keeps a share" in say("whatif", project.recipe, change).out
+    project.write_recipe(steps.replace("min_words: 20", f"min_words: {min_words}"), pattern="in.jsonl")
+    after = funnels(project.run())["notes"]["kept"]["rows"]
+    assert after != before
+    if bound == "at_most":
+        assert after < answer["corpus_after"]
+    unchanged = say("whatif", project.recipe, change, "--json").out
+    assert json.loads(unchanged)["corpus_after_is"] == "exact"

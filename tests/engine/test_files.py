@@ -388,3 +388,21 @@ def test_globs_match_like_pythons_glob(tmp_path_factory, segments):
     found = glob.glob("/".join(segments), root_dir=root, recursive=True, include_hidden=True)
     expected = {f"{root}/{name}" for name in found if os.path.isfile(f"{root}/{name}")}
     assert set(list_tree(str(root), segments, follow=False, folders=Folders(_scanned)).files) == expected
+
+
+def test_links_to_scripts_and_styles_beside_pages_are_no_warning(project):
+    """Documentation of Debian links them to shared copies; nobody expects a page reader to read them."""
+    made, shared = project.folder / "site", project.folder / "shared"
+    made.mkdir()
+    shared.mkdir()
+    (made / "index.html").write_text("<p>the mill stands by the river</p>")
+    (made / "plain.css").write_text("p {}")
+    for name in ("jquery.js", "basic.css", "logo.png"):
+        (shared / name).write_text("x")
+        (made / name).symlink_to(shared / name)
+    project.write_recipe("  - extract", pattern="site")
+    project.recipe.write_text(project.recipe.read_text().replace("format: jsonl", "format: html"))
+    assert find_warnings(project.run()) == []
+    (made / "more").symlink_to(shared)
+    (made / "next.html").symlink_to(shared / "logo.png")
+    assert [warning.name for warning in find_warnings(project.run())] == ["skipped_files"]

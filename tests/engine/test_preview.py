@@ -262,3 +262,24 @@ def test_a_preview_unpacks_only_the_start_of_a_table(tmp_path, monkeypatch, text
     work = Preview(parquet.__name__, parquet.Config(), (Piece(str(path), "a.parquet"),), {}, "a", None, None, 1 << 20)
     (found,) = perform_preview(work).values[1]
     assert (found.rows, found.dropped, found.is_whole) == (rows, {}, False)
+
+
+@pytest.mark.parametrize(
+    ("setting", "content", "bad"),
+    [
+        (
+            "format: csv",
+            b"id,text\n" + b"1,the mill\n" * 50 + b'2,the,mill\n3\n4,"the "old" mill" x\n',
+            {"repaired": 1, "wrong_field_count": 2},
+        ),
+        ("format: jsonl", lines(ROWS) + b"{no json\n" + b'{"text": "\\ud800"}\n', {"invalid_json": 1, "repaired": 1}),
+        ("format: json", lines(ROWS) + b'{"text": 7}\n', {"bad_field_type": 1}),
+        ("format: jsonl", lines(ROWS) + b'{"text": ""}\n', {}),
+    ],
+)
+def test_every_fault_in_a_beginning_is_counted(plan, setting, content, bad):
+    """Also the few that deserve no warning; an empty text is no fault."""
+    found = plan({"a": (setting, "a.txt", content)})
+    assert (found.warnings, found.faults) == ([], {})
+    assert found.bad == bad
+    assert found.records == len(content.splitlines()) - (setting == "format: csv")

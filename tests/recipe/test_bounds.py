@@ -76,7 +76,6 @@ def test_the_largest_seed_is_a_seed(loaded: Callable[[str], Recipe]) -> None:
     [
         ("seed: -1", "seed must be at least 0"),
         ("seed: 99999999999999999999", "whole number of 20 digits"),
-        ("partitions: 64", "partitions is not a field. The number of reducers follows from the bytes"),
         ("max_bucket: 1000000000", "at most 100000"),
         ("verify_jaccard: .inf", "not inf"),
         ("verify_jaccard: -.inf", "verify_jaccard"),

@@ -34,17 +34,6 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "unclosed bracket": ("recipe: demo\nsteps: [a, b\nseed: 3\n", 3, ["column 5", "bracket opens on line 2"]),
     "bracket open to the end": ("recipe: demo\nsteps: [a,\n  b\n", 2, ["opens here", "not closed"]),
     "quote open to the end": ("recipe: 'demo\nsteps: []\n", 1, ["opens here", "not closed"]),
-    "quote closed by the next one": (
-        "recipe: 'demo\nsources:\n  a: {read: {paths: ['a.txt']}}\n",
-        1,
-        ["column 9: the quote that opens here", "everything up to line 3", "Close it"],
-    ),
-    "quote in brackets closed by the next one": (
-        'recipe: demo\nsteps:\n  - a: {x: "1, y: 2}\n  - b: {z: "3"}\n',
-        3,
-        ["column 12", "everything up to line 4"],
-    ),
-    "quote that turns others inside out": ('recipe: "demo\nstore: ""\nsteps: [\'\', "a"]\n', 1, ["up to line 2"]),
     "quote closed on its line": ("paths: ['in/a, 'in/b']\n", 1, ["column 17", "quote is missing", "too many"]),
     "apostrophe": ("recipe: 'don't'\nseed: 3\n", 1, ["column 14", "quote is missing, or there is one too many"]),
     "backslash": ('store: "C:\\data"\n', 1, ["column 12", "double quotes", "Use single quotes"]),
@@ -54,9 +43,6 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "character of no meaning": ("recipe: @demo\n", 1, ["column 9", "not YAML", "'@'"]),
     "tab": ("recipe: demo\nsources:\n\ta: {}\n", 3, ["tab", "spaces"]),
     "tab after spaces": ("recipe: demo\nsources:\n  a:\n  \tkind: web\n", 4, ["tab", "spaces"]),
-    "no space after a colon": ("recipe:demo\nseed: 3\n", 1, ["no space after the colon", "recipe: demo"]),
-    "no space after a dash": ("recipe: demo\nsteps:\n  -signals\n  - a: 1\n", 3, ["after the dash", "- signals"]),
-    "no colon before a brace": ("recipe: demo\nsteps:\n  - signals\n  - a {b: {c: 1}}\n", 4, ["no colon after a"]),
     "colon in text": ("recipe: demo: again\n", 1, ["quotes"]),
     "unquoted star": (TOP.replace("[a.txt]", "[*.gz]"), 3, ["quotes", "'*.gz'"]),
     "unquoted variable in flow": (TOP.replace("[a.txt]", "[${DATA}/a]"), 3, ['"${NAME}"']),
@@ -92,7 +78,7 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "unknown field, list": (
         TOP + "steps: []\nflavour: {}\n",
         5,
-        ["Fields: recipe, seed, store, strict, sources"],
+        ["Fields: recipe, seed, store, strict, accept, sources"],
     ),
     "no recipe": (
         TOP.replace("recipe: demo\n", "") + "steps: []\n",

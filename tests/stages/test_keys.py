@@ -1,7 +1,6 @@
 """Task keys: a field that only reports read is in no key, and every other field is."""
 
 import importlib
-import json
 import pkgutil
 
 import pytest
@@ -25,7 +24,7 @@ FOUND = [
     for field in reported(importlib.import_module(module_name))
     if name not in ("entail", "ocr")
 ]
-OTHER = {"alarm_share": 0.35, "golden": "pages"}
+OTHER = {"golden": "pages"}
 """Another value for each of them."""
 NOT_ASKED = ("servers", "serve", "api_key_env", "concurrency", "limits", "price", "budget")
 ELSEWHERE = [
@@ -65,20 +64,6 @@ def test_no_output_depends_on_a_field_for_reports(name, field):
     assert step_output(module, configs[0]) == step_output(module, configs[1])
 
 
-def test_another_value_runs_no_task_and_is_heeded(project, edit):
-    """A recipe with a new value is cached as a whole; the warnings are those of the new value."""
-    texts = ["the same text again and again"] * 30 + [f"text {number} of its own kind" for number in range(20)]
-    (project.folder / "in" / "00.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts))
-    project.write_recipe("  - exact_dedup: {alarm_share: 0.9}", pattern="in/00.jsonl")
-    from gristmill.engine.mill import find_warnings
-
-    assert not [line for line in find_warnings(project.run()) if "exact_dedup" in line]
-    edit(project.recipe, "0.9", "0.3")
-    again = project.run()
-    assert project.executed(again) == {}
-    assert [line for line in find_warnings(again) if "exact_dedup" in line]
-
-
 def test_every_other_field_is_in_the_key(project):
     """It is in the identity of its stage."""
     evals.write(project.folder / "evals", {"b": [evals.Item("one", "Which stone of the mill turns?", "the runner")]})
@@ -87,4 +72,3 @@ def test_every_other_field_is_in_the_key(project):
     mill = project.mill()
     for node in build(mill.recipe, mill.contents).nodes.values():
         assert set(node.identity["config"]) == fields_of_output(node.config)
-        assert "alarm_share" not in node.identity["config"]

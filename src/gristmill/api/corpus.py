@@ -21,11 +21,11 @@ from gristmill.api.finished import Finished, ProgressListener
 from gristmill.api.pages import make_page
 from gristmill.api.tables import Table
 from gristmill.counted import counted, size
-from gristmill.engine.mill import Mill, find_warnings
+from gristmill.engine.mill import Mill
 from gristmill.engine.publish.input_changes import input_changes
 from gristmill.engine.publish.observers import make_observers
 from gristmill.engine.publish.run_record import describe, last_finished, see
-from gristmill.engine.run_options import check_executor, refuse_warnings
+from gristmill.engine.run_options import check_executor, sort_warnings
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.engine.schedule.task_cache import LOG
 from gristmill.engine.work.memory import available_cores
@@ -127,11 +127,11 @@ class Corpus:
             mill.watch = make_watch(mill)
             listener = ProgressListener(progress)
             run = mill.run(workers, listener, retry_crashed, tag, make_observers())
-            warnings = find_warnings(run)
-            for warning in warnings:
+            warnings = sort_warnings(run)
+            for warning in (*warnings.new, *warnings.known):
                 LOG(warning, WARNING)
-            refuse_warnings(mill.recipe, warnings)
-            return Finished(run, tag, listener.notes, warnings)
+            warnings.refuse(mill.recipe)
+            return Finished(run, tag, listener.notes, [*warnings.new, *warnings.known])
 
     def plan(self) -> "Plan":
         """Return what a run would do, and why."""

@@ -32,7 +32,7 @@ from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.task_cache import LOG, Earlier, Item, Listener
 from gristmill.engine.work.task import Result, Task
 from gristmill.errors import UserError
-from gristmill.hints import hint, option
+from gristmill.hints import as_command_line, hint, option
 from gristmill.log import INFO, WARNING, Note
 from gristmill.objects import requests
 from gristmill.objects.patience import HURRIED, POLL_S, report_waits
@@ -45,6 +45,7 @@ from gristmill.stages.own_code import Code
 from gristmill.stopping import Interrupted, heeded
 from gristmill.store.leases import Lease, await_collection, hold
 from gristmill.store.store import CorruptPart, Store
+from gristmill.warned import Warned
 
 MOST_ALARMS = 8
 """Alarms that a run shows: later ones are often caused by the first."""
@@ -197,6 +198,7 @@ class Mill:
                         self.store.sweep_temporaries()
                     raise
                 last = self.newest_whole()
+                run.warned_before = None if last is None else last.get("warnings", ())
                 run.ended = self._record(run, lease, datasets, "finished")
                 wanted_again(self.store, lease, run.ended)
                 if tag is not None:
@@ -246,17 +248,18 @@ class Mill:
                     "step."
                 )
 
-    def _check_stages(self) -> list[str]:
+    def _check_stages(self) -> list[Warned]:
         """The warnings of stages that check themselves. With `strict`, they are an error before any work."""
         found = []
         for node in self.graph.nodes.values():
             check = stage_of(node.module).self_check
             try:
-                found += [f"{node.id}: {warning}" for warning in (() if check is None else check(node.config))]
+                found += about(node.id, node.name, () if check is None else check(node.config))
             except UserError as error:
                 raise UserError(f"{node.where}: {with_recipe(str(error), self.recipe.path)}") from None
-        if found and self.recipe.strict:
-            warnings = with_recipe("; ".join(found), self.recipe.path)
+        unaccepted = [one for one in found if not any(entry.covers(one) for entry in self.recipe.accept)]
+        if unaccepted and self.recipe.strict:
+            warnings = with_recipe("; ".join(unaccepted), self.recipe.path)
             raise UserError(f"{self.recipe.path}: strict is true, so nothing was run: {warnings}")
         return found
 
@@ -287,7 +290,10 @@ class Mill:
             before = self.newest_whole() if datasets else None
             if datasets and self.until is None:
                 keep_takedowns(self.store, self.recipe)
-            record = make_record(run, self._started, datetime.now(UTC), datasets, status, self.until, before)
+            with as_command_line():  # the texts are compared with those of the next run, wherever it is started
+                found = find_warnings(run, "RECIPE") if status == "finished" else []
+            warnings = [{"name": one.name, "step": one.step, "text": one} for one in found]
+            record = make_record(run, warnings, self._started, datetime.now(UTC), datasets, status, self.until, before)
             path = f"runs/{self.recipe.name}/{next_name(self.store, lease.id)}.json"
             self.store.write_json(path, record)
             if datasets and self.until is None:
@@ -366,26 +372,39 @@ def make_executor(
     return executor
 
 
-def find_warnings(run: Run, typed: str | None = None) -> list[str]:
+def find_warnings(run: Run, typed: str | None = None) -> list[Warned]:
     """Everything that silently had no effect (law 7). Stages do not know their recipe, so RECIPE in the commands that
     they name becomes what the user typed (None: its file).
     """
-    found = [
-        f"{source}/{INGEST}: {message}"
-        for source in run.chains  # in the order of the recipe, not of their arrival
-        if source in run.inputs
-        for message in run.inputs[source].warnings(run.states[f"{source}/{INGEST}"].metrics)
-    ]
-    found += [*run.self_checks, *(run.previews.formats if run.previews else ()), *read_twice(run.inputs)]
+    found: list[Warned] = []
+    for source in run.chains:  # in the order of the recipe, not of their arrival
+        if source in run.inputs:
+            metrics = run.states[f"{source}/{INGEST}"].metrics
+            found += about(f"{source}/{INGEST}", INGEST, run.inputs[source].warnings(metrics))
+    formats = run.previews.formats if run.previews else ()
+    found += [*run.self_checks, *formats, *about("", "read_twice", read_twice(run.inputs))]
     for node in run.graph.nodes.values():
         warn = stage_of(node.module).warnings
         metrics = run.states[node.id].metrics
         if warn is not None and metrics:
             some = 0 < len(node.sources) < len(run.chains) and node.id.partition("/")[0] not in node.sources
             label = f"{node.id} (of {listed(node.sources, 5)})" if some else node.id
-            found += [f"{label}: {message}" for message in warn(metrics, node.config)]
-    found += alarm_lines(run.watched.get("alarms", ()))
-    return [with_recipe(line, typed or run.label) for line in found]
+            found += about(node.id, node.name, warn(metrics, node.config), label)
+    found += about("", "watch", alarm_lines(run.watched.get("alarms", ())))
+    recipe = run.graph.recipe
+    if not run.graph.beyond and recipe.sample is None:  # a part of a run cannot have all warnings
+        idle = [entry for entry in recipe.accept if not any(map(entry.covers, found))]
+        texts = (
+            f"{entry.name}: the run has no such warning, so accepting it has no effect. Remove it" for entry in idle
+        )
+        found += about("accept", "accept_unused", texts)
+    return [Warned(one.name, with_recipe(one, typed or run.label), one.step) for one in found]
+
+
+def about(step: str, name: str, messages: Iterable[str], label: str | None = None) -> list[Warned]:
+    """The warnings about a step; `name` is for those without a name."""
+    start = f"{label or step}: " if step else ""
+    return [Warned(getattr(one, "name", name), f"{start}{one}", step) for one in messages]
 
 
 def with_recipe(message: str, typed: str) -> str:

@@ -128,7 +128,9 @@ class RecipeFields(StageConfig):
     store: Location = "./store"
     """where parts and manifests are kept: a folder, or a URI such as s3://bucket/prefix"""
     strict: bool = False
-    """whether warnings of a run are errors"""
+    """whether warnings of a run that are not accepted are errors"""
+    accept: dict[str, Any] | list[Any] | None = None
+    """warnings that are accepted: {name: reason}, or a list of {name, reason, step}; does not change results or keys"""
     sources: dict[str, Any] = Field(min_length=1)
     """the inputs, by name"""
     steps: list[Any] | dict[str, Any]

@@ -34,6 +34,7 @@ from gristmill.recipe.checks.unbound import check_routes
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.fields import ONE_FILE, RecipeFields, parse_sample
 from gristmill.recipe.model import Recipe, Source, Step
+from gristmill.recipe.sections.accept import load_accept
 from gristmill.recipe.sections.cluster import load_cluster, load_profile
 from gristmill.recipe.sections.mix import load_mix
 from gristmill.recipe.sections.quality import in_order, load_quality
@@ -98,7 +99,7 @@ def load(
     sharded = (step for same in zip(*shards.values(), strict=True) for step in same)
     last = {step.id: step for step in (*tokenizer, *takedowns, *sharded, *mix)}
     cluster = load_cluster(draft, raw.get("cluster"))
-    watch = load_watch(draft, raw.get("watch"))
+    watch, accept = load_watch(draft, raw.get("watch")), load_accept(draft, raw.get("accept"))
     check_routes(draft, routes, GROUPS, {name: columns_of_source(source) for name, source in sources.items()})
     check_groups(draft, sources.values(), routes)
     check_names(draft, routes, sources)
@@ -120,6 +121,7 @@ def load(
         index=bool(shards) if fields.index is None else fields.index,
         sample=share,
         cluster=cluster if profile is None else load_profile(profile),
+        accept=accept,
         watch=watch,
         restore=fields.restore,
         file_name=fields.recipe,

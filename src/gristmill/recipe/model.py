@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 
 from gristmill.recipe.fields import EVERY_SOURCE, CdxFields
+from gristmill.recipe.sections.accept import AcceptFields
 from gristmill.recipe.sections.cluster import ClusterFields
 from gristmill.recipe.sections.snapshot import is_regex, search
 from gristmill.recipe.sections.watch import WatchFields
@@ -110,7 +111,7 @@ class Recipe:
     store: str
     """Absolute local path or URI."""
     strict: bool
-    """Whether a warning (a filter that matched nothing) is an error."""
+    """Whether a warning (a filter that matched nothing) that is not accepted is an error."""
     path: str
     """The recipe's file, as the user gave it."""
     text: str = field(compare=False)
@@ -127,6 +128,8 @@ class Recipe:
     """The share of every source's records to read."""
     cluster: ClusterFields = field(default_factory=ClusterFields, compare=False)
     """How to request Slurm jobs; enters no key."""
+    accept: tuple[AcceptFields, ...] = field(default=(), compare=False)
+    """Warnings that are accepted; enters no key."""
     watch: WatchFields | None = field(default=None, compare=False)
     """The version to compare a finished run with; enters no key."""
     restore: Mapping[str, str] = field(default_factory=dict, compare=False)

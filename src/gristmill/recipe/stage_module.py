@@ -19,7 +19,7 @@ from gristmill import stages
 from gristmill.errors import UserError, WrongSetting
 from gristmill.installed import FORMATS, STEPS, installed, missing
 from gristmill.printable import aside
-from gristmill.recipe.checks.mistakes import Path, dotted, nearest, suggest
+from gristmill.recipe.checks.mistakes import Path, dotted, nearest, ours, suggest
 from gristmill.recipe.draft import Draft
 from gristmill.schema import DOCUMENTS, spelt
 from gristmill.stages import own_code
@@ -192,6 +192,8 @@ def _unknown(noun: str, name: str, known: Mapping[str, str], folder: str) -> str
         return f"{name} is not a format. Did you mean {reader}? Formats: {', '.join(known)}."
     if noun == "format" and (meant := _MEANT.get(suffix[1:])) in known:
         return f"{name} is not a format. Did you mean {meant}? Formats: {', '.join(known)}."
+    if noun == "step" and (meant := ours("steps", name, known)) is not None:
+        return f"{name} is not a step. {meant}"
     beside = [own for own in _stages_beside(noun, name, folder) if own not in known]
     names = [*known, *get_close_matches(name, beside, MOST_BESIDE, 0)]
     own = f"To use your own {noun}, write the name of a module next to the recipe, or an import path."

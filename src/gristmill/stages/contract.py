@@ -260,9 +260,6 @@ class LayerStage(DocumentStage[C]):
     """Columns that are not null where the stage changed a row without dropping it, for `gristmill audit`."""
     exceptions: Callable[[C, str], Mapping[str, OtherSetting]] | None = None
     """{name: the setting that overrides the one at a path}, for `gristmill whatif`."""
-    split_rule: Callable[[C, str], tuple[C, C | None] | None] | None = None
-    """The config with only the rule of the setting at a path, and with only the others (None: there are none), for a
-    slider; None if the path is not the threshold of a rule."""
     for_all_languages: Callable[[C], Sequence[str]] | None = None
     """Settings that replace built-in ones for other languages, for `gristmill whatif`."""
     trained: Literal["classifiers", "language_models"] | None = None

@@ -11,7 +11,7 @@ once for each document that no earlier step dropped.
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -21,6 +21,7 @@ from pydantic import create_model
 from gristmill.counted import counted
 from gristmill.errors import BrokenPromise
 from gristmill.stages.contract import Map, StageConfig
+from gristmill.warned import idle
 
 Function = Callable[..., Any]
 
@@ -65,13 +66,10 @@ def function_stage(module: str, function: Function) -> Map[StageConfig]:
     def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: StageConfig) -> dict[str, int]:
         return {"asked": batch.num_rows}
 
-    def warnings(found: Mapping[str, Any], config: StageConfig) -> list[str]:
-        if found.get("dropped") or not found.get("asked"):
-            return []
-        return [
-            f"it kept all {counted(found['asked'], 'document')} that it was called for. Check that it does what you "
-            "expect"
-        ]
+    def warnings(found: Mapping[str, Any], config: StageConfig) -> Sequence[str]:
+        documents = counted(found.get("asked", 0), "document")
+        text = f"it kept all {documents} that it was called for. Check that it does what you expect"
+        return idle(found.get("asked"), found.get("dropped"), text)
 
     return Map(
         version=1,  # its code is in the task key

@@ -3,6 +3,8 @@
 import json
 import random
 import re
+from contextlib import nullcontext
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -303,3 +305,11 @@ def test_flags_are_sorted_and_have_spans_of_the_text(step):
             held = text.encode()[flag["start"] : flag["stop"]].decode()
             assert set(held.split()) <= {*WORDS, *item(1)["q"].split(), *item(2, 6)["q"].split()}
         assert row["evidence"] == sorted(row["evidence"], key=lambda flag: tuple(flag.values()))
+
+
+@pytest.mark.parametrize(("bare", "stops"), [(3, False), (4, True)])
+def test_one_item_in_a_thousand_may_be_unprotected(bare, stops):
+    """They are in a list, which `suite touched` shows; more stop the run."""
+    suite = SimpleNamespace(name="large", items=[SimpleNamespace(benchmark="b", id="x", question="Why so?")] * 3999)
+    with pytest.raises(CannotBeMet, match="4 items") if stops else nullcontext():
+        eval_index.refuse(suite, range(bare), eval_index.Config(suite="x").allow_unprotected)

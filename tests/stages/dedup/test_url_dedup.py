@@ -164,7 +164,7 @@ def test_the_stage_before_has_a_part_of_the_config():
     """The fields of url_parts are also fields of url_dedup, so that a recipe sets them in one place."""
     fields = url_parts.Config.model_fields
     assert set(fields) < set(Config.model_fields)
-    assert not {"keep", "scope", "alarm_share"} & set(fields)
+    assert not {"keep", "scope"} & set(fields)
     assert (url_parts.__name__,) == url_dedup.PREREQUISITES
 
 

@@ -273,17 +273,6 @@ def test_a_floor_for_domains_is_filled_from_the_sources(project):
     assert json.loads(step.config.model_dump_json())["source_domains"] == {"notes": "web"}
 
 
-def test_the_old_name_of_keep_best_means_what_it_did_and_warns():
-    """keep_percentile counts what is dropped; using both names is rejected."""
-    old, new = Config(score="quality.edu", keep_percentile=0.57), Config(score="quality.edu", keep_best=0.43)
-    assert old.dropped_share == new.dropped_share == 0.57
-    counts = {"groups": {"all": {"kept": {"documents": 43}, "low_quality": {"documents": 57}}}}
-    assert "keep_percentile: 0.57 is keep_best: 0.43" in keep_quality.warnings(counts, old)[0]
-    assert keep_quality.warnings(counts, new) == []
-    with pytest.raises(ValueError, match="old name of keep_best"):
-        Config(score="quality.edu", keep_percentile=0.57, keep_best=0.43)
-
-
 def test_the_funnel_says_which_share_is_kept(project):
     """`keep_best: 0.25` of each source; a threshold has no share."""
     project.write_recipe(STEPS.format(cutoff="keep_best: 0.25, per: [source]"))

@@ -331,7 +331,37 @@ def test_reasons_are_unique_over_all_sets() -> None:
     reasons = reasons_of(groups(Config.model_validate({"rules": list(sets)})))
     assert len(reasons) == len(set(reasons))
     assert all(reason.isidentifier() for reason in reasons)
-    assert set(heuristics.SETS) == set(sets)
+    assert set(heuristics.SETS) == {*sets, "documentation"}
+
+
+@pytest.mark.parametrize("other", ["gopher_quality", "gopher_repetition"])
+def test_the_rules_for_manuals_replace_those_of_gopher(other):
+    """Both together would have each reason twice."""
+    with pytest.raises(ValidationError, match=f"documentation replaces {other}. Remove {other}"):
+        Config.model_validate({"rules": ["documentation", other]})
+
+
+def test_the_rules_for_manuals_keep_a_page_of_signs_and_drop_what_gopher_drops():
+    """A reference page has few words with letters; a page without words or of one line repeated is bad anywhere."""
+    manual = "".join(
+        f"### `read_{name}(path, *, size=-1)`\n\nReads the {name} of the file and returns it to the caller.\n\n"
+        f"```py\nwith open('{name}.txt') as f: print(f.read_{name}(), f['{name}'])\n```\n\n"
+        for name in ("bytes", "lines", "header", "owner", "times", "links", "flags", "blocks")
+    )
+    assert verdict_on(manual, "gopher_quality") == "too_few_letter_words"
+    assert verdict_on(manual, "documentation") is None
+    assert verdict_on(manual[:99], "documentation") == "too_few_words"
+    assert verdict_on("the end of the page\n" * 50, "documentation") == "too_many_duplicate_lines"
+
+
+def verdict_on(text: str, name: str) -> str | None:
+    """The reason why a set drops a text."""
+    config = Config(rules=(name,))
+    found = signals.STAGE.apply(pa.RecordBatch.from_pydict({"text": [text]}), signals.Config())
+    columns = {f"signals.{column}": found[column] for column in found.schema.names}
+    more = {"source": pa.array(["a"]), "snapshot": pa.nulls(1, pa.string()), "text_bytes": pa.array([len(text)])}
+    (reason,) = apply(pa.RecordBatch.from_pydict({**columns, **more}), config)["drop"].to_pylist()
+    return reason
 
 
 def test_a_field_that_does_not_exist_is_named_before_the_missing_rules():

@@ -134,7 +134,10 @@ def test_a_rule_that_drops_a_source_is_a_warning():
     warned = ended([*rows, ("en", (None, None, None))])[1]
     assert len(warned) == 1
     assert "dropped 50 of 51 documents of this source (98%) for too_few_words" in warned[0]
-    assert ended([*rows[:20], *[("en", (None, None, None))] * 6])[1] == []
+    (part,) = ended([*rows[:20], *[("en", (None, None, None))] * 6])[1]
+    assert "dropped 20 of 26 documents of this source (77%) for too_few_words" in part
+    assert "manuals: `rules: [documentation]`" in part
+    assert ended([*rows[:20], *[("en", (None, None, None))] * 60])[1] == []
 
 
 def test_rules_that_drop_a_source_together_are_a_warning():
@@ -173,10 +176,20 @@ def test_the_advice_fits_the_step(step, advice):
 
 @pytest.mark.parametrize("share", [0.8, 0.81])
 def test_the_bound_is_above_eighty_percent(share):
-    """At eighty percent there is no warning."""
+    """At eighty percent of a language there is no warning."""
     gone = int(100 * share)
     rows = [("de", (None, None, "x"))] * gone + [("de", (None, None, None))] * (100 - gone)
-    assert bool(ended(rows)[1]) == (share > 0.8)
+    assert bool([one for one in ended(rows)[1] if " in de " in one]) == (share > 0.8)
+
+
+@pytest.mark.parametrize(("step", "gone", "warns"), [("heuristics", 26, 1), ("heuristics", 25, 0), ("gate", 60, 0)])
+def test_one_rule_that_drops_more_than_a_quarter_of_a_source_is_a_warning(step, gone, warns):
+    """Two rules that drop a fifth each are not, nor is a step without rules, such as a block list."""
+    counts = {"words_too_long": {"rows": gone}, "too_few_words": {"rows": 20}}
+    found = {"funnel": {"read": {"rows": 100}, "kept": {"rows": 1}, "first": {f"web/{step}": counts}}}
+    warned = corpus.warnings(found, corpus.Config(steps=("ingest", f"web/{step}"), texts=("ingest",)))
+    assert len(warned) == warns
+    assert all(f"dropped {gone} of 100 documents of this source ({gone}%) for words_too_long." in one for one in warned)
 
 
 def test_many_languages_that_a_step_removes_are_one_warning():

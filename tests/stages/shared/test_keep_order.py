@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gristmill.errors import UserError
-from gristmill.stages.dedup.alarm import alarms
 from gristmill.stages.shared.keep_order import RANK_BYTES, KeepOrder, ranks, reads, unseen_sources
 
 MOST = 2**63 - 1
@@ -135,26 +134,6 @@ def test_a_run_warns_about_sources_without_documents():
     (messages,) = unseen_sources(metrics, KeepOrder(sources=("wkii", "crawl")))
     assert "wkii" in messages
     assert "crawl, wiki" in messages
-
-
-def test_the_alarm_names_the_source_that_lost_too_much():
-    """More than the share warns, with counts by reason; exactly the share, few documents and no losses do not."""
-    metrics = {
-        "sources": {
-            "gone": {"rows_sent": 1000, "dropped": {"duplicate_text": 960, "worker_crashed": 10}},
-            "all": {"rows_sent": 50, "dropped": {"duplicate_text": 50}},
-            "nearly_all": {"rows_sent": 859_092, "dropped": {"duplicate_text": 859_090}},
-            "just": {"rows_sent": 100, "dropped": {"duplicate_text": 90}},
-            "few": {"rows_sent": 3, "dropped": {"duplicate_text": 3}},
-            "fine": {"rows_sent": 1000, "dropped": {}},
-        }
-    }
-    every, gone, nearly = alarms(metrics, 0.9)
-    assert every.startswith("source all lost 100% of its documents (50 of 50: duplicate_text 50)")
-    assert gone.startswith("source gone lost 97% of its documents (970 of 1,000: duplicate_text 960, worker_")
-    assert nearly.startswith("source nearly_all lost 99.9% of")
-    assert alarms(metrics, 1) == ()
-    assert alarms({}, 0.9) == ()
 
 
 def test_a_score_that_is_not_a_number_is_refused():

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from gristmill.stages import JOINED, POSTS
 from gristmill.stages.buffers import first_numbers
 from gristmill.stages.contract import Exchange
+from gristmill.warned import idle
 from gristmill_formats import thread_places
 from gristmill_formats.thread_places import ID
 
@@ -89,9 +90,8 @@ def reduce(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     """Warn if nothing was joined."""
-    if not found.get("rows_sent") or found.get("threads", 0) < found.get("posts", 0):
-        return ()
-    return (f"no two documents have the same `{config.thread}` in meta, so nothing was joined. Check the field's name",)
+    text = f"no two documents have the same `{config.thread}` in meta, so nothing was joined. Check the field's name"
+    return idle(found.get("rows_sent"), found.get("threads", 0) < found.get("posts", 0), text)
 
 
 STAGE = Exchange(

@@ -10,9 +10,9 @@ from gristmill.cli.shared.screen import say, words
 from gristmill.cli.shared.show import Bars, console, size, table
 from gristmill.cli.shared.usage import Commands
 from gristmill.cli.shared.written import write_whole
-from gristmill.engine.mill import Mill, find_warnings
+from gristmill.engine.mill import Mill
 from gristmill.engine.plan.graph import Node
-from gristmill.engine.run_options import refuse_warnings
+from gristmill.engine.run_options import sort_warnings
 from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
 from gristmill.recipe.checks.mistakes import suggest
@@ -48,9 +48,9 @@ def train_command(
         mill = open_mill(recipe, store, f"{ROUTE}/{model}")
         with Bars(quiet=json) as bars:
             run = mill.run(workers, bars)
-        warnings = find_warnings(run, as_typed(mill.recipe, store))
-        for warning in warnings:
-            bars.note(f"WARNING: {warning}")
+        warnings = sort_warnings(run, as_typed(mill.recipe, store))
+        for warning in warnings.new:
+            bars.note(f"WARNING: {warning} [{warning.name}]")
         node = mill.graph.nodes[f"{ROUTE}/{model}"]
         part = run.states[node.id].model
         assert part is not None
@@ -59,12 +59,18 @@ def train_command(
             whole = out / f"{model}.{'bin' if _is_classifier(node) else 'ngrams'}"
             write_whole(whole, path, "The model is kept in the store. Name another folder.")
             path = whole
-        about = {"model": model, "file": str(path), "hash": part.hash, "warnings": warnings, **_about(node, path, run)}
+        about = {
+            "model": model,
+            "file": str(path),
+            "hash": part.hash,
+            "warnings": warnings.plain(),
+            **_about(node, path, run),
+        }
         if json:
             print_json(about)
         else:
             _show(about)
-        refuse_warnings(mill.recipe, warnings, "model")
+        warnings.refuse(mill.recipe, "model")
 
 
 def _is_classifier(node: Node) -> bool:

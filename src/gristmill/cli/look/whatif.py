@@ -33,8 +33,8 @@ def command(
 ) -> None:
     """Show what another setting of a step would keep and drop.
 
-    The answer comes from stored columns; nothing is run. It covers steps that judge each document alone, a higher
-    verify_jaccard of near_dedup, and mix. A step in several routes is evaluated in each; `web/heuristics` selects one.
+    The answer comes from stored columns; nothing is run. It covers steps that judge each document alone, and
+    mix. A step in several routes is evaluated in each; `web/heuristics` selects one.
     "at most", "at least" and "about" mark numbers that later steps may change.
     """
     mill = open_mill(recipe, store)
@@ -81,6 +81,7 @@ def _plain(answer: StepEffect, samples: dict[str, Any]) -> dict[str, Any]:
         "corpus_after_bytes": answer.corpus_bytes + answer.come.text_bytes - answer.go.text_bytes,
         "not_judged_by": answer.later,
         "copies_may_return_by": answer.copies,
+        "shares_kept_by": answer.shares,
         "verdicts_may_change_by": answer.shifting,
     }
 
@@ -113,7 +114,7 @@ def _show(out: Screen, answer: StepEffect, samples: dict[str, Any], other_source
     documents, text = come.documents - go.documents, come.text_bytes - go.text_bytes
     rows = [
         ("corpus now", f"{answer.corpus:,}", _share(answer.corpus, answer), size(answer.corpus_bytes)),
-        ("would be added, at most" if answer.may_be_fewer else "would be added", *_signed("+", come, answer)),
+        ("would be added", *_signed("+", come, answer)),
         ("would be removed", *_signed("-", go, answer)),
         (
             f"corpus after{BOUNDS[answer.bound]}",
@@ -139,13 +140,13 @@ def _show(out: Screen, answer: StepEffect, samples: dict[str, Any], other_source
 
 def _limits(answer: StepEffect) -> Iterator[str]:
     """Why the corpus after the change is not known exactly."""
-    if answer.may_be_fewer:
-        yield "Fewer may be added: for clusters of three or more documents the store does not hold every pair."
     if answer.come.documents and answer.later:
         yield f"Added documents would still have to pass {listed(answer.later, 10)}."
     if answer.go.documents and answer.copies:
         steps = listed(answer.copies, 10)
         yield f"Removed documents may have copies that {steps} dropped or cut; those would then be kept."
+    if answer.shares and answer.bound != "exact":
+        yield f"{listed(answer.shares, 10)} keeps a share of the documents that reach it, so others may change."
     if answer.shifting and answer.come.documents + answer.go.documents:
         yield f"Other verdicts may change, too: {listed(answer.shifting, 10)} depend on all documents before them."
 

@@ -16,6 +16,7 @@ from gristmill.engine.publish.input_changes import input_changes
 from gristmill.engine.schedule.preview import Previews
 from gristmill.errors import UserError
 from gristmill.printable import one_line
+from gristmill.query.publishing import unguarded, unweighted
 from gristmill.query.sizing.asking import asking_lines
 from gristmill.query.sizing.disk import Disk, estimate
 from gristmill.query.sizing.limits import Prices
@@ -23,6 +24,7 @@ from gristmill.query.sizing.mixture import foresee_mixture
 from gristmill.query.sizing.plan import PlanLine, make_plan
 from gristmill.query.versions.pinning import tokenizer_hint
 from gristmill.recipe.checks.columns import INGEST
+from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.sections.quality import unused_models
 from gristmill.recipe.sections.shards import idle_settings
 
@@ -84,6 +86,7 @@ def command(
     inputs = list(input_changes(run, mill.newest_whole()))
     asking = asking_lines(run)
     disk, mixture = estimate(run, mill.store, mill.known_before()), foresee_mixture(run)
+    shared = list(filter(None, (unguarded(run), unweighted(run))))
     if json:
         listed = [
             {
@@ -100,6 +103,7 @@ def command(
         foreseen = {"fault": mixture.fault, "warnings": mixture.warnings}
         notes = {
             "hint": hint,
+            "before_publishing": shared,
             "idle": idle,
             "disk": _plain(disk),
             "asking": asking,
@@ -126,7 +130,7 @@ def command(
         out.print(f"\nNothing to do: everything is in the store, {size(disk.stored_bytes)}.")
     elif any(stage.waiting for stage in stages):
         out.print("\n+: more tasks follow when their inputs exist.")
-    for line in (_checked(previews), hint, idle, "\n".join(inputs), "\n".join(asking)):
+    for line in (_checked(previews), hint, idle, *shared, "\n".join(inputs), "\n".join(asking)):
         if line:
             out.print()
             out.print(passage(line))
@@ -140,9 +144,14 @@ def command(
 
 def _checked(previews: Previews) -> str:
     sources = f"{counted(previews.sources, 'source')} ({size(previews.read_bytes)})"
+    faults = f"no faults in {counted(previews.records, 'record')}"
+    if previews.bad:
+        reasons = listed(f"{reason} {count:,}" for reason, count in sorted(previews.bad.items()))
+        bad = counted(sum(previews.bad.values()), "has a fault", "have a fault")
+        faults = f"of {counted(previews.records, 'record')} {bad} ({reasons})"
     warnings = len(previews.warnings) + len(previews.formats)
-    found = f"{counted(warnings, 'warning')} below" if warnings else "no faults"
-    return f"Read the beginning of {sources}: {found}." if previews.sources else ""
+    more = f"; {counted(warnings, 'warning')} below" if warnings else ""
+    return f"Read the beginning of {sources}: {faults}{more}." if previews.sources else ""
 
 
 def _folded(stages: Sequence[PlanLine], sources: Collection[str]) -> list[PlanLine]:

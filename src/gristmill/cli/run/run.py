@@ -25,11 +25,10 @@ from gristmill.cli.shared.screen import print_paragraph, remark, warn
 from gristmill.cli.shared.show import Bars, console, listed_steps, size
 from gristmill.cli.shared.written import check_page
 from gristmill.counted import counted, percent
-from gristmill.engine.mill import find_warnings
 from gristmill.engine.plan.inputs import unread
 from gristmill.engine.publish.folder import read_model
 from gristmill.engine.publish.observers import make_observers
-from gristmill.engine.run_options import check_executor, refuse_warnings
+from gristmill.engine.run_options import RunWarnings, check_executor, sort_warnings
 from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
 from gristmill.query.removal.funnel import funnels, languages, unread_files
@@ -98,21 +97,22 @@ def command(
         run = mill.run(workers, bars, retry_crashed, tag, observers)
     record = run.ended
     named = as_typed(mill.recipe, store)
-    warnings = find_warnings(run, named)
+    warnings = sort_warnings(run, named)
+    shown = [*warnings.new, *(warnings.known if verbose else ())]
     if json:
-        for warning in warnings:
+        for warning in shown:
             warn(warning)
         gone = [] if mill.store.is_shared else [_store_is_gone(mill.store.uri)]
         for note in gone:
             remark(note)
-        bars.notes += [*(f"WARNING: {warning}" for warning in warnings), *gone]
+        bars.notes += [*(f"WARNING: {warning}" for warning in shown), *gone]
         print_json(
             {**summary(run, record, bars.notes, warnings), "shards": run.shards, "tag": tag, **_tried(mill.recipe)}
         )
     else:
         if verbose:
             _show_details(run, named)
-        _show_summary(run, record, len(warnings))
+        _show_summary(run, record, warnings)
         for line in (*_unread_lines(run, named), *_limits(mill.recipe, recipe, record), *_given_up_lines(run, named)):
             print_paragraph(line)
         if not mill.store.is_shared:
@@ -121,14 +121,20 @@ def command(
             print_paragraph(f"Kept as version {tag}. To see it: gristmill funnel {mill.store.uri}@{tag}")
         if not verbose and mill.store.is_shared and funnels(run):
             print_paragraph(f"What was dropped, and why: gristmill funnel {named}")
-        for warning in warnings:
-            warn(warning)
+        for warning in shown:
+            warn(f"{warning} [{warning.name}]")
+        if verbose:
+            for warning, reason in warnings.accepted:
+                print_paragraph(f"Accepted ({reason}): {warning} [{warning.name}]")
+        elif warnings.known:
+            names = listed(dict.fromkeys(warning.name for warning in warnings.known), 10)
+            print_paragraph(f"As in the last run: {names}. To see them: gristmill run {named} --verbose")
     if report is not None:
         write(report, make_report(run, None, make_prices()), option="--report")
-    refuse_warnings(mill.recipe, warnings)
+    warnings.refuse(mill.recipe)
 
 
-def summary(run: Run, record: dict, notes: list[str], warnings: list[str]) -> dict:  # type: ignore[type-arg]
+def summary(run: Run, record: dict, notes: list[str], warnings: RunWarnings) -> dict:  # type: ignore[type-arg]
     """What `--json` prints."""
     stages = []
     for node_id, node in record["nodes"].items():
@@ -158,7 +164,7 @@ def summary(run: Run, record: dict, notes: list[str], warnings: list[str]) -> di
         "given_up": given_up(run),
         "languages": languages(run),
         "notes": notes,
-        "warnings": warnings,
+        "warnings": warnings.plain(),
     }
 
 
@@ -174,7 +180,7 @@ def unread_records(run: Run) -> dict[str, dict[str, int]]:
     return {source: reasons for source, reasons in found.items() if reasons}
 
 
-def _show_summary(run: Run, record: dict, warnings: int) -> None:  # type: ignore[type-arg]
+def _show_summary(run: Run, record: dict, warnings: RunWarnings) -> None:  # type: ignore[type-arg]
     """Print three lines: documents read and kept, the tokens, the version."""
     found = funnels(run).values()
     if found:
@@ -190,7 +196,7 @@ def _show_summary(run: Run, record: dict, warnings: int) -> None:  # type: ignor
         print_paragraph(f"{mix_totals(manifest)} {_from_here(run.shards)}")
     ran, cached = (sum(node[name] for node in record["nodes"].values()) for name in ("executed", "cached"))
     tasks = f"{counted(ran, 'task')} run, {cached:,} cached"
-    print_paragraph(f"{record['recipe']} version {record['version']}: {tasks}; {counted(warnings, 'warning')}.")
+    print_paragraph(f"{record['recipe']} version {record['version']}: {tasks}; {warnings.in_words()}.")
 
 
 def _from_here(path: str | None) -> str:

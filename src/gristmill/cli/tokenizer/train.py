@@ -11,8 +11,7 @@ from gristmill.cli.shared.screen import complain, words
 from gristmill.cli.shared.show import Bars, console, size, table
 from gristmill.cli.tokenizer.open import AnyTokenizer, load_aloud, measure
 from gristmill.counted import counted
-from gristmill.engine.mill import find_warnings
-from gristmill.engine.run_options import refuse_warnings
+from gristmill.engine.run_options import sort_warnings
 from gristmill.errors import UserError
 from gristmill.query.documents.sample import open_for_tokenizer, sample_texts, tokenizer_file
 from gristmill.recipe.load import load
@@ -46,9 +45,9 @@ def command(
     mill = open_for_tokenizer(load(recipe, store=store, sample=chosen_sample()))
     with Bars(quiet=json) as bars:
         run = mill.run(workers, bars)
-    warnings = find_warnings(run, as_typed(mill.recipe, store))
-    for warning in warnings:
-        bars.note(f"WARNING: {warning}")
+    warnings = sort_warnings(run, as_typed(mill.recipe, store))
+    for warning in warnings.new:
+        bars.note(f"WARNING: {warning} [{warning.name}]")
     path = Path(tokenizer_file(run))
     tokenizer = load_aloud(str(path))
     held_out = measure(tokenizer, sample_texts(run, HELD_OUT))
@@ -62,13 +61,13 @@ def command(
         "trained_on": {name: counts.get("train", {}) for name, counts in metrics.get("domains", {}).items()},
         "held_out": {name: found.plain() for name, found in held_out.items()},
         "files": [str(file) for file in _write(tokenizer, path, out)] if out else [],
-        "warnings": warnings,
+        "warnings": warnings.plain(),
     }
     if json:
         print_json(about)
     else:
         _show(about)
-    refuse_warnings(mill.recipe, warnings, "tokenizer")
+    warnings.refuse(mill.recipe, "tokenizer")
 
 
 def _write(tokenizer: AnyTokenizer, path: Path, folder: Path) -> list[Path]:

@@ -36,6 +36,7 @@ from gristmill.recipe.model import Recipe, Source
 from gristmill.recipe.sections.snapshot import is_regex
 from gristmill.recipe.stage_module import known_formats
 from gristmill.stages.contract import Piece, Reader
+from gristmill.stages.ingest.html_files import PAGE_PARTS
 from gristmill.stages.ingest.sniff import CONVERT, format_by_name, is_old_text
 from gristmill.stages.reading.archive import archive_glob, is_archive
 from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES, without_compression_suffix
@@ -139,7 +140,9 @@ def list_files(source: Source, reader: Reader[Any], recipe: Recipe, folders: Fol
     for pattern in source.paths:
         expanded, inner = expand_pattern(pattern, source, recipe, folders)
         for why, paths in expanded.skipped.items():
-            skipped.setdefault(why, set()).update(path for path in paths if path not in excluded)
+            parts = PAGE_PARTS if reader.markup else ()
+            named = (path for path in paths if os.path.splitext(path)[1].lower() not in parts)
+            skipped.setdefault(why, set()).update(path for path in named if path not in excluded)
         wanted = {uri: expanded.name_of(uri) for uri in expanded.files if uri not in excluded}
         unread |= dict.fromkeys(expanded.files.keys() & excluded, EXCLUDED)
         there = wanted

@@ -37,6 +37,7 @@ from gristmill.stages.reading.json_repair import REPAIRED
 from gristmill.stages.reading.markup import markup_warnings
 from gristmill.stages.reading.views import Faults, Unpacked, View
 from gristmill.store.store import Part, Store
+from gristmill.warned import Warned, Warnings
 
 MIN_UNREAD_SHARE = 0.1
 """A plan and a run warn if at least this share of the records of a source could not be read."""
@@ -145,45 +146,52 @@ class SourceInputs:
         """Warnings about what was skipped or could not be read, repeated keys, and markup that is read as text."""
         if self.is_generated:
             return []
-        messages = [
-            f"{counted(len(paths), one, many)} {what} (the first: {shown(paths[0])})"
-            for why, paths in sorted(self.skipped.items())
-            for one, many, what in (_SKIPPED[why],)
-        ]
+        messages = Warnings()
+        for why, paths in sorted(self.skipped.items()):
+            one, many, what = _SKIPPED[why]
+            messages.add("skipped_files", f"{counted(len(paths), one, many)} {what} (the first: {shown(paths[0])})")
         if self.in_one_piece:
-            messages.append(
+            messages.add(
+                "one_frame",
                 f"{counted(len(self.in_one_piece), 'large file is', 'large files are')} a single Zstandard frame, "
                 f"which can only be unpacked from its start (the first: {shown(self.in_one_piece[0])}), so one task "
-                "reads all of it. To share it among workers, write many frames: `zstd -dc OLD.zst | pzstd -o NEW.zst`"
+                "reads all of it. To share it among workers, write many frames: `zstd -dc OLD.zst | pzstd -o NEW.zst`",
             )
         if self.others:
-            messages.append(_other_suffixes(self.others, len(self.files), "suffixes" in type(self.config).model_fields))
+            messages.add(
+                "other_suffixes",
+                _other_suffixes(self.others, len(self.files), "suffixes" in type(self.config).model_fields),
+            )
         lost = {reason: rows for reason, rows in metrics.get("dropped", {}).items() if _loses_a_file(reason)}
         if lost:
             reasons = ", ".join(f"{reason} {rows:,}" for reason, rows in sorted(lost.items()))
-            messages.append(
+            messages.add(
+                "lost_files",
                 f"files, or the rest of them, could not be read ({reasons}); it is unknown how many documents they "
                 f"had. {hint('unread', reason=min(lost))} shows which; replace them, or "
-                "leave them out with `exclude`"
+                "leave them out with `exclude`",
             )
         bad, rows = unread(metrics.get("dropped", {})), metrics.get("rows", 0)
         if sum(bad.values()) >= MIN_UNREAD_SHARE * rows > 0:
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in bad.items())
             is_scanned = not bad.keys().isdisjoint(FOR_OCR)
             fix = "`images: true` and the step `ocr` read pages" if is_scanned else "check the format and the encoding"
-            messages.append(
+            messages.add(
+                "unread_records",
                 f"{sum(bad.values()):,} of {counted(rows, 'record')} could not be read ({reasons}). "
-                f"{hint('unread', reason=next(iter(bad)))} shows them; {fix}"
+                f"{hint('unread', reason=next(iter(bad)))} shows them; {fix}",
             )
         if pages := metrics.get("unread_pages"):
-            messages.append(
+            messages.add(
+                "unread_pages",
                 f"{counted(pages, 'page')} of documents that were read are pictures, or have other characters than "
-                "they show; `images: true` and the step `ocr` read them"
+                "they show; `images: true` and the step `ocr` read them",
             )
         if mended := metrics.get("mended"):
-            messages.append(
+            messages.add(
+                "repaired_records",
                 f"{counted(mended, 'record')} had a fault that the reader repaired; {REPAIRED} in meta says which "
-                f"({hint('repaired')} shows it)"
+                f"({hint('repaired')} shows it)",
             )
         messages += field_warnings(self.config, metrics.get("fields", {}), metrics.get("rows", 0), "its")
         if not self.expects_markup:
@@ -191,22 +199,26 @@ class SourceInputs:
             messages += markup_warnings(metrics, "text that was checked", "texts that were checked", fix)
         if repeated := metrics.get("repeated_keys"):
             such = f" (such as {metrics['repeated_key']})" if "repeated_key" in metrics else ""
-            messages.append(
+            messages.add(
+                "repeated_keys",
                 f"{counted(repeated, 'record has', 'records have')} the same key as an earlier record of the same file"
                 f"{such}, so a locator may match several of them (their ids differ). Let `fields.key` name a unique "
-                "field, or omit it"
+                "field, or omit it",
             )
         return messages
 
 
-def field_warnings(config: Any, counts: Mapping[str, Any], rows: int, which: str) -> list[str]:
+def field_warnings(config: Any, counts: Mapping[str, Any], rows: int, which: str) -> list[Warned]:
     """Warnings about fields that the recipe names and no record has; none if an earlier version read them."""
     if not counts.get("mapped") or counts["rows"] != rows:
         return []
     there = json.loads(counts.get("names", "[]"))
     return [
-        f"fields.{column} names `{shown(path)}`, which none of {which} {counted(counts['mapped'], 'record')} has. "
-        + (f"Did you mean `{shown(near)}`?" if (near := nearest(path, there)) else "Correct it, or omit it")
+        Warned(
+            "unknown_field",
+            f"fields.{column} names `{shown(path)}`, which none of {which} {counted(counts['mapped'], 'record')} has. "
+            + (f"Did you mean `{shown(near)}`?" if (near := nearest(path, there)) else "Correct it, or omit it"),
+        )
         for column, path in config.fields.paths().items()
         if column in config.fields.model_fields_set and not counts[column]
     ]

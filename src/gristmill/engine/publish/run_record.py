@@ -11,7 +11,7 @@ the newest.
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,7 @@ def is_partial(record: Mapping[str, Any]) -> bool:
 
 def make_record(
     run: "Run",
+    warnings: Sequence[Mapping[str, str]],
     started: datetime,
     ended: datetime,
     datasets: Mapping[str, Any],
@@ -83,6 +84,7 @@ def make_record(
         "domains": run.domains,
         "cost": run.cost,
         "watch": run.watched,
+        "warnings": warnings,
         "nodes": {node_id: _record_node(run, node_id, datasets) for node_id in run.nodes},
     }
 

@@ -24,6 +24,7 @@ from gristmill.stages import NO_FAULT
 from gristmill.stages.contract import Reader
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.reading.markup import markup_warnings
+from gristmill.warned import Warned
 
 MOST_FILES = 8
 """The most files of the first part of a source, and again of all later ones; evenly spread."""
@@ -42,10 +43,13 @@ class Previews:
     sources: int = 0
     """How many sources were previewed."""
     read_bytes: int = 0
+    records: int = 0
+    bad: dict[str, int] = field(default_factory=dict)
+    """The records with a fault, by reason, including those that the reader repairs."""
     faults: dict[str, UserError] = field(default_factory=dict)
     """By source."""
     warnings: list[str] = field(default_factory=list)
-    formats: list[str] = field(default_factory=list)
+    formats: list[Warned] = field(default_factory=list)
     """Warnings about files in another format, which no metric of a run shows, so a run repeats them."""
 
     async def add(self, recipe: Recipe, node: Node, inputs: SourceInputs, executor: Executor) -> None:
@@ -65,11 +69,19 @@ class Previews:
         read_bytes, found = result.values
         self.sources += 1
         self.read_bytes += read_bytes
+        rows, dropped = _summed(found)
+        repaired = sum(one.repaired for one in found)
+        self.records += rows
+        bad = {reason: count for reason, count in dropped.items() if reason not in NO_FAULT}
+        add_counts(self.bad, bad | ({"repaired": repaired} if repaired else {}))
         if (fault := _fault(recipe, source, inputs, found)) is not None:
             self.faults[source.name] = UserError(fault)
         else:
-            self.warnings += [f"{source.name}/{INGEST}: {message}" for message in _warnings(source, inputs, found)]
-            self.formats += [f"{source.name}/{INGEST}: {message}" for message in _other_formats(source, found)]
+            step = f"{source.name}/{INGEST}"
+            self.warnings += [f"{step}: {message}" for message in _warnings(source, inputs, found)]
+            self.formats += [
+                Warned("other_format", f"{step}: {message}", step) for message in _other_formats(source, found)
+            ]
 
     def refuse(self, recipe: Recipe) -> None:
         """Raise one UserError for all faults, in the order of the recipe."""

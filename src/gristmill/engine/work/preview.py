@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from gristmill.engine.files.sampling import Named
 from gristmill.engine.work.read import records_of, rows_of
-from gristmill.engine.work.rows import count_reasons
+from gristmill.engine.work.rows import count_reasons, count_repaired
 from gristmill.engine.work.task import Preview, Result
 from gristmill.places import place_of
 from gristmill.stages.contract import Piece
@@ -50,6 +50,8 @@ class FilePreview:
     """The format that its first bytes suggest."""
     is_whole: bool
     """Whether these are all records of the file."""
+    repaired: int
+    """Records with a fault that the reader repaired."""
 
 
 def perform_preview(work: Preview) -> Result:
@@ -68,7 +70,7 @@ def perform_preview(work: Preview) -> Result:
         looks_like = format_of(replace(head, budget=Budget()))
         fields = count_fields(work.config, Counter(record.fields for _, record in records), batch.column("meta"))
         counts = (count_reasons(batch.column("drop")), examples, count_markup(batch), fields.get("fields", {}))
-        found.append(FilePreview(piece.name, len(records), *counts, looks_like, is_whole))
+        found.append(FilePreview(piece.name, len(records), *counts, looks_like, is_whole, count_repaired(batch)))
     return Result(values=[budget.read_bytes, found])
 
 

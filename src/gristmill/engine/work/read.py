@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 
 from gristmill.engine.files.sampling import Named, take
 from gristmill.engine.work.borders import check_records
-from gristmill.engine.work.rows import CRASHED, count_reasons
+from gristmill.engine.work.rows import CRASHED, count_reasons, count_repaired
 from gristmill.engine.work.task import Read, Result, add_counts
 from gristmill.errors import UserError
 from gristmill.places import exact, shown
@@ -32,7 +32,6 @@ from gristmill.stages.own_code import is_own
 from gristmill.stages.pdf import FOR_OCR
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import count_fields
-from gristmill.stages.reading.json_repair import REPAIRED
 from gristmill.stages.reading.markup import count_markup
 from gristmill.stages.reading.views import Faults
 from gristmill.store.parquet import PartWriter, text_bytes
@@ -115,7 +114,7 @@ class _Parts:
         counts = {"rows": group.batch.num_rows, "bytes_in": payload_bytes, "bytes_out": payload_bytes}
         counts["repeated_keys"] = group.repeated_keys
         more: dict[str, Any] = {} if group.repeated_key is None else {"repeated_key": group.repeated_key}
-        counts["mended"] = pc.sum(pc.match_substring(group.batch.column("meta"), f'"{REPAIRED}":')).as_py() or 0
+        counts["mended"] = count_repaired(group.batch)
         counts["unread_pages"] = _unread_pages(group.batch)
         if not self._result.metrics["rows"]:
             counts |= count_markup(group.batch.slice(0, MARKUP_ROWS))

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from gristmill.engine.work.task import MapWork, Scatter
 from gristmill.recipe.checks.columns import Columns
+from gristmill.stages.reading.json_repair import REPAIRED
 from gristmill.store.parquet import PartReader, join, open_parts
 from gristmill.store.store import Part, Store
 
@@ -101,6 +102,11 @@ def mark_crashed(columns: dict[str, pa.Array], poisoned: Sequence[tuple[int, str
     for row, detail in here:
         drops[row], details[row] = CRASHED, detail
     columns["drop"], columns["detail"] = pa.array(drops, pa.string()), pa.array(details, pa.string())
+
+
+def count_repaired(batch: pa.RecordBatch) -> int:
+    """Records with a fault that their reader repaired."""
+    return pc.sum(pc.match_substring(batch.column("meta"), f'"{REPAIRED}":')).as_py() or 0
 
 
 def count_reasons(drop: pa.Array) -> dict[str, int]:

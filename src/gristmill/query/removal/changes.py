@@ -26,8 +26,6 @@ from gristmill.stages.contract import NOT_A_THRESHOLD, LayerStage, StageConfig
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.natural_languages import LABEL
 
-NEAR_DEDUP = "near_dedup"
-
 
 @dataclass(frozen=True)
 class Change:
@@ -139,8 +137,8 @@ def value_of(change: str, text: str) -> Any:
 
 
 def _is_supported(node: Node) -> bool:
-    """Whether a step judges documents independently, or the store has enough to evaluate it."""
-    return node.kind == "map" or node.name in (MIX, NEAR_DEDUP)
+    """Whether a step judges documents independently, or is the mixture."""
+    return node.kind == "map" or node.name == MIX
 
 
 def _supported(nodes: Iterable[Node]) -> str:
@@ -158,31 +156,9 @@ def _refuse(mill: Mill, step: str, path: str, nodes: Sequence[Node]) -> None:
                 f"the effect of another one is unknown until it runs. Change it in {mill.recipe.path} and try it on a "
                 f"sample: {hint('run_sample', recipe=mill.recipe.path, sample='10%')}. {_supported(nodes)}"
             )
-    near = _nearest_path([step, *path.split(".")], nodes)
-    suggestion = f"Did you mean {near}? " if near else ""
+    near = nearest(step, sorted({name for node in nodes for name in (node.id, node.name)}))
+    suggestion = f"Did you mean {near}.{path}? " if near else ""
     raise UserError(f"{mill.recipe.path} has no step {step} that can be evaluated. {suggestion}{_supported(nodes)}")
-
-
-def _nearest_path(path: Sequence[str], nodes: Sequence[Node]) -> str | None:
-    """The most likely path if a step is misspelt, or if the path starts above it (`text.heuristics`) or below it."""
-    path = path[1:] if path[0] == "steps" and len(path) > 2 else path
-    routes: dict[str, list[str]] = {}
-    for node in nodes:
-        name, _, step = node.id.partition("/")
-        routes.setdefault(name, []).append(step)
-    route = nearest(path[0], routes)
-    below_route = nearest(path[1], routes[route]) if route else None
-    if below_route:
-        return ".".join([f"{route}/{below_route}", *path[2:]])
-    near = nearest(path[0], sorted({name for node in nodes for name in (node.id, node.name)}))
-    if near:
-        return ".".join([near, *path[1:]])
-    if len(path) > 2 and (inner := _nearest_path(path[1:], nodes)):  # a custom step as in a recipe: module.function
-        return inner
-    for node in nodes:
-        if field := nearest(path[0], type(node.config).model_fields):
-            return ".".join([node.name, field, *path[1:]])
-    return None
 
 
 def uses(config: StageConfig, path: str) -> bool:
@@ -268,17 +244,7 @@ def _kind_of(node: Node, kind: Any, path: Sequence[str]) -> Any:
         )
     known = kind.model_fields
     if path[-1] not in known:
-        near = nearest(path[-1], known) or _deeper(known, path[-1])
+        near = nearest(path[-1], known)
         hint = f" Did you mean {near}?" if near else ""
         raise UserError(f"{node.name}.{'.'.join(path)} is not a field.{hint} Fields: {', '.join(known)}")
     return below(known[path[-1]])
-
-
-def _deeper(fields: Mapping[str, Any], name: str) -> str | None:
-    """Fields with that name one level deeper: `gopher_quality.min_words` for `min_words`."""
-    found = []
-    for outer, field in fields.items():
-        kind = below(field)
-        if kind is not None and not isinstance(kind, NamesWith) and name in kind.model_fields:
-            found.append(f"{outer}.{name}")
-    return " or ".join(found) or None

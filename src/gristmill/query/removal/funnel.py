@@ -37,10 +37,10 @@ def _words_of(node: NodeFacts, sources: Collection[str]) -> str | None:
 def _kept_share(config: Mapping[str, Any]) -> str | None:
     """`(kept the best 10% of each language)`; None for a config without a share."""
     best = config.get("keep_best")
-    if best is None and config.get("keep_percentile") is None:
+    if best is None:
         return None
     whole = f"each {' and '.join(config['per'])}" if config.get("per") else "all documents"
-    return f"(kept the best {percent(1 - config['keep_percentile'] if best is None else best, 1)} of {whole})"
+    return f"(kept the best {percent(best, 1)} of {whole})"
 
 
 def scope_of(node: NodeFacts, sources: Collection[str], route: str = "its route") -> str | None:
@@ -52,10 +52,12 @@ def scope_of(node: NodeFacts, sources: Collection[str], route: str = "its route"
 
 
 def languages(view: CorpusView) -> dict[str, Any]:
-    """Per language over all sources: documents read and kept, and those that each step dropped first, by reason."""
+    """Per language over the sources in `view.chains`: documents read and kept, and those that each step dropped first,
+    by reason.
+    """
     found: dict[str, Any] = {}
-    for metrics in view.metrics_of(CORPUS):
-        for label, counts in metrics.get("languages", {}).items():
+    for source in view.chains:
+        for label, counts in view.states[f"{source}/{CORPUS}"].metrics.get("languages", {}).items():
             language = found.setdefault(label, {"read": 0, "kept": 0, "first": {}})
             language["read"] += counts["read"]
             language["kept"] += counts["kept"]

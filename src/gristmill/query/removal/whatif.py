@@ -7,7 +7,7 @@ whether it is exact, a bound or an estimate (`StepEffect.bound`).
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -27,9 +27,7 @@ from gristmill.engine.work.rows import model_paths
 from gristmill.engine.work.setup import with_loaded
 from gristmill.errors import UserError
 from gristmill.hints import hint
-from gristmill.query.removal import whatif_clusters
-from gristmill.query.removal.changes import NEAR_DEDUP, Change, parse_changes
-from gristmill.query.removal.funnel import funnels
+from gristmill.query.removal.changes import Change, parse_changes
 from gristmill.query.removal.whatif_mix import Mixture, remixed
 from gristmill.recipe.checks.columns import INGEST, View, columns_of_source
 from gristmill.recipe.sections.mix import MIX
@@ -38,14 +36,15 @@ from gristmill.recipe.sections.tokenizer import TOKENIZER
 from gristmill.stages import NO_DOCUMENT
 from gristmill.stages.contract import Map, StageConfig
 from gristmill.stages.declarations import stage_of
+from gristmill.stages.quality.cutoff_config import Config as Cutoffs
 from gristmill.stages.select import corpus
 from gristmill.store.parquet import join, open_parts
 
 NO_DOCUMENTS = pa.array(sorted(NO_DOCUMENT), pa.string())
 SAMPLES = 5
 """Documents of each kind that are shown as examples."""
-REASON = "near_duplicate"
 DEDUP = "gristmill.stages.dedup."
+RANKS = "gristmill.stages.quality.quality_ranks"
 
 
 @dataclass
@@ -82,16 +81,18 @@ class StepEffect:
     """Steps that would still have to judge the added documents."""
     copies: tuple[str, ...] = ()
     """Later deduplication steps: if a removed document was the kept copy, they would keep another copy."""
+    shares: tuple[str, ...] = ()
+    """Later steps that keep a share of the documents that reach them."""
     shifting: tuple[str, ...] = ()
     """Later steps whose ranks or models depend on all their input, so that any verdict may change."""
-    may_be_fewer: bool = False
-    """Whether fewer documents than counted may be added, independent of later steps."""
 
     @property
     def bound(self) -> Literal["exact", "at_most", "at_least", "estimate"]:
         """Whether the new size of the corpus is exact, an upper bound, a lower bound or an estimate."""
-        fewer = self.come.documents and (self.later or self.may_be_fewer)
-        more = self.go.documents and self.copies
+        # Fewer documents before a share mean a smaller share, even if none of them is in the corpus now.
+        share = self.shares and any(now != then for now, then in self.changes.values())
+        fewer = share or (self.come.documents and self.later)
+        more = self.go.documents and (self.copies or self.shares)
         if (fewer and more) or (self.shifting and self.come.documents + self.go.documents):
             return "estimate"
         return "at_most" if fewer else "at_least" if more else "exact"
@@ -102,11 +103,8 @@ def what_if(mill: Mill, run: Run, changes: Sequence[str]) -> list[StepEffect] | 
     wanted = parse_changes(mill, changes)
     if wanted[0].node.name == MIX:
         return remixed(mill, run, wanted[0])
-    for change in wanted:
-        if change.node.name == NEAR_DEDUP:
-            whatif_clusters.check(mill, change)
     check_run(mill, run, wanted)
-    return [(_cluster_effect if one.node.name == NEAR_DEDUP else _step_effect)(mill, run, one) for one in wanted]
+    return [_step_effect(mill, run, one) for one in wanted]
 
 
 def check_run(mill: Mill, run: Run, wanted: Sequence[Change]) -> None:
@@ -139,8 +137,6 @@ class Replay:
     """A step that is evaluated with several configs. The columns that it reads are in memory after the first one.
 
     Only candidates are evaluated: documents that no other step drops. No config of this step adds or removes others.
-    With `keeps`, documents that other rules of the step drop are left out as well, if it can be split into rules. Then
-    the changed rule alone decides, and only its columns stay in memory.
     """
 
     def __init__(self, mill: Mill, run: Run, change: Change, keeps: bool = True) -> None:
@@ -152,22 +148,13 @@ class Replay:
         self._later = _later_steps(mill, change.node)
         self._documents = [document for source in change.node.sources for document in run.documents[source]]
         self._kept: dict[DocumentPart, list[ReplayedRows]] = {}
-        parted = self._parted(change) if keeps else None
-        self._others = None if parted is None or parted[1] is None else replace(self._reads, config=parted[1])
-        """The step without the changed rule."""
-
-    def _parted(self, change: Change) -> tuple[StageConfig, StageConfig | None] | None:
-        """The config with only the changed rule, and with only the others."""
-        split = stage_of(self.node.module, Map).split_rule
-        return None if split is None or len(change.fields) != 1 else split(change.config, *change.fields)
 
     def effect(self, change: Change, most_samples: int = SAMPLES) -> StepEffect:
         """The effect of another config. Raises UserError if it needs other columns than the first one."""
         if self._kept and not {*_reads(replace(self.node, config=change.config))} <= {*_reads(self._reads)}:
             raise UserError(f"This value of {', '.join(change.fields)} needs other columns. Nothing was evaluated.")
         effect = StepEffect(self.node.id, self.node.sources, change.fields, change.exceptions, **self._later)
-        parted = self._parted(change) if self._keeps else None
-        changed = replace(self._reads, config=change.config if parted is None else parted[0])
+        changed = replace(self._reads, config=change.config)
         # Threads are enough: reading, hashing and arithmetic all release the GIL.
         with ThreadPoolExecutor(available_cores()) as pool:
             for part in pool.map(lambda document: self._part_effect(changed, document, most_samples), self._documents):
@@ -181,9 +168,6 @@ class Replay:
         found = _candidates(self._mill, self._run, self._reads, document) if known is None else known
         kept = []
         for candidates in found:
-            if known is None and self._others is not None:
-                is_open = _verdicts(self._others, candidates, models).is_null()
-                candidates = candidates.only(pc.or_(is_open, candidates.drop.is_null()), _all_reads(changed))
             effect.read += candidates.read
             _evaluate(effect, changed, document, candidates, models, most_samples)
             if self._keeps and known is None:
@@ -191,25 +175,6 @@ class Replay:
         if kept:
             self._kept[document] = kept
         return effect
-
-
-def _cluster_effect(mill: Mill, run: Run, change: Change) -> StepEffect:
-    node = change.node
-    effect = StepEffect(node.id, node.sources, change.fields, **_later_steps(mill, node))
-    sizes = {}
-    for source, found in funnels(run).items():
-        if source in node.sources:
-            effect.read += found["read"]["rows"]
-            effect.corpus += found["kept"]["rows"]
-            effect.corpus_bytes += found["kept"]["text_bytes"]
-            chain = mill.graph.chains[source]
-            before = [INGEST, *chain[: chain.index(node.id)]]
-            sizes[source] = [name for name in before if _has_text_bytes(mill, name, source)][-1]
-    parted = whatif_clusters.parted(mill, run, change, sizes, SAMPLES)
-    reasons = Counter({REASON: parted.documents} if parted.documents else {})
-    effect.come = Affected(parted.documents, parted.text_bytes, reasons, parted.places)
-    effect.may_be_fewer = parted.is_bound
-    return effect
 
 
 def _add(effect: StepEffect, part: StepEffect, most_samples: int) -> None:
@@ -247,16 +212,18 @@ def _all_reads(node: Node) -> set[str]:
 
 
 def _later_steps(mill: Mill, node: Node) -> dict[str, Any]:
-    """The fields `later`, `copies` and `shifting` of the effect of a step."""
+    """The fields `later`, `copies`, `shares` and `shifting` of the effect of a step."""
     chains = (_judging(mill, source) for source in node.sources)
     later = dict.fromkeys(other for chain in chains for other in chain[chain.index(node.id) + 1 :])
     nodes = mill.graph.nodes
     gated = [nodes[one] for one in later if any(view.gates for view in nodes[one].views.values())]
     judging = [one.id for one in gated if drops(one)]
     copies = [one.id for one in gated if one.kind == "exchange" and one.module.startswith(DEDUP)]
-    shifting = [one.id for one in gated if one.kind == "exchange" and not one.module.startswith(DEDUP)]
+    shares = [one.id for one in gated if isinstance(one.config, Cutoffs) and one.config.dropped_shares]
+    by_size = [one.id for one in gated if isinstance(one.config, Cutoffs) and one.config.by != "documents"]
+    shifting = [one.id for one in gated if one.kind == "exchange" and not one.module.startswith((DEDUP, RANKS))]
     shifting += [one.id for one in gated if any(nodes[maker].kind == "fit" for maker in one.uses)]
-    named = {"later": judging, "copies": copies, "shifting": shifting}
+    named = {"later": judging, "copies": copies, "shares": shares, "shifting": [*shifting, *by_size]}
     return {name: tuple(mill.recipe.as_written(steps)) for name, steps in named.items()}
 
 
@@ -276,13 +243,6 @@ class ReplayedRows:
     """Bytes of text before the step: the size of an added document."""
     size_now: pa.Array
     """Bytes of text in the corpus: the size of a removed document."""
-
-    def only(self, chosen: pa.Array, names: Collection[str]) -> "ReplayedRows":
-        """Some of the rows, with some of the columns."""
-        rows = self.rows[chosen.to_numpy(zero_copy_only=False)]
-        columns = self.columns.select([name for name in self.columns.schema.names if name in names])
-        filtered = (one.filter(chosen) for one in (columns, self.drop, self.size_before, self.size_now))
-        return ReplayedRows(self.read, rows, *filtered)
 
 
 def _candidates(mill: Mill, run: Run, node: Node, document: DocumentPart) -> Iterator[ReplayedRows]:

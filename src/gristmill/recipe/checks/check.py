@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from gristmill.recipe.checks.mistakes import Path, dotted, show, suggest
+from gristmill.recipe.checks.mistakes import Path, dotted, ours, show, suggest
 from gristmill.recipe.checks.plain_words import describe
 from gristmill.recipe.draft import Draft
 
@@ -87,13 +87,6 @@ def _models_in(annotation: object) -> list[type[BaseModel]]:
     return [model for part in get_args(annotation) for model in _models_in(part)]
 
 
-GONE = {
-    "partitions": "The number of reducers follows from the bytes that a step exchanges. Remove it. (For "
-    "`substring_dedup`, `block_bytes` sets how much is compared at once.)",
-}
-"""Fields that steps no longer have, and what replaces them."""
-
-
 def _fields_at(model: type[BaseModel], path: Path) -> list[str]:
     """The fields of the mapping that holds the last name of `path`."""
     return [name for one in _models_at(model, path) for name in one.model_fields]
@@ -123,7 +116,8 @@ def _add_unknown(
 ) -> None:
     name = str(path[-1])
     fields = [*(also_allowed if len(path) == 1 else ()), *_fields_at(model, path)]
-    fix = elsewhere.get(name, GONE.get(name)) if len(path) == 1 else None
+    fix = elsewhere.get(name) if len(path) == 1 else None
+    fix = fix or ours("fields", name, fields)
     where = dotted(at + path)
     draft.add_at_key(at + path, f"{where} is not a field. {fix or suggest(name, fields, 'Fields')}")
 

@@ -2,10 +2,11 @@
 
 import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import get_close_matches
 
 from gristmill.counted import counted
+from gristmill.data_files import read_table
 from gristmill.errors import UserError
 
 MOST_SHOWN = 20
@@ -14,6 +15,9 @@ MOST_FOUND = 500
 _LONGEST_NAME = 100
 _MOST_FILES = 10_000
 _MOST_CHARACTERS = 60
+
+FOREIGN: dict[str, dict[str, str]] = read_table(__file__, "foreign_names.toml")
+"""Names of other pipelines, by kind, and what to write instead."""
 
 Path = tuple[str | int, ...]
 """The position of a value in the recipe: ("sources", "cc", "read", "paths", 0)."""
@@ -113,6 +117,12 @@ def suggest(word: str, options: Iterable[str], noun: str) -> str:
     near = nearest(word, options)
     question = f"Did you mean {near}? " if near else ""
     return f"{question}{noun}: {listed(options)}." if options else f"{noun}: none."
+
+
+def ours(kind: str, name: str, known: Collection[str]) -> str | None:
+    """What a step, field or license of another pipeline is called here, unless a known name is nearly the same."""
+    meant = FOREIGN[kind].get(name.lower().replace("-", "_"))
+    return None if meant is None or name in known else f"In Gristmill this is {meant}."
 
 
 def listed(names: Iterable[str], most: int = 100) -> str:

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from gristmill.errors import UserError
 from gristmill.recipe.checks.columns import Route
-from gristmill.recipe.checks.mistakes import Path, dotted, nearest, show
+from gristmill.recipe.checks.mistakes import Path, dotted, nearest, ours, show
 from gristmill.recipe.draft import Draft
 from gristmill.recipe.model import Source, Step
 from gristmill.stages.config_types import NameMark
@@ -148,8 +148,8 @@ def _license(draft: Draft, path: Path, text: str, free: bool) -> None:
     for name in [text.strip()] if names is None else names:
         if not name or name.lower().rstrip("+") in known or "licenseref-" in name.lower():
             continue
-        near = nearest(name, SPDX_NAMES)
-        fix = f"Did you mean {near}? " if near else ""
+        near, meant = nearest(name, SPDX_NAMES), ours("licenses", name, SPDX_NAMES)
+        fix = f"{meant} " if meant else f"Did you mean {near}? " if near else ""
         _add(
             draft,
             path,

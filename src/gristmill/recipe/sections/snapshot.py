@@ -28,6 +28,11 @@ def is_regex(snapshot: str) -> bool:
 
 def check_snapshot(value: str) -> str:
     """Check a snapshot; raises ValueError with what is wrong with an expression."""
+    if ".." in value and not is_regex(value):
+        raise ValueError(
+            "a range of snapshots is no name. Name their folders in paths (such as crawl/CC-MAIN-2023-*/**), and write "
+            'snapshot: "crawl/([^/]+)/"'
+        )
     if not is_regex(value):
         return value
     if len(value) > _MOST_CHARACTERS:

@@ -8,10 +8,6 @@ from yaml.reader import ReaderError
 _INDENT = re.compile(r"[ \t]*")
 _BRACKET = re.compile(r"[\[{,]")
 _STAR = re.compile(r"[:\[,]\s*\*[^\w]")
-_LINES_ABOVE = 4
-_TIGHT_DASH = re.compile(r"\s*+-([A-Za-z]\w{0,40}+)\s*+(?::.*+)?+$")
-_TIGHT_COLON = re.compile(r"\s*+([A-Za-z]\w{0,40}+):([A-Za-z0-9]\w{0,40}+)\s*+$")
-_NO_COLON = re.compile(r"\s*+(?:-\s*+)?+([A-Za-z]\w{0,40}+)\s++(\{.{0,60})")
 _CHECK = "Check the indentation, the colons and the brackets here and on the line above."
 _QUOTES = "'\""
 _QUOTE_VARIABLE = 'Inside [ ] and { } put a value with ${NAME} in quotes: "${NAME}".'
@@ -34,12 +30,6 @@ def explain(error: yaml.YAMLError, text: str) -> tuple[int, str]:
 
     if "levels deep" in problem:
         return line, f"{problem} here. A recipe is a few levels deep: check the brackets and the indentation."
-    opened = _open_quote(text, error.problem_mark.index, (begin, line))
-    if opened:
-        return opened[0], (
-            f"column {opened[1]}: the quote that opens here is not closed on this line, so everything up to line "
-            f"{opened[2]} is one text. Close it."
-        )
     if "single document" in context:
         return line, "a second document begins here. A recipe is one document: remove the --- line."
     if "'\\t'" in problem or (indent and "\t" in indent[0]):
@@ -61,44 +51,8 @@ def explain(error: yaml.YAMLError, text: str) -> tuple[int, str]:
     if problem.startswith(("expected ',' or ']'", "expected ',' or '}'")):
         where = f" (the bracket opens on line {begin})" if begin != line else ""
         return line, f"column {column}: a comma or a closing bracket is missing before this{where}. Add it."
-    slip = _slip(lines, line)
-    if slip and ("mapping values are not allowed" in problem or problem.startswith("expected <block end>")):
-        return slip
     if problem.startswith("expected <block end>"):
         return line, f"column {column}: this line does not fit below the one above it. Correct the indentation."
     if "mapping values are not allowed" in problem:
         return line, f"column {column}: a second colon. Put text with a colon in quotes, or correct the indentation."
     return line, f"column {column}: this is not YAML: {problem}. {_CHECK}"
-
-
-def _open_quote(text: str, fault: int, lines: tuple[int, int]) -> tuple[int, int, int] | None:
-    """Line and column of a quote that was left open, and the line where the next quote closed it, on one of `lines`.
-
-    Text that should be quoted there is then unquoted, which is the fault that YAML reports. A quoted text that
-    begins where such a text ends was inverted by it: the first quote is the cause.
-    """
-    found: tuple[int, int, int] | None = None
-    try:
-        for token in yaml.scan(text, Loader=yaml.BaseLoader):
-            start, end = token.start_mark, token.end_mark
-            if start.index >= fault:
-                break
-            if isinstance(token, yaml.ScalarToken) and token.style in tuple(_QUOTES) and start.line < end.line:
-                first = found[:2] if found and found[2] == start.line + 1 else (start.line + 1, start.column + 1)
-                found = (*first, end.line + 1)
-    except yaml.YAMLError:
-        pass  # the fault itself, or a later one
-    return found if found and found[2] in lines else None
-
-
-def _slip(lines: list[str], line: int) -> tuple[int, str] | None:
-    """A space or a colon that is missing on the line of a fault or shortly above it: YAML reads that as plain text."""
-    for number in range(line, max(line - _LINES_ABOVE, 1) - 1, -1):
-        written = lines[number - 1]
-        if found := _TIGHT_DASH.match(written):
-            return number, f"there is no space after the dash. Write `- {found[1]}`."
-        if found := _TIGHT_COLON.match(written):
-            return number, f"there is no space after the colon. Write `{found[1]}: {found[2]}`."
-        if found := _NO_COLON.match(written):
-            return number, f"there is no colon after {found[1]}. Write `{found[1]}: {found[2]}`."
-    return None

@@ -12,6 +12,7 @@ from gristmill.query.documents.histograms import (
     KEPT,
     REMOVED,
 )
+from gristmill.query.publishing import unguarded
 from gristmill.report import charts
 from gristmill.report.corpus.reported import MOST_BARS, ReportedCorpus, Section, first_bars
 from gristmill.report.corpus.value_sections import lengths, quality, signals
@@ -25,6 +26,7 @@ def sections(now: ReportedCorpus, before: ReportedCorpus | None) -> list[Section
     makers = (
         *(
             _alarms,
+            _limits,
             _flow,
             _removals,
             _removals_by_language,
@@ -87,6 +89,11 @@ def _alarm_text(message: str) -> str:
     """The fact, and the command that shows documents; not the one that writes this report."""
     fact, look, command = message.removeprefix("watch: ").partition(" To look: ")
     return fact if " report " in command or "report(" in command else f"{fact}{look}{command}"
+
+
+def _limits(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
+    lacks = unguarded(corpus.view)
+    return None if lacks is None else Section("Before you publish", lacks, ("step",), [])
 
 
 def _removed(corpus: ReportedCorpus) -> dict[tuple[str, str, str], int]:

@@ -28,6 +28,7 @@ from gristmill.stages.decontaminate.matching.units import PIECES
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.shared.counting import found_in
 from gristmill.stages.shared.cut import FIELDS, SPAN_TYPE, cut, spans_of
+from gristmill.warned import idle
 
 CONTAMINATED = "eval_item"
 NOTHING_LEFT = "all_text_contaminated"
@@ -171,12 +172,12 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
-    if found.get("documents_seen") and not found.get("benchmarks"):
-        return (
-            "no document was flagged for an item of the suite. `gristmill suite touched` lists the matches ignored as "
-            "common phrases (common_documents); to test the suite, put one of its items into a document",
-        )
-    return ()
+    return idle(
+        found.get("documents_seen"),
+        found.get("benchmarks"),
+        "no document was flagged for an item of the suite. `gristmill suite touched` lists the matches ignored as "
+        "common phrases (common_documents); to test the suite, put one of its items into a document",
+    )
 
 
 def highlights(batch: pa.RecordBatch, config: Config) -> list[tuple[int, int, int, str]]:

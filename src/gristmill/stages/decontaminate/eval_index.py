@@ -28,8 +28,9 @@ class Config(eval_suite.Config):
     fuzzy: Literal[False] | Annotated[float, Field(ge=0.5, le=1)] = 0.8
     """The share of an item's words that a passage must have, in order, to count as an edited copy. false: only n-grams
     and verbatim items count. A benchmark may set its own."""
-    allow_unprotected: Annotated[int, AsCount, Field(ge=0, le=MOST_COUNT)] = 0
-    """How many items may be too short to distinguish from other texts, and left unprotected. More stop the run."""
+    allow_unprotected: Annotated[int, AsCount, Field(ge=0, le=MOST_COUNT)] | None = None
+    """How many items may be too short to distinguish from other texts, and left unprotected. More stop the run. Null:
+    one in a thousand."""
 
 
 def make(config: Config, path: Path) -> dict[str, Any]:
@@ -55,9 +56,9 @@ def make_of(config: Config, path: Path, new: bool) -> dict[str, Any]:
     return {"items": len(chosen), "units": units, "unprotected": len(bare), "unprotected_items": unprotected}
 
 
-def refuse(suite: Suite, bare: Sequence[int], allowed: int) -> None:
-    """Raise if more items are unprotected than the recipe allows."""
-    if len(bare) <= allowed:
+def refuse(suite: Suite, bare: Sequence[int], allowed: int | None) -> None:
+    """Raise if more items are unprotected than the recipe allows; `suite touched` lists them."""
+    if len(bare) <= (len(suite.items) // 1000 if allowed is None else allowed):
         return
     items = [suite.items[one] for one in bare[:_SHOWN]]
     named = [f"{item.benchmark} {item.id} ({item.question[:40]!r})" for item in items]

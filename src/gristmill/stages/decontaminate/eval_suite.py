@@ -20,6 +20,7 @@ from gristmill.stages.decontaminate.matching.index import key_of
 from gristmill.stages.decontaminate.suite.describe import describe
 from gristmill.stages.decontaminate.suite.form import item_from
 from gristmill.stages.decontaminate.suite.suite import Item, Suite, prompt_warnings, read_suite
+from gristmill.warned import Warned
 
 SHOWN_HASH = 16
 
@@ -106,11 +107,12 @@ def make(config: Config, path: Path) -> dict[str, Any]:
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    prompts = tuple(found.get("prompts", ()))
+    prompts = [Warned("suite_prompt", text) for text in found.get("prompts", ())]
     if not found.get("pinned") and found.get("suites"):
         digest = next(iter(found["suites"])).rpartition(", ")[2]
         advice = f"Write suite_hash: {digest[:SHOWN_HASH]}"
-        return (f"the suite is not pinned, so a change of it would go unnoticed. {advice}", *prompts)
+        text = f"the suite is not pinned, so a change of it would go unnoticed. {advice}"
+        return [Warned("suite_not_pinned", text), *prompts]
     return prompts
 
 

@@ -15,9 +15,9 @@ from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import Exchange, StageConfig
 from gristmill.stages.dedup import copies
-from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.scope import Scope
 from gristmill.stages.shared.keep_order import KeepOrder, unseen_sources
+from gristmill.warned import idle
 
 RECORD_SCHEMA, summary = copies.RECORD_SCHEMA, copies.summary
 
@@ -32,8 +32,6 @@ class Config(StageConfig):
     """global: all documents are compared; snapshot: those of one snapshot, of any source; source: of one source."""
     keep: KeepOrder = KeepOrder()
     """Which of several copies is kept."""
-    alarm_share: AlarmShare = 0.9
-    """Share of its documents, 0 to 1, that a source may lose before the run warns."""
 
 
 def libraries(config: Config) -> tuple[str, ...]:
@@ -60,10 +58,9 @@ def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) ->
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     """Warn if there was no text. A corpus without copies is normal."""
-    warned = [*unseen_sources(found, config.keep), *alarms(found, config.alarm_share)]
-    if found.get("rows_sent") and not found.get("records"):
-        warned.append("no document has a text, so nothing was compared. Put exact_dedup after extract")
-    return warned
+    text = "no document has a text, so nothing was compared. Put exact_dedup after extract"
+    compared = idle(found.get("rows_sent"), found.get("records"), text)
+    return [*unseen_sources(found, config.keep), *compared]
 
 
 STAGE = Exchange(

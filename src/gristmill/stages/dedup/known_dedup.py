@@ -20,6 +20,7 @@ from gristmill.stages.contract import AsCount, File, Map, StageConfig
 from gristmill.stages.dedup.near_index import open_index, sketch_batch
 from gristmill.stages.shared.keep_order import ID_BYTES
 from gristmill.stages.shared.s_curve import Similarity
+from gristmill.warned import idle
 
 SCHEMA = pa.schema(
     [("known", pa.binary(ID_BYTES)), ("similarity", pa.float32()), ("drop", pa.string()), ("detail", pa.string())]
@@ -84,9 +85,8 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 
 
 def warnings(metrics: dict[str, Any], config: Config) -> Sequence[str]:
-    if metrics.get("rows") and not metrics.get("dropped", {}).get("known_near_duplicate"):
-        return ("no document is a near duplicate of one in the indexes. Check that they index earlier snapshots",)
-    return ()
+    text = "no document is a near duplicate of one in the indexes. Check that they index earlier snapshots"
+    return idle(metrics.get("rows"), metrics.get("dropped", {}).get("known_near_duplicate"), text)
 
 
 STAGE = Map(

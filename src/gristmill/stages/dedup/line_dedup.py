@@ -33,6 +33,7 @@ from gristmill.stages.dedup import line_counts
 from gristmill.stages.shared import cut
 from gristmill.stages.shared.formulas import COLUMN as FORMULAS
 from gristmill.stages.shared.formulas import bounds_by_row
+from gristmill.warned import Warnings
 
 Array = np.ndarray[Any, Any]
 
@@ -135,12 +136,12 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     """Warn if nothing was cut, if the list is empty, and if a protection was not needed."""
     if not found.get("documents_seen"):
         return ()
-    warned = []
+    warned = Warnings()
     if found.get("empty_lists"):
-        warned.append("the file of protected lines is empty")
+        warned.add("empty_list", "the file of protected lines is empty")
     for name, count in found.get("spared_by", {}).items():
         if not count and not (name == "protected" and found.get("empty_lists")):
-            warned.append(f"{name} protected no line")
+            warned.add("protected_nothing", f"{name} protected no line")
     if not found.get("lines_cut"):
         warned.append(
             f"no line was cut: no unprotected line of {counted(config.min_chars, 'character')} or more occurs more "

@@ -24,11 +24,11 @@ from gristmill.kernels.dedup.sketch import ratio_of, shingle_sets
 from gristmill.stages.buffers import large_texts
 from gristmill.stages.contract import AsCount, Exchange
 from gristmill.stages.dedup import clusters, near_candidates
-from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.clusters import merge, merged_roots, resolve, roots, sizes_of_clusters
 from gristmill.stages.shared import keep_order
 from gristmill.stages.shared.keep_order import RANK, KeepOrder
 from gristmill.stages.shared.s_curve import Similarity, curve_in_short, curve_lines
+from gristmill.warned import Warnings
 
 RECORD_SCHEMA = pa.schema([("rank", RANK), ("text", pa.large_string())])
 
@@ -44,8 +44,6 @@ class Config(near_candidates.Config):
     """The most comparisons of a document in one candidate group; documents that reach it are counted."""
     keep: KeepOrder = KeepOrder()
     """Which document of a cluster is kept."""
-    alarm_share: AlarmShare = 0.9
-    """Warn when a source loses more than this share of its documents."""
 
 
 def reads(config: Config) -> tuple[str, ...]:
@@ -98,11 +96,12 @@ def explain_fully(config: Config) -> list[str]:
 
 
 def warnings(metrics: dict[str, Any], config: Config) -> Sequence[str]:
-    warned = [*alarms(metrics, config.alarm_share), *keep_order.unseen_sources(metrics, config.keep)]
+    warned = Warnings(keep_order.unseen_sources(metrics, config.keep))
     if metrics.get("budgets_used_up"):
-        warned.append(
+        warned.add(
+            "comparisons_cut",
             f"in {counted(metrics['budgets_used_up'], 'case')} a document reached max_comparisons "
-            f"({config.max_comparisons}) and was not compared with the rest of its bucket. Raise it to find more"
+            f"({config.max_comparisons}) and was not compared with the rest of its bucket. Raise it to find more",
         )
     return warned
 

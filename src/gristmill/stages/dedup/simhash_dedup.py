@@ -27,11 +27,11 @@ from gristmill.kernels.dedup.sketch import shingle_sets
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import AsCount, Exchange, StageConfig
 from gristmill.stages.dedup import clusters
-from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.clusters import merge, merged_roots, resolve, roots, sizes_of_clusters
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
 from gristmill.stages.shared import keep_order
 from gristmill.stages.shared.keep_order import RANK, KeepOrder
+from gristmill.warned import Warnings
 
 RECORD_SCHEMA = pa.schema([("print", pa.uint64()), ("rank", RANK)])
 _MOST_RECORDS = 10_000
@@ -53,8 +53,6 @@ class Config(StageConfig):
     """global: all documents are compared; snapshot: those of one snapshot, of any source; source: of one source."""
     keep: KeepOrder = KeepOrder()
     """Which document of a cluster is kept."""
-    alarm_share: AlarmShare = 0.9
-    """Warn when a source loses more than this share of its documents."""
 
     @model_validator(mode="after")
     def _enough_blocks(self) -> Self:
@@ -116,11 +114,12 @@ def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) ->
 
 
 def warnings(metrics: dict[str, Any], config: Config) -> Sequence[str]:
-    warned = [*alarms(metrics, config.alarm_share), *keep_order.unseen_sources(metrics, config.keep)]
+    warned = Warnings(keep_order.unseen_sources(metrics, config.keep))
     if metrics.get("budgets_used_up"):
-        warned.append(
+        warned.add(
+            "comparisons_cut",
             f"in {counted(metrics['budgets_used_up'], 'case')} a document shared its key with more than "
-            f"max_comparisons ({config.max_comparisons}) others and was compared with only that many. Raise blocks"
+            f"max_comparisons ({config.max_comparisons}) others and was compared with only that many. Raise blocks",
         )
     return warned
 

@@ -19,6 +19,7 @@ from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import Map
 from gristmill.stages.dedup import substring_spans
 from gristmill.stages.shared.cut import FIELDS, SPAN_TYPE, cut
+from gristmill.warned import idle
 
 READS = ("text", "substring_spans.spans")
 SCHEMA = pa.schema(FIELDS)
@@ -55,12 +56,12 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
-    if found.get("documents_seen") and not found.get("documents_cut"):
-        return (
-            f"no text was cut: no substring of {config.min_bytes} bytes occurs twice in a block. If you expect some, "
-            "use a larger block_bytes or a wider scope",
-        )
-    return ()
+    return idle(
+        found.get("documents_seen"),
+        found.get("documents_cut"),
+        f"no text was cut: no substring of {config.min_bytes} bytes occurs twice in a block. If you expect some, use a "
+        "larger block_bytes or a wider scope",
+    )
 
 
 STAGE = Map(

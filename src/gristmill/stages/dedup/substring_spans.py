@@ -30,6 +30,7 @@ from gristmill.stages.dedup import substring_blocks
 from gristmill.stages.shared import keep_order
 from gristmill.stages.shared.cut import SPAN_TYPE, spans_of
 from gristmill.stages.shared.keep_order import RANK, RANK_BYTES, KeepOrder
+from gristmill.warned import idle
 
 RECORD_SCHEMA = pa.schema([("rank", RANK), ("text", pa.large_string())])
 """The texts of one block may exceed the 2 GB of a string column."""
@@ -93,13 +94,9 @@ def reduce(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]
 
 def warnings(found: dict[str, Any], config: Config) -> tuple[str, ...]:
     """Warn if nothing was compared."""
-    warned = list(keep_order.unseen_sources(found, config.keep))
-    if found.get("rows_sent") and not found.get("records"):
-        warned.append(
-            f"no document has {config.min_bytes} bytes of text, so nothing was compared. Put substring_dedup after "
-            "extract, or lower min_bytes"
-        )
-    return tuple(warned)
+    text = f"no document has {config.min_bytes} bytes of text, so nothing was compared. Put substring_dedup after "
+    compared = idle(found.get("rows_sent"), found.get("records"), f"{text}extract, or lower min_bytes")
+    return (*keep_order.unseen_sources(found, config.keep), *compared)
 
 
 STAGE = Exchange(

@@ -12,9 +12,9 @@ import pyarrow as pa
 from gristmill.stages.buffers import fixed_bytes
 from gristmill.stages.contract import Exchange
 from gristmill.stages.dedup import copies, url_parts
-from gristmill.stages.dedup.alarm import AlarmShare, alarms
 from gristmill.stages.dedup.scope import Scope
 from gristmill.stages.shared.keep_order import KeepOrder, unseen_sources
+from gristmill.warned import idle
 
 PREREQUISITES = ("gristmill.stages.dedup.url_parts",)
 RECORD_SCHEMA, summary = copies.RECORD_SCHEMA, copies.summary
@@ -25,8 +25,6 @@ class Config(url_parts.Config):
     """global: all documents are compared; snapshot: those of one snapshot, of any source; source: of one source."""
     keep: KeepOrder = KeepOrder()
     """Which of several documents with the same URL is kept."""
-    alarm_share: AlarmShare = 0.9
-    """Share of its documents, 0 to 1, that a source may lose before the run warns."""
 
 
 def reads(config: Config) -> tuple[str, ...]:
@@ -48,10 +46,9 @@ def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) ->
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     """Warn if there was no URL. A corpus without duplicate URLs is normal."""
-    warned = [*unseen_sources(found, config.keep), *alarms(found, config.alarm_share)]
-    if found.get("rows_sent") and not found.get("records"):
-        warned.append("no document has a URL, so nothing was compared. Remove url_dedup, or set the URL in the reader")
-    return warned
+    text = "no document has a URL, so nothing was compared. Remove url_dedup, or set the URL in the reader"
+    compared = idle(found.get("rows_sent"), found.get("records"), text)
+    return [*unseen_sources(found, config.keep), *compared]
 
 
 STAGE = Exchange(

@@ -20,6 +20,7 @@ from gristmill.hints import hint
 from gristmill.places import open_path
 from gristmill.schema import as_str
 from gristmill.stages.piece import Piece
+from gristmill.warned import Warnings
 
 MAX_BYTES = 10_000_000
 """Bytes of a page. A crawl cuts pages at 1 to 5 MB, so a larger file is something else."""
@@ -90,7 +91,7 @@ def golden_pages(folder: str, extract: Callable[[pa.RecordBatch], pa.RecordBatch
 
 def golden_warnings(pages: Iterable[GoldenPage]) -> list[str]:
     """A warning for each page whose text differs. Raises UserError if a page has no expected text."""
-    found = []
+    found = Warnings()
     for one in pages:
         if one.expected is None:
             raise UserError(
@@ -98,9 +99,10 @@ def golden_warnings(pages: Iterable[GoldenPage]) -> list[str]:
                 f"write the text as it is extracted now: {hint('accept_golden')}"
             )
         if not one.is_same:
-            found.append(
+            found.add(
+                "golden_page",
                 f"the text of the golden page {one.page} has changed: {one.difference}. Pages like it change in the "
-                f"corpus, too. Fix the extraction, or accept the new text: {hint('accept_golden')}"
+                f"corpus, too. Fix the extraction, or accept the new text: {hint('accept_golden')}",
             )
     return found
 

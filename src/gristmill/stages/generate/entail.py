@@ -44,6 +44,7 @@ from gristmill.stages.generate.settings import RequestConfig, Sampling
 from gristmill.stages.measure.faithful import NEW, PARENT, SPAN, missing_parents, parents_of
 from gristmill.stages.shared.counting import counts_of
 from gristmill.stages.shared.rule import Share
+from gristmill.warned import Warnings
 
 SYSTEM = (
     "You check whether a source supports sentences. The user sends one JSON object. `source` is a text; `sentences` "
@@ -161,13 +162,14 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     """Warn about documents without a parent, and about sentences without a score (law 7)."""
-    messages = missing_parents(found, "entail")
+    messages = Warnings(missing_parents(found, "entail"))
     if found.get("unjudged"):
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(found["faults"].items()))
-        messages.append(
+        messages.add(
+            "unusable_answers",
             f"{found['unjudged']:,} of {counted(found['sentences'], 'sentence')} have no score (documents: {reasons}). "
             "Check max_tokens, sentences_per_request and the server; `again: 1` asks again what servers failed to "
-            "answer, and max_unjudged_sentences: 0 drops such documents"
+            "answer, and max_unjudged_sentences: 0 drops such documents",
         )
     return messages
 

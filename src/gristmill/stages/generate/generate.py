@@ -29,6 +29,7 @@ from gristmill.stages.generate.chunks import chunks_of
 from gristmill.stages.generate.prompts import FIELDS, Malformed, ModelPrompt, Refusal, read_prompt
 from gristmill.stages.generate.serve import LocalServer
 from gristmill.stages.generate.settings import GenerateConfig, RequestConfig
+from gristmill.warned import Warned, Warnings
 
 READS = ("doc_id", "source", "text", "title", "url", "license", "snapshot", "language_hint")
 UNSENT = "takedown_unsent.request"
@@ -318,18 +319,20 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     bad = {reason: count for reason, count in found.get("unusable", {}).items() if count}
     if not found.get("children"):
-        return ("it made no document: no document of its parents was left. Check their steps",)
-    least, answers, messages = MIN_WARNED_SHARE * found["children"], counted(found["children"], "answer"), []
+        return [Warned("no_effect", "it made no document: no document of its parents was left. Check their steps")]
+    least, answers, messages = MIN_WARNED_SHARE * found["children"], counted(found["children"], "answer"), Warnings()
     if sum(bad.values()) >= max(least, 1):
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(bad.items()))
-        messages.append(
+        messages.add(
+            "unusable_answers",
             f"{sum(bad.values()):,} of {answers} cannot be used ({reasons}). Check the prompts, max_tokens and the "
-            "server; `again: 1` asks again what servers failed to answer"
+            "server; `again: 1` asks again what servers failed to answer",
         )
     if found.get("copies", 0) >= max(least, 1):
-        messages.append(
+        messages.add(
+            "copied_answers",
             f"{found['copies']:,} of {answers} are near copies of the text that was sent (parent_similarity is at "
-            f"least {COPY:g}). Check the prompts; the step faithful with max_copied_share drops copies"
+            f"least {COPY:g}). Check the prompts; the step faithful with max_copied_share drops copies",
         )
     return messages
 

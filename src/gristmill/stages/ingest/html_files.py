@@ -17,8 +17,18 @@ _TEXT_ONLY = warc.Config(pdf_types=())
 _TAG = re.compile(r"<[a-zA-Z!/?]")
 
 
+PAGE_PARTS = frozenset((".css", ".gif", ".ico", ".jpg", ".js", ".map", ".png", ".svg", ".ttf", ".woff", ".woff2"))
+"""Suffixes of scripts, styles, pictures and fonts beside pages, which nobody expects to be read."""
+
+
 class Config(text.TreeConfig):
     suffixes: tuple[str, ...] = text.PAGE_SUFFIXES
+
+
+def other_suffix(name: str, config: Config) -> str | None:
+    """The suffix because of which a file is skipped, unless it is a part of pages."""
+    suffix = text.other_suffix(name, config)
+    return None if suffix in PAGE_PARTS else suffix
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
@@ -51,7 +61,7 @@ STAGE = Reader(
     markup=True,
     splittable=text.splittable,
     wanted=text.wanted,
-    other_suffix=text.other_suffix,
+    other_suffix=other_suffix,
     skipped_folder=text.skipped_folder,
     read=read,
 )

@@ -32,6 +32,7 @@ from gristmill.stages.buffers import views_of
 from gristmill.stages.contract import File, Map, StageConfig
 from gristmill.stages.measure.faithful_words import LEAKS, lexicon
 from gristmill.stages.scrub import names
+from gristmill.warned import Warned, idle
 
 Array = np.ndarray[Any, Any]
 PARENT = "parent_text"
@@ -171,19 +172,16 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     return missing_parents(found, "faithful")
 
 
-def missing_parents(found: Mapping[str, Any], step: str) -> list[str]:
+def missing_parents(found: Mapping[str, Any], step: str) -> list[Warned]:
     """Warn if documents have no parent to compare them with (law 7)."""
     documents, compared = found.get("documents", 0), found.get("with_parent", 0)
-    if documents and not compared:
-        return [
-            f"no document has a parent, so nothing was compared. Give each one the field {PARENT}, or remove the step "
-            f"{step} from the routes of documents that were not generated"
-        ]
-    if compared < documents:
-        missing = documents - compared
+    missing = documents - compared
+    if compared and missing:
         have = "has" if missing == 1 else "have"
-        return [f"{missing:,} of {counted(documents, 'document')} {have} no {PARENT}, so nothing was compared there"]
-    return []
+        fact = f"{missing:,} of {counted(documents, 'document')} {have} no {PARENT}, so nothing was compared there"
+        return [Warned("without_parent", fact)]
+    text = f"no document has a parent, so nothing was compared. Give each one the field {PARENT}, or remove the step "
+    return idle(documents, compared, f"{text}{step} from the routes of documents that were not generated")
 
 
 STAGE = Map(

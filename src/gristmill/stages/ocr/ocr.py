@@ -40,6 +40,7 @@ from gristmill.stages.ocr.layout import PageText, page_texts
 from gristmill.stages.ocr.verify import CheckedPage, checked
 from gristmill.stages.ocr.vision import page_ask, text_of
 from gristmill.stages.pdf.assemble import PlacedBlock
+from gristmill.warned import Warned, idle
 
 READS = ("text", "pages", "images")
 _BLOCK = pa.struct(
@@ -282,17 +283,18 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     return {"documents": batch.num_rows, "pages": len(pages), **sums, "faults": faults}
 
 
-def warnings(found: Mapping[str, Any], config: Config) -> Iterator[str]:
+def warnings(found: Mapping[str, Any], config: Config) -> Iterator[Warned]:
     """Warns if no document has page images, or pages have no usable answer (law 7)."""
     if faults := {reason: count for reason, count in found.get("faults", {}).items() if reason != TAKEN_DOWN}:
         reasons = ", ".join(f"{reason} {count:,}" for reason, count in sorted(faults.items()))
-        yield (
+        yield Warned(
+            "unusable_answers",
             f"{sum(faults.values()):,} of {counted(found['pages'], 'page image')} have no usable answer ({reasons}), "
             "so their pages keep what text they have. Check max_tokens and the server; `again: 1` asks again what "
-            "servers failed to answer"
+            "servers failed to answer",
         )
-    if found.get("documents") and not found.get("pages"):
-        yield ("no document has a page that needs OCR, so nothing was read. The step ocr can be removed")
+    text = "no document has a page that needs OCR, so nothing was read. The step ocr can be removed"
+    yield from idle(found.get("documents"), found.get("pages"), text)
 
 
 STAGE = Map(

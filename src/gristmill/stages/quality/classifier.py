@@ -22,6 +22,7 @@ from gristmill.stages.quality.classifier_config import Config as Config
 from gristmill.stages.quality.classifier_config import Options
 from gristmill.stages.quality.texts import NEGATIVE, POSITIVE
 from gristmill.stages.shared import public_suffix
+from gristmill.warned import Warnings
 
 LIBRARIES = (*public_suffix.LIBRARIES, "unicode")
 SUFFIX = "bin"
@@ -113,33 +114,40 @@ _SHORTCUTS = {
 def warnings(found: Mapping[str, Any], config: Options) -> Sequence[str]:
     from gristmill.stages.quality.classifier_report import MOST_LOST, STRIPPED
 
-    messages = []
+    messages = Warnings()
     for name, change in found.get("counterfactuals", {}).items():
         lost = change["separation_lost"]
         if lost > MOST_LOST[name]:
             what, meaning = _SHORTCUTS[name]
-            messages.append(
+            messages.add(
+                "shortcut",
                 f"{what.format(n=STRIPPED)}, the classifier loses {lost:.0%} of what separates the classes (AUC "
-                f"{change['auc_before']:.3f}, then {change['auc_after']:.3f}): {meaning}"
+                f"{change['auc_before']:.3f}, then {change['auc_after']:.3f}): {meaning}",
             )
     messages += _languages_apart(found.get("languages", {}))
     held = found.get("texts", {}).get("held_out", {})
     alone = [side for side, counts in held.items() if counts["sites"] == 1 and counts["documents"]]
     if alone and found.get("held_out_by_site"):
-        messages.append(
+        messages.add(
+            "held_out",
             f"the held-out texts of the class {' and '.join(alone)} come from one site, so AUC and recall are rough: "
-            "another seed holds out another site. Add texts of other sites"
+            "another seed holds out another site. Add texts of other sites",
         )
     if config.held_out_share > 0 and found.get("held_out_by_site") == 0:
-        messages.append(
+        messages.add(
+            "held_out",
             "all texts of one class come from one site, so the held-out texts do, too, and the measured quality is too "
-            "good. Add texts of other sites"
+            "good. Add texts of other sites",
         )
     if "auc" not in found and found:
-        messages.append("the held-out texts lack a class, so the classifier cannot be measured. Raise held_out_share")
+        messages.add(
+            "held_out", "the held-out texts lack a class, so the classifier cannot be measured. Raise held_out_share"
+        )
     both = found.get("removed", {}).get("on_both_sides", 0)
     if both:
-        messages.append(f"{both:,} texts are in both classes and were left out. Is a source in the wrong class?")
+        messages.add(
+            "both_classes", f"{both:,} texts are in both classes and were left out. Is a source in the wrong class?"
+        )
     return messages
 
 

@@ -14,7 +14,6 @@ from gristmill.stages.shared.rule import ByLanguage, ByName, BySource
 
 Several = Annotated[tuple[Score, ...], Field(min_length=2, max_length=32)]
 Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
-Percentile = Annotated[float, Field(ge=0, lt=1, allow_inf_nan=False)]
 
 
 class Ensemble(StageConfig):
@@ -52,27 +51,17 @@ class Cutoff(StageConfig):
     """The lowest score that is kept; null: any."""
     keep_best: Share | None = None
     """The share of the group that is kept, the highest scores first, 0 to 1: 0.1 keeps the best tenth; null: all."""
-    keep_percentile: Percentile | None = None
-    """Old name, accepted with a warning: the share that is dropped. 0.9 is keep_best: 0.1."""
-
-    @model_validator(mode="after")
-    def _one_share(self) -> "Cutoff":
-        if self.keep_best is not None and self.keep_percentile is not None:
-            raise ValueError("keep_percentile is the old name of keep_best, and both are set. Remove keep_percentile")
-        return self
 
     @property
     def dropped_share(self) -> float | None:
         """The share of the group below the cutoff. Computed in decimals, since 1 - 0.57 is more than 0.43 in binary."""
-        if self.keep_best is None:
-            return self.keep_percentile
-        return float(1 - Decimal(repr(self.keep_best)))
+        return None if self.keep_best is None else float(1 - Decimal(repr(self.keep_best)))
 
     @property
     def stated(self) -> dict[str, float | None]:
         """The cutoffs that the recipe sets, including null ones."""
         found = {"min_score": self.min_score} if "min_score" in self.model_fields_set else {}
-        if self.model_fields_set & {"keep_best", "keep_percentile"}:
+        if "keep_best" in self.model_fields_set:
             found["dropped_share"] = self.dropped_share
         return found
 

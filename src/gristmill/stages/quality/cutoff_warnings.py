@@ -7,6 +7,7 @@ from gristmill.counted import counted, percent
 from gristmill.hints import hint
 from gristmill.stages.quality.cutoff_config import Config
 from gristmill.stages.shared.tally import NOTHING
+from gristmill.warned import Warnings
 
 MOST_OF_IT = 0.95
 """Warn if one cutoff removes more than this share of a language or a source."""
@@ -23,18 +24,15 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     """Warns about missing scores, cutoffs without effect, and languages, sources and groups that lose nearly all."""
     groups: Mapping[str, Verdicts] = found.get("groups", {})
     sums = {name: sum(_count(one, name) for one in groups.values()) for name in (KEPT, LOW, UNSCORED)}
-    messages = []
-    if old := [one.keep_percentile for one in config.cutoffs if one.keep_percentile is not None]:
-        messages.append(
-            f"keep_percentile is the old name of keep_best and counts what is dropped: keep_percentile: {old[0]:g} is "
-            f"keep_best: {1 - old[0]:.12g}. Use keep_best; a later release will reject the old name"
-        )
+    messages = Warnings()
     if sums[UNSCORED]:
         fate = "dropped" if config.unscored == "drop" else "kept"
         of = sum(sums.values())
-        messages.append(f"{sums[UNSCORED]:,} of {counted(of, 'document')} have no score and are {fate} (unscored)")
+        messages.add(
+            "unscored", f"{sums[UNSCORED]:,} of {counted(of, 'document')} have no score and are {fate} (unscored)"
+        )
     if config.drops and sums[KEPT] + sums[LOW] and not sums[LOW]:
-        messages.append("no document was dropped for its score")
+        messages.add("no_effect", "no document was dropped for its score")
     if config.drops and not config.per:
         for by in ("language", "source"):
             messages += _erased(found.get(by, {}), by)
@@ -42,15 +40,16 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     if config.per and empty:
         fewest = max(sum(_count(groups[name], verdict) for verdict in (KEPT, LOW)) for name in empty)
         why = "A share of few documents can be less than one" if config.min_score is None else "No score is high enough"
-        messages.append(
+        messages.add(
+            "empty_group",
             f"{counted(len(empty), 'group keeps', 'groups keep')} no document ({_some(empty)}; the largest has "
-            f"{fewest:,}). {why}: set floors, which keep at least one, or give them their own cutoff"
+            f"{fewest:,}). {why}: set floors, which keep at least one, or give them their own cutoff",
         )
     for by, named in config.exceptions.items():
         present = {name.lower() for name in found.get(by, {})}
         absent = [name for name in named if by in found and name.lower() not in present]
         if absent and present:
-            messages.append(f"there is a cutoff for {by} {_some(absent)}, but no such document")
+            messages.add("absent_name", f"there is a cutoff for {by} {_some(absent)}, but no such document")
     return messages
 
 

@@ -30,6 +30,7 @@ from gristmill.stages.quality.texts import TEXT
 from gristmill.stages.reading.archive import chunks_of
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.json_value import BOM, parsed
+from gristmill.warned import Warnings
 
 LIBRARIES = ("unicode",)
 SUFFIX = "ngrams"
@@ -225,22 +226,24 @@ def _records(location: str) -> Iterator[tuple[str, bytes]]:
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    messages = []
+    messages = Warnings()
     left_out = found.get("left_out", {})
     if left_out:
         names = ", ".join(f"{name} ({many:,})" for name, many in sorted(left_out.items(), key=lambda one: -one[1])[:10])
-        messages.append(
+        messages.add(
+            "no_model",
             f"languages with fewer than {counted(config.min_documents, 'document')} got no model: {names}. Their texts "
-            "are not scored"
+            "are not scored",
         )
     missing = sorted({name.lower() for name in config.languages or ()} - {*found.get("languages", {}), *left_out})
     if missing:
-        messages.append(f"there are no documents in {', '.join(missing)}, so there is no model for it")
+        messages.add("no_model", f"there are no documents in {', '.join(missing)}, so there is no model for it")
     rough = sorted(name for name, one in found.get("languages", {}).items() if one["held_out"] < LEAST_HELD_OUT)
     if rough:
-        messages.append(
+        messages.add(
+            "held_out",
             f"too few texts of {', '.join(rough)} are held out for the bands head, middle and tail, which need "
-            f"{LEAST_HELD_OUT}, so texts get no band. Train on more text"
+            f"{LEAST_HELD_OUT}, so texts get no band. Train on more text",
         )
     return messages
 

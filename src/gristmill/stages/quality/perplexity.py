@@ -29,6 +29,7 @@ from gristmill.stages.quality import ngram_arpa, ngram_file
 from gristmill.stages.quality.ngram_file import ALL, MAGIC, Language
 from gristmill.stages.quality.quality import ModelName, step_of
 from gristmill.stages.shared.counting import counts_of
+from gristmill.warned import Warnings
 
 """The field of `quality` whose models it uses."""
 BANDS = ("head", "middle", "tail")
@@ -161,16 +162,18 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
-    messages = []
+    messages = Warnings()
     for name in config.models:
         lost = found.get("unscored", {}).get(name, {})
         if not lost:
             continue
         most = ", ".join(f"{one} ({many:,})" for one, many in sorted(lost.items(), key=lambda pair: -pair[1])[:8])
         if not found.get("scored", {}).get(name):
-            messages.append(f"{name} scored no documents: no model for their languages, or no words: {most}")
+            messages.add("no_effect", f"{name} scored no documents: no model for their languages, or no words: {most}")
         elif set(lost) - {ALL}:
-            messages.append(f"{name} did not score some documents (no model for their language, or no words): {most}")
+            messages.add(
+                "unscored", f"{name} did not score some documents (no model for their language, or no words): {most}"
+            )
     return messages
 
 

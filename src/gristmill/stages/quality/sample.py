@@ -15,6 +15,7 @@ from gristmill.counted import counted
 from gristmill.stages.contract import Bytes, Exchange, StageConfig
 from gristmill.stages.tokenizer import tokenizer_sample
 from gristmill.stages.tokenizer.tokenizer_sample import TRAIN
+from gristmill.warned import Warnings
 
 
 class Config(StageConfig):
@@ -53,16 +54,18 @@ def reduce(records: pa.Table, config: Config, totals: dict[str, Any]) -> tuple[p
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    messages = []
+    messages = Warnings()
     for side in sorted(set(config.sides.values())):
         sources = ", ".join(name for name, other in config.sides.items() if other == side)
         counts = found.get("domains", {}).get(side)
         taken = counts[TRAIN]["bytes"] if counts else 0
         if counts is None:
-            messages.append(f"there is no text of {sources} to train on ({side})")
+            messages.add("no_text", f"there is no text of {sources} to train on ({side})")
         elif not taken:
             budget = counted(config.sample_bytes, "byte")
-            messages.append(f"every document of {sources} is larger than {budget} ({side}). Raise sample_bytes")
+            messages.add(
+                "sample_bytes", f"every document of {sources} is larger than {budget} ({side}). Raise sample_bytes"
+            )
     return messages
 
 

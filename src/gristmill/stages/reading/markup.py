@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.counted import counted, percent
+from gristmill.warned import Warned
 
 _END_TAG = r"</[a-zA-Z][a-zA-Z0-9]*\s*>"
 _BYTES_PER_END_TAG = 150
@@ -28,4 +29,4 @@ def markup_warnings(found: Mapping[str, Any], one: str, many: str, why: str) -> 
     texts, markup = found.get("plain_texts", 0), found.get("markup_texts", 0)
     fact = f"{markup:,} of {counted(texts, one, many)} ({percent(markup, texts, 0)}) are mostly markup, which is kept"
     fix = "Read the field as markup with `fields: {html: NAME, text: null}`, or files with `format: html`"
-    return [f"{fact}: {why} {fix}"] if markup > _MARKUP_SHARE * texts else []
+    return [Warned("markup", f"{fact}: {why} {fix}")] if markup > _MARKUP_SHARE * texts else []

@@ -28,6 +28,7 @@ from gristmill.stages.scrub import safety_hashes, safety_scores
 from gristmill.stages.shared import lists
 from gristmill.stages.shared.counting import counts_of, found_in, languages_of
 from gristmill.stages.shared.url_forms import plain_urls
+from gristmill.warned import Warnings
 
 SCHEMA = pa.schema([("drop", pa.string()), ("detail", pa.string()), ("category", pa.string())])
 
@@ -164,12 +165,14 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     """Warns about empty or wrong lists, and about rules that dropped no document."""
     if not found.get("judged"):
         return ()
-    messages = lists.list_warnings(found, lambda _: "not domains")
+    messages = Warnings(lists.list_warnings(found, lambda _: "not domains"))
     if config.domains and not any(found.get("categories", {}).values()):
-        messages.append("domains matched no documents")
+        messages.add("no_effect", "domains matched no documents")
     for field, reason, limit in (("terms", "unsafe_terms", "max_term_ratio"), ("toxicity", "toxic", "max_toxicity")):
         if getattr(config, field) and not found["dropped"].get(reason):
-            messages.append(f"{field} dropped no documents: none is above {limit} ({getattr(config, limit):g})")
+            messages.add(
+                "no_effect", f"{field} dropped no documents: none is above {limit} ({getattr(config, limit):g})"
+            )
     return messages
 
 

@@ -20,6 +20,7 @@ from gristmill.stages.contract import File, Map, StageConfig
 from gristmill.stages.shared import lists
 from gristmill.stages.shared.counting import counts_of
 from gristmill.stages.shared.url_forms import UrlForm, normal_forms
+from gristmill.warned import Warned
 
 SCHEMA = pa.schema([("withheld", pa.string())])
 DIGESTS = {"md5": 32, "sha1": 40, "sha256": 64}
@@ -81,7 +82,11 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 def warnings(found: dict[str, Any], config: Config) -> list[str]:
     messages = lists.list_warnings(found, lambda _: "not digests of 32, 40 or 64 hexadecimal digits")
-    messages += [f"{name} matched no documents" for name, count in found.get("listed", {}).items() if not count]
+    messages += [
+        Warned("no_effect", f"{name} matched no documents")
+        for name, count in found.get("listed", {}).items()
+        if not count
+    ]
     return messages
 
 

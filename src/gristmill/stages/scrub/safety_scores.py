@@ -25,6 +25,7 @@ from gristmill.stages.shared.counting import counts_of, languages_of
 from gristmill.stages.shared.fasttext_model import MOST_LABELS
 from gristmill.stages.shared.lists import list_warnings
 from gristmill.stages.shared.tally import NOTHING
+from gristmill.warned import Warnings
 
 SCHEMA = pa.schema([("words", pa.int32()), ("terms", pa.int32()), ("toxicity", pa.float32())])
 
@@ -134,23 +135,27 @@ def warnings(found: dict[str, Any], config: Config) -> list[str]:
     """Warns about empty lists, entries that never match, and languages without a list."""
     if config.terms is None or not found.get("batches"):
         return []
-    messages = list_warnings(found, lambda _: "without a word, one letter of a script without spaces, or too long")
+    messages = Warnings(
+        list_warnings(found, lambda _: "without a word, one letter of a script without spaces, or too long")
+    )
     without = dict(found["without_list"])
     unknown = without.pop(NOTHING, 0)
     if unknown:
-        messages.append(
+        messages.add(
+            "no_list",
             f"{counted(unknown, 'document has', 'documents have')} no language, and there is no list for such "
-            "documents. Add the step `language` before this one, or add all.txt to the lists"
+            "documents. Add the step `language` before this one, or add all.txt to the lists",
         )
     if without:
         most = sorted(without.items(), key=lambda item: (-item[1], item[0]))
-        messages.append(
+        messages.add(
+            "no_list",
             f"there is no list of terms for {counted(len(without), 'language')}: "
             + ", ".join(f"{name} ({counted(count, 'document')})" for name, count in most[:10])
-            + (" and others" if len(most) > 10 else "")
+            + (" and others" if len(most) > 10 else ""),
         )
     if not found["with_terms"]:
-        messages.append("no document contains a term of the lists")
+        messages.add("no_effect", "no document contains a term of the lists")
     return messages
 
 

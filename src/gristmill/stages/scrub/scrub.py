@@ -39,6 +39,7 @@ from gristmill.stages.shared import public_suffix
 from gristmill.stages.shared.counting import found_in
 from gristmill.stages.shared.formulas import COLUMN as FORMULAS
 from gristmill.stages.shared.formulas import rows_with_formulas
+from gristmill.warned import idle
 
 _SPANS = pa.list_(pa.field("item", pa.int64()))
 SCHEMA = pa.schema(
@@ -292,12 +293,11 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     """A warning if nothing at all was found. A single missing type is a good sign."""
-    if found.get("documents_seen") and not found.get("documents_changed"):
-        return (
-            f"nothing was found in {counted(found['documents_seen'], 'document')}, searched for "
-            f"{', '.join(config.types)}. If the texts were scrubbed before, remove the step",
-        )
-    return ()
+    seen, types = found.get("documents_seen", 0), ", ".join(config.types)
+    text = (
+        f"nothing was found in {counted(seen, 'document')}, searched for {types}. If the texts were scrubbed before, "
+    )
+    return idle(seen, found.get("documents_changed"), f"{text}remove the step")
 
 
 def highlights(batch: pa.RecordBatch, config: Config) -> list[tuple[int, int, int, str]]:

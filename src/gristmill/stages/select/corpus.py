@@ -25,6 +25,7 @@ from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.quality.cutoff_warnings import LOW
 from gristmill.stages.select.keep_language import OTHER
 from gristmill.stages.shared.tally import NOTHING
+from gristmill.warned import Warned, Warnings
 
 MAY_READ = (LABEL,)
 _Ints = npt.NDArray[np.int64]
@@ -155,7 +156,9 @@ def _languages(labels: pa.Array, answers: pa.RecordBatch) -> dict[str, Any]:
 
 
 MOST_OF_IT = 0.8
-"""The run warns about a rule that drops more than this share of a language or a source."""
+"""The run warns about a step that drops more than this share of a language or a source."""
+MOST_OF_A_RULE = 0.25
+"""The run warns about one rule that drops more than this share of a source."""
 MOST_NAMED = 5
 """The number of languages that one warning names."""
 FEWEST = 20
@@ -163,16 +166,19 @@ FEWEST = 20
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    """Warn about an empty corpus, and about a rule that drops nearly all of a language or of the source."""
+    """Warn about an empty corpus, about a step that drops nearly all of a language or of the source, and about a rule
+    that drops more than a quarter of the source.
+    """
     funnel = found["funnel"]
-    warned = []
+    warned = Warnings()
     if funnel["read"]["rows"] and not funnel["kept"]["rows"]:
-        warned.append("no document survived")
+        warned.add("no_document", "no document survived")
     if pages := funnel["kept"].get("pages"):
-        warned.append(
+        warned.add(
+            "markup",
             f"{pages:,} of {counted(funnel['kept']['rows'], 'kept document')} have no text, only markup "
             f"({size(funnel['kept']['raw_bytes'])}), because no step of this route extracts the text of pages. Add "
-            "`- extract` to the steps of this source"
+            "`- extract` to the steps of this source",
         )
     languages: dict[str, list[tuple[Any, ...]]] = {}
     for label, counts in sorted(found.get("languages", {}).items()):
@@ -181,14 +187,16 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
         ):
             languages.setdefault(step, []).append((label, reason, why, rows, total))
     rules = {(step, reason) for step, all_of_it in languages.items() for _, reason, *_ in all_of_it}
-    warned += [_of_languages(step, all_of_it) for step, all_of_it in languages.items()]
+    warned += [Warned("language_lost", _of_languages(step, all_of_it)) for step, all_of_it in languages.items()]
     first = {step: {why: counts["rows"] for why, counts in some.items()} for step, some in funnel["first"].items()}
-    for step, reason, why, rows, total in _greedy(funnel["read"]["rows"], first, config):
+    for step, reason, why, rows, total in _greedy(funnel["read"]["rows"], first, config, MOST_OF_A_RULE):
         if (step, reason) not in rules:
-            warned.append(
+            warned.add(
+                "source_lost",
                 f"{step} dropped {rows:,} of {counted(total, 'document')} of this source ({percent(rows, total, 0)}) "
                 f"for {why}. Read some of them ({hint('dropped', reason=reason)}); "
                 f"{_advice(step, 'the source, change it (by_source)')}, or give the source its own steps"
+                + (" (manuals: `rules: [documentation]`)" if _has_rules(step) else ""),
             )
     return warned
 
@@ -215,19 +223,22 @@ def _of_languages(step: str, languages: Sequence[tuple[Any, ...]]) -> str:
 
 def _advice(step: str, of_rules: str) -> str:
     """What a user can do about a step that drops nearly everything."""
-    name = step.rpartition("/")[2]
-    if name.startswith("heuristics"):
+    if _has_rules(step):
         return f"if the rule does not fit {of_rules}"
-    if "_dedup" in name:
+    if "_dedup" in step.rpartition("/")[2]:
         return f"if they are not copies of kept documents, change the settings of {step}"
     return f"if they should stay, change the settings of {step}"
 
 
+def _has_rules(step: str) -> bool:
+    return step.rpartition("/")[2].startswith("heuristics")
+
+
 def _greedy(
-    read: int, first: Mapping[str, Mapping[str, int]], config: Config
+    read: int, first: Mapping[str, Mapping[str, int]], config: Config, most_of_a_rule: float = 1
 ) -> Iterator[tuple[str, str, str, int, int]]:
-    """Steps that drop most of the rows that reach them, for one reason or for all together: the step, its most frequent
-    reason, all reasons in words, the rows dropped, and the rows that reached it.
+    """Steps that drop most of the rows that reach them, for one reason or for all together, and rules that drop a
+    certain share: the step, its most frequent reason, all reasons in words, the rows dropped, the rows that reached it.
 
     Records that are not documents (the reader's verdicts), posts whose text is in another document, and documents that
     the recipe does not want (other languages, and those below a cutoff, about which `keep_quality` warns) do not count.
@@ -237,9 +248,11 @@ def _greedy(
         taken = dict(first.get(step, {}))
         left -= taken.pop(OTHER, 0) + taken.pop(LOW, 0) + taken.pop(JOINED, 0)
         rows = sum(taken.values())
+        reason = max(taken, key=lambda one: (taken[one], one), default="")
         if left >= FEWEST and rows > MOST_OF_IT * left:
-            reason = max(taken, key=lambda one: (taken[one], one))
             yield step, reason, reason if taken[reason] == rows else f"{reason} and other reasons", rows, left
+        elif left >= FEWEST and _has_rules(step) and taken and taken[reason] > most_of_a_rule * left:
+            yield step, reason, reason, taken[reason], left
         left -= rows
 
 

@@ -37,6 +37,7 @@ from gristmill.stages.select import licenses, robots_tags
 from gristmill.stages.shared import lists
 from gristmill.stages.shared.counting import counts_of
 from gristmill.stages.shared.url_forms import hosts_of, plain_urls, without_breaks
+from gristmill.warned import Warnings
 
 SCHEMA = pa.schema([("drop", pa.string()), ("detail", pa.string()), ("category", pa.string())])
 
@@ -144,14 +145,14 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     """Warn about lists that are empty, that have odd entries, or that matched no document."""
-    warned = lists.list_warnings(found, lambda name: f"not {_ENTRIES[KINDS[name.partition('/')[0]]]}")
+    warned = Warnings(lists.list_warnings(found, lambda name: f"not {_ENTRIES[KINDS[name.partition('/')[0]]]}"))
     for field in KINDS:
         counts = [count for name, count in found.get("decided", {}).items() if name.partition("/")[0] == field]
         if counts and not any(counts):
-            warned.append(f"{field} matched no document")
+            warned.add("no_effect", f"{field} matched no document")
     rows = found.get("asked", 0)
     if rows and found["dropped"].get("not_on_allow_list", 0) == rows:
-        warned.append("no document is on the allow list")
+        warned.add("no_document", "no document is on the allow list")
     return warned
 
 

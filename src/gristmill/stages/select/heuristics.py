@@ -14,13 +14,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import pyarrow as pa
-from pydantic import ValidationError, field_validator, model_validator
+from pydantic import field_validator, model_validator
 
 from gristmill.stages.contract import Map, OtherSetting, StageConfig
 from gristmill.stages.natural_languages import ENGLISH, LABEL, language_of
-from gristmill.stages.select.rules import c4, code, faithful, fineweb, gopher_quality, gopher_repetition
+from gristmill.stages.select.rules import c4, code, documentation, faithful, fineweb, gopher_quality, gopher_repetition
 from gristmill.stages.select.rules.c4 import Config as C4Config
 from gristmill.stages.select.rules.code import Config as CodeConfig
+from gristmill.stages.select.rules.documentation import Config as DocumentationConfig
 from gristmill.stages.select.rules.faithful import Config as FaithfulConfig
 from gristmill.stages.select.rules.fineweb import Config as FineWebConfig
 from gristmill.stages.select.rules.gopher_quality import Config as GopherQualityConfig
@@ -31,6 +32,7 @@ from gristmill.stages.shared.rule import EXCEPTIONS, exceptions_of, stated_in
 from gristmill.stages.shared.tally import LANGUAGES, Tally
 from gristmill.stages.shared.vectors import ColumnVectors
 from gristmill.stages.shared.verdicts import Group, RuleSet, all_of, describe, failing, first_of, reasons_of, rule_set
+from gristmill.warned import Warnings
 
 SCHEMA = pa.schema(
     [
@@ -45,6 +47,7 @@ SETS = {
     "gopher_quality": gopher_quality.SET,
     "c4": c4.SET,
     "fineweb": fineweb.SET,
+    "documentation": documentation.SET,
     "code": code.SET,
     "faithful": faithful.SET,
 }
@@ -58,7 +61,9 @@ CountedBy = Literal["source", "snapshot", "language", "language_hint"]
 class Config(StageConfig):
     """The rules, their order and their thresholds."""
 
-    rules: tuple[Literal["gopher_repetition", "gopher_quality", "c4", "fineweb", "code", "faithful", "own"], ...] = ()
+    rules: tuple[
+        Literal["gopher_repetition", "gopher_quality", "c4", "fineweb", "documentation", "code", "faithful", "own"], ...
+    ] = ()
     """Sets in the order in which they are tried; `own` means the recipe's own rules. Sets that are not listed but have
     thresholds below follow in the order of the recipe."""
     gopher_repetition: GopherRepetitionConfig | None = None
@@ -69,6 +74,8 @@ class Config(StageConfig):
     """Thresholds of C4's rules for documents."""
     fineweb: FineWebConfig | None = None
     """Thresholds of the rules that FineWeb added."""
+    documentation: DocumentationConfig | None = None
+    """Thresholds of Gopher's rules for manuals and reference pages, instead of the two sets of Gopher."""
     code: CodeConfig | None = None
     """Thresholds of the rules for source code."""
     faithful: FaithfulConfig | None = None
@@ -113,6 +120,9 @@ class Config(StageConfig):
 
     @model_validator(mode="after")
     def _unique(self) -> "Config":
+        for other in ("gopher_quality", "gopher_repetition"):
+            if {"documentation", other} <= set(self.rules):
+                raise ValueError(f"documentation replaces {other}. Remove {other}")
         reasons = reasons_of(groups(self))
         if not reasons:
             raise ValueError("every rule is off. Give one a threshold, or remove the step")
@@ -147,36 +157,6 @@ def exceptions(config: Config, path: str) -> dict[str, OtherSetting]:
                 same = stated_in(published[label]).items() if label in published else ()
                 is_built_in = (threshold, getattr(one, threshold)) in same
                 found[label] = OtherSetting(f"{name}.{field}.{label}.{threshold}", is_built_in)
-    return found
-
-
-def split_rule(config: Config, path: str) -> tuple[Config, Config | None] | None:
-    """The config with only the rules that compare the threshold at `path`, and the one with only the others."""
-    name, _, threshold = path.partition(".")
-    own: StageConfig | None = getattr(config, name) if name in config.rules and name in SETS else None
-    known = () if own is None else [rule.threshold for rule in SETS[name].rules(own)]
-    if own is None or threshold not in known:
-        return None
-    written = own.model_dump()
-    other = [one for one in known if one != threshold]
-    alone = Config.model_validate({"rules": (name,), name: _without(written, other)})
-    rest = {**config.model_dump(), name: _without(written, [threshold])}
-    try:
-        return alone, Config.model_validate(rest)
-    except ValidationError:  # every rule is off
-        return alone, None
-
-
-def _without(own: Mapping[str, Any], off: Sequence[str]) -> dict[str, Any]:
-    """The settings of a set with some rules off, for all documents."""
-    found = {**own, **{name: False if isinstance(own[name], bool) else None for name in off}}
-    for field in EXCEPTIONS:
-        left = {
-            label: {name: value for name, value in one.items() if name not in off}
-            for label, one in own.get(field, {}).items()
-        }
-        if field in own:
-            found[field] = {label: one for label, one in left.items() if one}
     return found
 
 
@@ -231,13 +211,16 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
             idle += [f"own rule {reason}" for reason in silent]
         elif len(silent) == len(reasons_of([group])):
             idle.append(f"rule set {name}")
-    warned = [f"{', '.join(idle)} matched no document"] if idle else []
+    warned = Warnings()
+    if idle:
+        warned.add("no_effect", f"{', '.join(idle)} matched no document")
     if found.get("not_english") and (changed := for_all_languages(config)):
         set_name, _, threshold = changed[0].partition(".")
-        warned.append(
+        warned.add(
+            "other_languages",
             f"your value of {', '.join(changed)} also replaces the thresholds for languages other than English (in "
-            f"this corpus, documents in these: {found['not_english']:,}). To change only English, write {set_name}: "
-            f"{{by_language: {{en: {{{threshold}: {getattr(getattr(config, set_name), threshold)}}}}}}}"
+            f"this corpus, documents in these: {found['not_english']:,}). To change only English, write "
+            f"{set_name}: {{by_language: {{en: {{{threshold}: {getattr(getattr(config, set_name), threshold)}}}}}}}",
         )
     return warned
 
@@ -264,7 +247,6 @@ STAGE = Map(
     apply=apply,
     metrics=metrics,
     exceptions=exceptions,
-    split_rule=split_rule,
     for_all_languages=for_all_languages,
     warnings=warnings,
 )

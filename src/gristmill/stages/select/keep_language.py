@@ -19,6 +19,7 @@ from pydantic import Field, field_validator, model_validator
 from gristmill.stages.contract import LanguageName, Map, OtherSetting, StageConfig
 from gristmill.stages.shared.counting import languages_of, verdicts_by
 from gristmill.stages.shared.rule import places
+from gristmill.warned import Warnings
 
 SCHEMA = pa.schema([pa.field("drop", pa.string()), pa.field("detail", pa.string())])
 
@@ -92,12 +93,12 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     languages = {name.lower(): verdicts for name, verdicts in found.get("languages", {}).items()}
     if not languages:
         return ()
-    warned = []
+    warned = Warnings()
     absent = [name for name in config.keep if name not in languages]
     if absent:
-        warned.append(f"no document is in {', '.join(absent)}")
+        warned.add("absent_name", f"no document is in {', '.join(absent)}")
     if all(set(verdicts) == {"kept"} for verdicts in languages.values()):
-        warned.append("no document was dropped")
+        warned.add("no_effect", "no document was dropped")
     return warned
 
 

@@ -23,6 +23,7 @@ from gristmill.stages.config_types import matching
 from gristmill.stages.contract import Exchange, StageConfig
 from gristmill.stages.select.robots_txt import rules_for
 from gristmill.stages.shared.url_forms import plain_urls
+from gristmill.warned import idle
 
 READS = ("url", "snapshot", "timestamp", "ingest.text", "ingest.drop")
 RECORD_SCHEMA = pa.schema(
@@ -116,9 +117,8 @@ def summary(records: pa.Table, config: Config) -> pa.Table:
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     """Warn if the inputs have no robots.txt, since the step then does nothing."""
-    if found.get("records") and not found.get("dropped", {}).get("robots_txt"):
-        return ("the inputs have no robots.txt record, so no rule was applied. Also read the crawl's robots.txt files",)
-    return ()
+    text = "the inputs have no robots.txt record, so no rule was applied. Also read the crawl's robots.txt files"
+    return idle(found.get("records"), found.get("dropped", {}).get("robots_txt"), text)
 
 
 def _compiled(text: str, agent: str) -> str:

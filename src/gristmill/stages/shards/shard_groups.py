@@ -28,6 +28,7 @@ from gristmill.stages.contract import Map, StageConfig
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.shared.expressions import parse_condition, parse_value
 from gristmill.stages.shared.vectors import ColumnVectors
+from gristmill.warned import Warnings
 
 Array = np.ndarray[Any, Any]
 
@@ -103,17 +104,18 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     """Warn about tiers without documents, and about weights outside the levels."""
-    warned = []
+    warned = Warnings()
     groups = found.get("groups", {}).get(config.source, {})
     has = {parts_of(name)[1] for name in groups}
     idle = [name for name, _ in config.tiers if name not in has]
     if groups and idle:
-        warned.append(f"no document has the tier {', '.join(idle)}")
+        warned.add("absent_name", f"no document has the tier {', '.join(idle)}")
     if found.get("weights_cut"):
         low, high = config.weight_levels[0], config.weight_levels[-1]
-        warned.append(
+        warned.add(
+            "weight_cut",
             f"{counted(found['weights_cut'], 'document has', 'documents have')} a weight outside {low:g} to {high:g}; "
-            "the nearest level is used. Change shards.weight_levels"
+            "the nearest level is used. Change shards.weight_levels",
         )
     return warned
 

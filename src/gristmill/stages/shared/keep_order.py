@@ -20,6 +20,7 @@ from pydantic import Field, field_validator, model_validator
 from gristmill.errors import UserError
 from gristmill.stages.buffers import fixed_bytes
 from gristmill.stages.contract import SourceName, StageConfig
+from gristmill.warned import Warned
 
 Array = np.ndarray[Any, Any]
 
@@ -97,8 +98,11 @@ def unseen_sources(metrics: Mapping[str, Any], order: KeepOrder) -> Sequence[str
     if not known or not missing:
         return ()
     return (
-        f"keep.sources names {', '.join(missing)}, but no document has that source. "
-        f"Sources here: {', '.join(sorted(known))}",
+        Warned(
+            "absent_name",
+            f"keep.sources names {', '.join(missing)}, but no document has that source. "
+            f"Sources here: {', '.join(sorted(known))}",
+        ),
     )
 
 

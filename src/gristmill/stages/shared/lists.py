@@ -24,6 +24,7 @@ from gristmill.kernels.urls.parts import hash_domain_lines, hash_url_lines
 from gristmill.kernels.urls.words import hash_tokens, openings
 from gristmill.places import system_of
 from gristmill.stages.shared.url_forms import plain_urls
+from gristmill.warned import Warnings
 
 Array = np.ndarray[Any, Any]
 
@@ -178,9 +179,10 @@ def list_faults(loaded: Mapping[str, Lists]) -> dict[str, Any]:
 
 def list_warnings(found: Mapping[str, Any], why: Callable[[str], str]) -> list[str]:
     """Warnings from the metrics of all batches; `why` says what is wrong with the entries of a list."""
-    messages = [f"{name} is an empty list" for name in found.get("empty_lists", {})]
+    messages = Warnings([f"{name} is an empty list" for name in found.get("empty_lists", {})])
     for name, bad in found.get("bad_entries", {}).items():
-        messages.append(
-            f"{name} has {counted(bad // found['batches'], 'entry', 'entries')} without effect: {why(name)}"
+        messages.add(
+            "list_entries",
+            f"{name} has {counted(bad // found['batches'], 'entry', 'entries')} without effect: {why(name)}",
         )
     return messages

@@ -31,6 +31,7 @@ from gristmill.stages.contract import Map, ReportMark, StageConfig
 from gristmill.stages.matches import first_and_last, shingles_of
 from gristmill.stages.shared.s_curve import Similarity
 from gristmill.stages.takedown.takedown_sets import FEWEST
+from gristmill.warned import Warnings
 
 READS = ("*.text", "takedown_match.request", "takedown_match.named_by", "doc_id")
 REASON = "taken_down"
@@ -228,20 +229,24 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
-    warned = []
+    warned = Warnings()
     idle = [label for number, label in enumerate(config.texts) if str(number) not in found.get("texts", {})]
     if idle:
-        warned.append(
+        warned.add(
+            "no_effect",
             f"{counted(len(idle), 'text of a request removes', 'texts of requests remove')} no document: "
-            f"{', '.join(idle[:5])}{' and more' if len(idle) > 5 else ''}. See their matches: gristmill takedown check"
+            f"{', '.join(idle[:5])}{' and more' if len(idle) > 5 else ''}. See their matches: gristmill takedown check",
         )
     if found.get("copies_listed"):
-        warned.append(
+        warned.add(
+            "copies_stay",
             f"{counted(found['copies_listed'], 'near copy', 'near copies')} of documents that were taken down stay in "
-            "the corpus (copies: list, or only a few words). Review them: gristmill takedown receipt RECIPE lists them"
+            "the corpus (copies: list, or only a few words). Review them: gristmill takedown receipt RECIPE lists them",
         )
     if found.get("compared_in_part"):
-        warned.append(f'{in_part(found["compared_in_part"])}. Their detail in the step takedown is "{CUT}"')
+        warned.add(
+            "compared_in_part", f'{in_part(found["compared_in_part"])}. Their detail in the step takedown is "{CUT}"'
+        )
     return warned
 
 

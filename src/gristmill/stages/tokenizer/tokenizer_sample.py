@@ -23,6 +23,7 @@ from pydantic import Field
 from gristmill.counted import counted
 from gristmill.stages.contract import Bytes, Exchange, StageConfig
 from gristmill.stages.doc_order import doc_order
+from gristmill.warned import Warnings
 
 Array = np.ndarray[Any, Any]
 
@@ -133,11 +134,11 @@ def reduce(records: pa.Table, config: Config, totals: dict[str, Any]) -> tuple[p
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     """Warn if the corpus has less text than a budget, or too little for evaluation."""
-    warned, short = [], []
+    warned, short = Warnings(), []
     for name in sampled_domains(config):
         counts, budget = found.get("domains", {}).get(name), config.sample_bytes[name]
         if counts is None:
-            warned.append(f"the domain {name} has no text left, so the tokenizer learns nothing from it")
+            warned.add("no_text", f"the domain {name} has no text left, so the tokenizer learns nothing from it")
             continue
         has, train, held = counts["available"]["bytes"], counts[TRAIN]["bytes"], counts[HELD_OUT]["bytes"]
         planned, wanted = (int(config.held_out_share * some) for some in (budget, min(budget, has)))
@@ -145,21 +146,23 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
             less = f", {held:,} of them held out instead of {planned:,}" if held < 0.9 * planned else ""
             short.append(f"{name} has {has:,} bytes, less than its budget of {budget:,}; all are used{less}")
         elif train < 0.9 * budget - held:
-            warned.append(
+            warned.add(
+                "sample_bytes",
                 f"only {train:,} of {budget:,} bytes of the domain {name} are used, because the next document does "
-                "not fit into the rest of the budget. Raise the budget"
+                "not fit into the rest of the budget. Raise the budget",
             )
         if config.held_out_share > 0 and not held:
-            warned.append(f"the domain {name} has only one document, so none is held out")
+            warned.add("held_out", f"the domain {name} has only one document, so none is held out")
         documents = counts[HELD_OUT]["documents"]
         if 0 < held < 0.9 * wanted:
-            warned.append(
+            warned.add(
+                "held_out",
                 f"only {held:,} of {wanted:,} bytes of the domain {name} are held out "
                 f"({counted(documents, 'document')}), because the next document does not fit: measurements on them "
-                "are rough. Raise held_out_share"
+                "are rough. Raise held_out_share",
             )
     if short:  # in one line, since a first recipe often has this for every domain
-        warned.append(f"the domain {'. The domain '.join(short)}")
+        warned.add("sample_bytes", f"the domain {'. The domain '.join(short)}")
     return warned
 
 
