@@ -35,12 +35,9 @@ steps:
 OWN = '''"""Marks digits."""
 import re
 import pyarrow as pa
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 
-VERSION = 1
-READS = ("text",)
 SCHEMA = pa.schema([("digits", pa.list_(pa.int32())), ("text", pa.string())])
-MATCHED = ("digits",)
 
 class Config(StageConfig): ...
 
@@ -53,6 +50,7 @@ def highlights(batch, config):
     for row, spans in enumerate(batch["digits"].to_pylist()):
         for start, stop in zip(spans[::2], spans[1::2]):
             yield row, start, stop, "even" if batch["text"][row].as_py()[stop - 1] in "02468" else "odd"
+STAGE = Map(config=Config, reads=("text",), schema=SCHEMA, highlights=highlights, matched=("digits",), apply=apply)
 '''
 SECRET = "An unspeakable text that is on a list of digests, with damn and 12 in it."
 

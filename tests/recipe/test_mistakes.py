@@ -376,15 +376,15 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
         5,
         ["own.raises cannot be imported", "RuntimeError: the moon is full"],
     ),
-    "module without VERSION": (
-        STEPS + "  - own.no_version\n",
+    "module without a stage": (
+        STEPS + "  - own.no_stage\n",
         5,
-        ["own.no_version is not a step: it has no VERSION"],
+        ["own.no_stage is not a step: it declares no stage. End it with STAGE = Map(..., apply=apply)"],
     ),
-    "module without a verb": (STEPS + "  - own.no_verb\n", 5, ["no verb", "apply", "emit and reduce", "fit"]),
-    "emit without reduce": (STEPS + "  - own.half_exchange\n", 5, ["it has no reduce"]),
-    "two verbs": (STEPS + "  - own.two_kinds\n", 5, ["map and fit"]),
-    "config that takes anything": (STEPS + "  - own.loose_config\n", 5, ["Config is not a StageConfig"]),
+    "module without a verb": (STEPS + "  - own.no_verb\n", 5, ["End it with STAGE = Reader, Map, Exchange, Fit"]),
+    "emit without reduce": (STEPS + "  - own.half_exchange\n", 5, ["Exchange needs ", "reduce"]),
+    "a stage of another type": (STEPS + "  - own.of_another_type\n", 5, ["its STAGE is of type int"]),
+    "config that takes anything": (STEPS + "  - own.loose_config\n", 5, ["config is not a StageConfig"]),
     "import path with a dash": (STEPS + "  - own.my-step\n", 5, ["own.my-step is not a step"]),
     # Routes.
     "steps for no kind": (

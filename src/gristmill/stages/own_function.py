@@ -74,7 +74,6 @@ def function_stage(module: str, function: Function) -> Map[StageConfig]:
         ]
 
     return Map(
-        version=1,  # its code is in the task key
         config=_config_of(function, module),
         reads=columns,
         schema=SCHEMA,
