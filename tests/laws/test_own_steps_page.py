@@ -56,7 +56,7 @@ def test_the_tutorial_does_what_it_says(typed, monkeypatch):
     _, out, _ = typed("gristmill plan mine/listed.yaml")
     assert re.search(r"all/site_list +0 +1 +config.sites", out)
     assert re.search(r"all/elsewhere .* waits for all/site_list", out)
-    Path("mine/words.py").write_text(Path("mine/words.py").read_text() + "\n")
+    Path("mine/words.py").write_text(Path("mine/words.py").read_text() + "LEAST = 3\n")
     _, out, _ = typed("gristmill plan mine/recipe.yaml")
     changed = [line.split()[0] for line in out.splitlines() if "words.py changed" in line]
     assert changed == ["all/long_enough", "all/calm", "all/fault_of_site"]

@@ -13,6 +13,7 @@ from gristmill.cli.shared.options import RecipeOrRun, StoreUri, is_run, open_mil
 from gristmill.cli.shared.screen import say
 from gristmill.engine.publish.run_record import newest_run, see
 from gristmill.errors import UserError
+from gristmill.install_command import install_extra
 from gristmill.query import opening
 from gristmill.query.opening import check_finished
 
@@ -46,7 +47,7 @@ def command(
     if not all(map(importlib.util.find_spec, LIBRARIES)):
         raise UserError(
             "The explorer needs DuckDB, Jinja, Starlette and uvicorn, and not all of them are installed, so nothing is "
-            "served. Run: pip install 'gristmill[explore]'"
+            f"served. Run: {install_extra('explore')}"
         )
     from gristmill.report.explore.explorer import Explorer
     from gristmill.report.explore.pages import explorer_pages

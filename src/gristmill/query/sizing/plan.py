@@ -115,8 +115,8 @@ def _bill(node: Node, run: Run, before: Mapping[str, Any]) -> list[str]:
         return []
     seconds = before["cost"].get("wall_s", 0.0) - before["cost"].get("compile_s", 0.0)
     again = sum(document.part.rows for source in node.sources for document in run.documents.get(source, ()))
-    known = f"{counted(documents, 'document')} at {number(seconds / documents, 2)} s each, {duration(seconds)}"
-    return [f"took {known}; will run again for {again:,}"]
+    each = f"{counted(documents, 'document')} ({number(seconds / documents, 2)} s each)"
+    return [f"took {duration(seconds)} for {each}; will run again for {again:,}"]
 
 
 def _why_never(node: Node, last: Mapping[str, Any] | None) -> str:
