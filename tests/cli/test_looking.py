@@ -10,7 +10,7 @@ import pytest
 from conftest import Project
 
 from gristmill.cli.main import main
-from gristmill.query.documents.documents import cut_again, replaced_in
+from gristmill.query.documents.cut_pieces import cut_again, replaced_in
 
 FOOTER = "This line stands below every page of the whole site, and says nothing."
 PROSE = "The mill of the town stands with the river, and it is the wheel that has to turn the stone for all of them. "

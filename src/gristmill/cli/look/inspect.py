@@ -1,6 +1,5 @@
 """gristmill inspect: show documents and the verdicts on them."""
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
@@ -66,7 +65,7 @@ def command(
     ] = False,
     reason: Annotated[str | None, typer.Option(metavar="R", help="Only documents dropped for this reason.")] = None,
     source: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this source. May be repeated.")] = None,
-    skip: Annotated[int, typer.Option(min=0, max=MOST, metavar="N", help="Skip the first N.")] = 0,
+    skip: Annotated[int, typer.Option(min=0, max=MOST, metavar="N", help="Draw N others before.")] = 0,
     number: Annotated[int, typer.Option("-n", "--number", min=1, max=MOST, metavar="N", help="How many to show.")] = 10,
     chars: Annotated[
         int, typer.Option(min=1, max=MOST, metavar="N", help="Characters of each text to show.")
@@ -107,8 +106,8 @@ def command(
 ) -> None:
     """Show documents and the decisions about them.
 
-    Shows their origin, the step that decided and its reason, and their text. Records that are not documents are only
-    shown with --records, --reason or --id.
+    The documents are drawn at random, the same ones every time. Shows their origin, the step that decided and its
+    reason, and their text. Records that are not documents are only shown with --records, --reason or --id.
     """
     if clusters and (
         dropped
@@ -165,7 +164,7 @@ def command(
     shows_all = records or reason in NO_DOCUMENT or begins is not None
     selection = (view, step, wanted, reason, source or ())
     select = partial(rows, *selection, url=url, doc_id=begins, grep=pattern, cuts=cuts, flagged=evidence)
-    found = itertools.islice(select(records=shows_all), skip, skip + number)
+    found = select(records=shows_all, skip=skip, number=number)
     out, suites = console(), Suites(view)
     count = without_page = 0
     for row in found:
