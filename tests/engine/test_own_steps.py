@@ -396,6 +396,18 @@ def test_output_of_a_step_is_not_mixed_into_standard_output(own):
     assert "seen" in err
 
 
+@pytest.mark.slow
+def test_a_library_that_makes_a_lock_leaves_nothing_behind(own):
+    """As torch and tqdm do: a worker is killed when the run ends, and Python would warn of leaked semaphores."""
+    project = own(
+        "  - words.fine\n", words="import multiprocessing\nLOCK = multiprocessing.RLock()\ndef fine(text): return True\n"
+    )
+    done = project.start("--workers", "2")
+    _, err = done.communicate()
+    assert done.returncode == 0, err
+    assert "semaphore" not in err
+
+
 def test_compiling_is_noted_once_and_is_in_the_cost_of_its_task(own):
     """A kernel that this machine has not compiled yet: the run says what it waits for."""
     project = own(
