@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from tests.gold_pages import page as gold_page
 from tests.gold_pages import text_of, write_gold
-from tests.laws.test_own_steps_page import write_files
+from tests.laws.test_own_steps_page import MODEL_PAGE, write_files
 from tests.laws.test_slurm_page import write_profile
 from typer.main import get_command
 
@@ -156,4 +156,5 @@ def write_what_examples_name(folder):
     (folder / "pages.yaml").write_text(GOLDEN_RECIPE)
     shutil.copytree(folder / "demo" / "store" / "shards" / "demo" / "latest", folder / "copied")
     write_files(folder)
+    write_files(folder, MODEL_PAGE)
     write_profile(folder)
