@@ -400,7 +400,8 @@ def test_output_of_a_step_is_not_mixed_into_standard_output(own):
 def test_a_library_that_makes_a_lock_leaves_nothing_behind(own):
     """As torch and tqdm do: a worker is killed when the run ends, and Python would warn of leaked semaphores."""
     project = own(
-        "  - words.fine\n", words="import multiprocessing\nLOCK = multiprocessing.RLock()\ndef fine(text): return True\n"
+        "  - words.fine\n",
+        words="import multiprocessing\nLOCK = multiprocessing.RLock()\ndef fine(text): return True\n",
     )
     done = project.start("--workers", "2")
     _, err = done.communicate()

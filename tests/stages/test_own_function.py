@@ -60,7 +60,7 @@ def test_arguments_with_a_default_are_settings_and_the_others_columns():
 @pytest.mark.parametrize(
     ("function", "expected"),
     [
-        (3, "it is an int"),
+        (3, "it is of type int"),
         (str, "it is a type"),
         (lambda: True, "it takes no column"),
         (lambda most=3: True, "it takes no column"),

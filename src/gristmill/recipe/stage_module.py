@@ -206,11 +206,8 @@ def _stages_beside(noun: str, near: str, folder: str) -> list[str]:
             names = own_code.names_in(source) if source is not None else set()
         except CannotRead:
             continue
-        if noun == "format":
-            is_near = Reader.__name__ in names
-        else:
-            is_near = bool(names) and Reader.__name__ not in names and ("STAGE" in names or nearest(near, [name]))
-        if is_near:
+        is_reader = Reader.__name__ in names
+        if is_reader if noun == "format" else not is_reader and ("STAGE" in names or (names and nearest(near, [name]))):
             found.append(name)
     return found
 

@@ -37,15 +37,11 @@ def faults_of(stage: AnyStage) -> list[str]:
         takes_tuple = any(get_origin(kind) is tuple for kind in (one.type, *get_args(one.type)))
         if takes_tuple and isinstance(vars(stage)[one.name], str):
             faults.append(f"its {one.name} is text, not a tuple of names")
-        if one.type is bool and not isinstance(vars(stage)[one.name], bool):
-            faults.append(f"its {one.name} is {vars(stage)[one.name]!r}, not True or False")
-    if isinstance(stage, Map) and (stage.answers is None) != (stage.requests is None):
-        has, lacks = ("requests", "answers") if stage.answers is None else ("answers", "requests")
-        faults.append(f"it has {has} but no {lacks}")
     if isinstance(stage, Exchange | Sink):
         faults += _faults_of_records(stage)
     if isinstance(stage, Exchange):
-        faults += _faults_of_exchange(stage)
+        unknown = [name for name in stage.summaries if name not in stage.all_rounds]
+        faults += [f"its summaries name the round {one}, not one of {', '.join(stage.all_rounds)}" for one in unknown]
     return faults or [fault for call in _calls(stage) for fault in _faults_of_call(*call)]
 
 
@@ -59,15 +55,6 @@ def _faults_of_records(stage: Exchange[Any] | Sink[Any]) -> Iterator[str]:
             yield f"its record_schema has {name}, which the engine adds to every record"
     if len(set(schema.names)) < len(schema.names):
         yield "its record_schema has two columns with the same name"
-
-
-def _faults_of_exchange(stage: Exchange[Any]) -> Iterator[str]:
-    if (stage.tally is None) != (stage.totals is None):
-        has, lacks = ("totals", "tally") if stage.tally is None else ("tally", "totals")
-        yield f"it has {has} but no {lacks}"
-    for name in stage.summaries:
-        if name not in stage.all_rounds:
-            yield f"its summaries name the round {name}, but its rounds are {', '.join(stage.all_rounds)}"
 
 
 def _calls(stage: AnyStage) -> Iterator[Call]:
