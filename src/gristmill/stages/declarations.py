@@ -8,7 +8,6 @@ from typing import TypeVar, overload
 
 from gristmill.stages.contract import KINDS, AnyStage, Stage
 
-Kind = type[AnyStage]
 S = TypeVar("S", bound=AnyStage)
 
 
@@ -24,7 +23,7 @@ class NotAStage(Exception):
 def stage_of(path: str) -> AnyStage: ...
 @overload
 def stage_of(path: str, kind: type[S]) -> S: ...
-def stage_of(path: str, kind: Kind = Stage) -> AnyStage:
+def stage_of(path: str, kind: type[AnyStage] = Stage) -> AnyStage:
     """The stage that a module declares, which must be of this kind. Raises NotAStage."""
     found = declared_by(importlib.import_module(path))
     if not isinstance(found, kind):
@@ -42,12 +41,10 @@ def declared_by(module: ModuleType) -> AnyStage:
     *most, last = (kind.__name__ for kind in KINDS)
     kinds = f"{', '.join(most)} or {last}"
     if "STAGE" not in vars(module):
-        verbs = (kind for kind in KINDS if callable(vars(module).get(kind.verb)))
-        kind = next(verbs, None)
+        kind = next((kind for kind in KINDS if callable(vars(module).get(kind.verb))), None)
         example = f"STAGE = {kind.__name__}(..., {kind.verb}={kind.verb})" if kind else f"STAGE = {kinds}"
         raise NotAStage([f"it declares no stage. End it with {example}"])
-    declared = vars(module)["STAGE"]
-    if isinstance(declared, KINDS):
+    if isinstance(declared := vars(module)["STAGE"], KINDS):
         return declared
     raise NotAStage([f"its STAGE is of type {type(declared).__name__}, not {kinds}"])
 
