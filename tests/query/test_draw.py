@@ -52,7 +52,7 @@ def test_few_parts_are_opened(share, most_opened):
 
     def matching(document, chosen):
         opened.append(document)
-        return [row for row in chosen.tolist() if ranks(document)[row] % 10000 < 10000 * share]
+        return chosen[ranks(document)[chosen] % np.uint64(10000) < 10000 * share].tolist()
 
     draw_rows(documents, matching, 0, 10)
     assert len(opened) <= most_opened
