@@ -34,7 +34,7 @@ demo: $(VENV)/base demo/inputs/truth.json
 	@echo
 	@echo "Try next:"
 	@echo "  What was dropped: $(BIN)/gristmill funnel recipes/demo.yaml"
-	@echo "  Near duplicates:  $(BIN)/gristmill inspect recipes/demo.yaml --clusters"
+	@echo "  Near duplicates:  $(BIN)/gristmill clusters recipes/demo.yaml"
 	@echo "  A training step:  $(BIN)/gristmill sample recipes/demo.yaml --step 3900"
 
 picture: demo  # of the README

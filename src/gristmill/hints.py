@@ -29,8 +29,8 @@ HINTS = {
     "find_words": ("gristmill inspect {recipe} --grep", "corpus.lineage('\"WORDS\"')"),
     "look": ("gristmill status, funnel, inspect", "corpus.funnel(), corpus.documents()"),
     "from_store": (
-        "status, funnel, removed, bias, inspect, lineage, sample, shards, tokenizer, sql, export, verify and gc: "
-        "gristmill removed {name}, gristmill inspect {name} --dropped",
+        "status, funnel, bias, inspect, lineage, sample, shards, tokenizer, sql, export, verify and gc: "
+        "gristmill funnel {name} --by rule, gristmill inspect {name} --dropped",
         "funnel, documents, sql, lineage and export: gristmill.open('{name}').funnel()",
     ),
     "recipe_of": ("gristmill status {name} --recipe > recipe.yaml", "gristmill status {name}, with its option recipe"),

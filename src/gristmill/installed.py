@@ -10,6 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from gristmill.errors import UserError
+from gristmill.install_command import install_package
 
 FORMATS, STEPS, COMMANDS = "gristmill.formats", "gristmill.steps", "gristmill.commands"
 PAGES, EXECUTORS, OBSERVERS = "gristmill.pages", "gristmill.executors", "gristmill.observers"
@@ -48,7 +49,7 @@ def missing(group: str, name: str) -> str | None:
         if name in names.split():
             return (
                 f"{name} needs the package gristmill-{package}, which is not installed. Nothing was done. Install it: "
-                f"pip install ./packages/{package} in a clone of Gristmill"
+                f"{install_package(package)}"
             )
     return None
 

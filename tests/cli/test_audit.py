@@ -12,7 +12,9 @@ from conftest import Project
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gristmill.cli.shared.options import open_view
 from gristmill.query.removal.audit import MOST_PASSAGES, OPENING_BYTES, passages
+from gristmill_explore.index import DocumentIndex
 
 MODEL = Path(__file__).parents[1] / "stages" / "scrub" / "toxic.bin"
 RECIPE = """
@@ -35,12 +37,9 @@ steps:
 OWN = '''"""Marks digits."""
 import re
 import pyarrow as pa
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 
-VERSION = 1
-READS = ("text",)
 SCHEMA = pa.schema([("digits", pa.list_(pa.int32())), ("text", pa.string())])
-MATCHED = ("digits",)
 
 class Config(StageConfig): ...
 
@@ -53,6 +52,7 @@ def highlights(batch, config):
     for row, spans in enumerate(batch["digits"].to_pylist()):
         for start, stop in zip(spans[::2], spans[1::2]):
             yield row, start, stop, "even" if batch["text"][row].as_py()[stop - 1] in "02468" else "odd"
+STAGE = Map(config=Config, reads=("text",), schema=SCHEMA, highlights=highlights, matched=("digits",), apply=apply)
 '''
 SECRET = "An unspeakable text that is on a list of digests, with damn and 12 in it."
 
@@ -118,17 +118,24 @@ def test_every_type_has_its_share(audit):
     assert len({(entry["step"], entry["doc_id"]) for entry in entries}) == len(entries)
 
 
-def test_the_sample_depends_only_on_ids(audit, tmp_path):
-    """Another part size and another store give the same documents: those with the smallest hashes."""
-    drawn = [entry["doc_id"] for entry in audit("-n", "9", "--json", "--type", "unsafe_terms").found]
-    other_project = make(tmp_path, "1MB")
-    assert drawn == [
-        entry["doc_id"]
-        for entry in audit("-n", "9", "--json", "--type", "unsafe_terms", recipe=other_project.recipe).found
-    ]
-    all_ids = [entry["doc_id"] for entry in audit("-n", "99", "--json", "--type", "unsafe_terms").found]
-    ranked = sorted(all_ids, key=lambda doc_id: hashlib.sha256(bytes.fromhex(doc_id)).digest())
-    assert (len(all_ids), all_ids, drawn) == (30, ranked, ranked[:9])
+def test_audit_inspect_and_the_explorer_draw_the_same_documents(audit, audited, say, tmp_path):
+    """The same ones in another store, too; and they are not the first of the corpus."""
+    reason, view = "unsafe_terms", open_view(str(audited.recipe), None)
+    drawn = [entry["doc_id"] for entry in audit("-n", "9", "--json", "--type", reason).found]
+    other = audit("-n", "9", "--json", "--type", reason, recipe=make(tmp_path, "1KB").recipe)
+    assert drawn == [entry["doc_id"] for entry in other.found]
+    lines = say("inspect", audited.recipe, "--reason", reason, "-n", "9", "--json").out.splitlines()
+    assert {json.loads(line)["doc_id"] for line in lines} == set(drawn)
+    index = DocumentIndex(view)
+    index.start()
+    index.wait()
+    first = index.documents("reason = ?", [reason], "rank", 9)
+    everyone = index.documents("reason = ?", [reason], "number", 99)
+    index.close()
+    assert [one.doc_id for one in first] == drawn
+    assert set(drawn) != {one.doc_id for one in everyone[:9]}
+    skipped = say("inspect", audited.recipe, "--reason", reason, "-n", "90", "--skip", "9", "--json").out.splitlines()
+    assert {json.loads(line)["doc_id"] for line in skipped} == {one.doc_id for one in everyone} - set(drawn)
 
 
 def test_matches_are_marked_in_the_text_before_the_step(audit):

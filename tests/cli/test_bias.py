@@ -29,10 +29,8 @@ steps:
 """
 JUDGE = '''"""A score from the text itself, and a cutoff."""
 import pyarrow as pa
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 
-VERSION = 1
-READS = ("text",)
 SCHEMA = pa.schema([("score", pa.float64()), ("word", pa.string()), ("drop", pa.string())])
 
 class Config(StageConfig): ...
@@ -42,6 +40,7 @@ def apply(batch, config):
     drops = ["low_quality" if score is not None and score < 0.5 else None for score in scores]
     columns = [pa.array(scores, pa.float64()), pa.array(["x"] * len(scores)), pa.array(drops, pa.string())]
     return pa.record_batch(columns, schema=SCHEMA)
+STAGE = Map(config=Config, reads=("text",), schema=SCHEMA, apply=apply)
 '''
 IDLE = JUDGE.replace('"low_quality" if score is not None and score < 0.5 else None', "None")
 SECRET = "0.499999 an unspeakable text at the very edge of the cutoff"

@@ -25,7 +25,7 @@ COMMANDS = (
     "plan",
     "status",
     "inspect",
-    "removed",
+    "clusters",
     "whatif",
     "index",
     "sample",
@@ -152,7 +152,7 @@ def test_a_docstring_is_reflowed():
 @pytest.mark.parametrize(
     "command",
     [
-        *("status", "funnel", "inspect", "removed", "sample", "verify", "gc", "suite touched"),
+        *("status", "funnel", "inspect", "clusters", "sample", "verify", "gc", "suite touched"),
         *("shards verify", "shards find", "tokenizer show", "tokenizer audit"),
     ],
 )

@@ -78,14 +78,12 @@ def test_clusters_are_shown_and_an_index_is_used(project, run_command, tmp_path)
     write(project, texts)
     project.write_recipe(STEPS, read=", fields: {key: id}")
     project.run()
-    shown = run_command("inspect", project.recipe, "--clusters", "-n", "2")
+    shown = run_command("clusters", project.recipe, "-n", "2")
     assert shown.code == 0, shown.err
     assert "documents in a cluster" in shown.out
     assert "links to the keeper" in shown.out
     assert "kept:" in shown.out
-    clusters = [
-        json.loads(line) for line in run_command("inspect", project.recipe, "--clusters", "--json").out.splitlines()
-    ]
+    clusters = [json.loads(line) for line in run_command("clusters", project.recipe, "--json").out.splitlines()]
     assert clusters[0]["size"] == max(cluster["size"] for cluster in clusters)
     assert clusters[0]["members"][0]["similarity"][0] >= 0.8
     index = tmp_path / "indexes" / "first"
@@ -100,15 +98,12 @@ def test_clusters_are_shown_and_an_index_is_used(project, run_command, tmp_path)
 
 
 def test_unavailable_clusters_and_indexes_are_reported(project, run_command):
-    """This holds for a recipe without clusters, options that exclude each other, and a recipe that did not run."""
+    """This holds for a recipe without clusters, and a recipe that did not run."""
     project.write_recipe("  - stagebox.length\n")
     assert "has no near_dedup step" in run_command("index", project.recipe, "x").err
     project.run()
-    assert "no step that makes clusters" in run_command("inspect", project.recipe, "--clusters").err
+    assert "no step that makes clusters" in run_command("clusters", project.recipe).err
     project.write_recipe(STEPS, read=", fields: {key: id}")
-    both = run_command("inspect", project.recipe, "--clusters", "--dropped")
-    assert both.code == 2
-    assert "can only be combined with" in both.err
     assert "did not run yet" in run_command("index", project.recipe, "x").err
 
 

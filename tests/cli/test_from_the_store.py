@@ -29,10 +29,10 @@ from read_only import make_read_only
 READ_COMMANDS = {
     "status": ("status", "HERE", "--json"),
     "funnel": ("funnel", "HERE", "--json"),
-    "removed": ("removed", "HERE", "--by", "source", "--json"),
+    "rules": ("funnel", "HERE", "--by", "source", "--json"),
     "inspect": ("inspect", "HERE", "-n", "100", "--cuts", "--json"),
     "one document": ("inspect", "HERE", "--stage", "longer", "--grep", "Note 7", "--json"),
-    "clusters": ("inspect", "HERE", "--clusters", "--json"),
+    "clusters": ("clusters", "HERE", "--json"),
     "sample": ("sample", "HERE", "--step", "2", "--json"),
     "shards verify": ("shards", "verify", "HERE", "--json"),
     "gc": ("gc", "HERE", "--dry-run", "--json"),

@@ -10,7 +10,7 @@ import pytest
 from conftest import Project
 
 from gristmill.cli.main import main
-from gristmill.query.documents.documents import cut_again, replaced_in
+from gristmill.query.documents.cut_pieces import cut_again, replaced_in
 
 FOOTER = "This line stands below every page of the whole site, and says nothing."
 PROSE = "The mill of the town stands with the river, and it is the wheel that has to turn the stone for all of them. "
@@ -99,7 +99,7 @@ def test_a_document_is_shown_with_language_title_and_date(run_command):
 
 def test_clusters_name_the_pages(run_command):
     """A header has the URLs of the kept and the dropped document."""
-    shown = run_command("inspect", "--clusters").out
+    shown = run_command("clusters").out
     assert re.search(r"2 documents, kept https://mill.example/page[12] [0-9a-f]{32}", shown)
     assert "page1" in shown
     assert "page2" in shown
@@ -122,7 +122,6 @@ def test_one_document_is_found_by_url_id_and_words(run_command):
         (("--id", "xyz"), "is not an id"),
         (("--grep", "("), "is not a regular expression"),
         (("--grep", "[[a]"), "is not a regular expression"),
-        (("--clusters", "--grep", "a"), "--clusters shows whole clusters"),
     ],
 )
 def test_an_invalid_query_is_one_message(run_command, arguments, message):
@@ -173,11 +172,11 @@ def test_after_an_edit_an_unjudged_document_is_not_called_kept(run_command, edit
     assert len(records(up_to)) == 8
 
 
-def test_removed_refuses_a_recipe_that_has_not_run_as_it_is(run_command, edited, ran):
+def test_rules_are_not_counted_for_a_recipe_that_has_not_run_as_it_is(run_command, edited, ran):
     """A step that has not run with the current recipe is not silently left out."""
-    output = run_command("removed")
+    output = run_command("funnel", "--by", "rule")
     assert output.code == 2
-    assert "as it is now has run" in output.err
+    assert "as it is now has finished" in output.err
 
 
 def test_whatif_counts_the_bytes_of_documents_that_would_be_added(run_command):
@@ -299,7 +298,7 @@ def test_after_an_input_changed_the_last_run_is_named(project, say):
     project.run()
     for path in (project.folder / "in").iterdir():
         path.write_text(path.read_text() + '{"text": "one more line"}\n')
-    for command in ("inspect", "funnel", "removed", "status"):
+    for command in ("inspect", "funnel", "clusters", "status"):
         output = say(command, project.recipe)
         assert output.code == (0 if command == "status" else 2)
         last = f"gristmill {command} {project.store}@project"

@@ -11,7 +11,7 @@ from click import Context
 from typer.main import get_command
 
 import gristmill
-from gristmill.cli.main import COMMANDS, make_app
+from gristmill.cli.main import COMMANDS, SECTIONS, make_app
 from gristmill.recipe.settings import all_entries
 
 REFUSED = {
@@ -58,6 +58,10 @@ def test_a_list_of_commands_has_whole_sentences(say, monkeypatch, group):
     shown = say(*group, "--help")
     assert shown.code == 0
     listed = shown.out.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
+    if not group:  # by task
+        listed = shown.out.partition("Make a corpus:")[2].partition("Commands from other packages:")[0].splitlines()
+        assert [line[:-1] for line in listed if line.endswith(":")] == [*SECTIONS][1:]
+        listed = [line for line in listed if line.startswith("  ")]
     assert (
         len(listed)
         == {(): len(COMMANDS), ("tokenizer",): 4, ("shards",): 2, ("versions",): 6, ("extractor",): 3}[group]

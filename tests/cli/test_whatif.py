@@ -121,7 +121,7 @@ def test_a_run_instead_of_a_recipe_is_refused_with_advice(routes, say, command):
     assert output.code == 2
     assert "needs the recipe file, its inputs" in output.err
     assert f"gristmill status {store}@routes --recipe > recipe.yaml" in output.err
-    assert f"gristmill removed {store}@routes" in output.err
+    assert f"gristmill funnel {store}@routes --by rule" in output.err
     assert "Did you mean routes?" in say(*(f"{store}@rotes" if word == "RUN" else word for word in command)).err
 
 
@@ -139,7 +139,7 @@ def test_without_inputs_the_message_points_to_the_store(routes, say, tmp_path):
         output = say(*command, "--store", store)
         assert output.code == 2
         assert "matches no file" in output.err
-        assert f"gristmill removed {store}@routes" in output.err
+        assert f"gristmill funnel {store}@routes --by rule" in output.err
 
 
 @pytest.mark.slow

@@ -60,8 +60,8 @@ COMMANDS = [
     ("inspect", "--stage", "ingest"),
     ("inspect", "--stage", "near_dedup", "--cuts"),
     ("inspect", "--json", "--stage", "ingest"),
-    ("inspect", "--clusters"),
-    ("inspect", "--clusters", "--json"),
+    ("clusters",),
+    ("clusters", "--json"),
     ("funnel",),
     ("funnel", "--json"),
     ("status",),
@@ -70,7 +70,7 @@ COMMANDS = [
     ("sql", "--json", "select * from near_dedup"),
     ("canaries",),
     ("canaries", "--json", "--against", "hidden"),
-    ("removed",),
+    ("funnel", "--by", "rule"),
     ("bias", "--step", "near_dedup", "--edge", "9"),
     ("bias", "--step", "near_dedup", "--edge", "9", "--json"),
 ]
@@ -133,7 +133,7 @@ UNSEEN = [
     ("inspect", "--json"),
     ("inspect", "--stage", "ingest", "--full"),
     ("inspect", "--stage", "near_dedup", "--cuts"),
-    ("inspect", "--clusters", "--full"),
+    ("clusters", "--full"),
     ("inspect", "--url", "example"),
 ]
 
@@ -164,7 +164,7 @@ def test_documents_not_checked_yet_are_not_shown(unchecked, say, words):
     assert "grinds" not in result.out
     assert "b.example" not in result.out
     assert "safety_hashes has not checked, only id, source and verdict are shown. Run: gristmill run" in result.err
-    if "--full" in words and "--clusters" not in words:
+    if "--full" in words and words[0] != "clusters":
         assert result.out.count("safety_hashes has not run with the current recipe)") == 8
 
 

@@ -12,18 +12,17 @@ from gristmill.query.removal.funnel import documents_by_step
 from gristmill.query.sizing.disk import estimate
 from gristmill.query.sizing.plan import make_plan
 from gristmill.query.versions.verify import verify
-from gristmill.recipe.load import load
 from stages.shards.made import tokenizer_file
 
 pytestmark = pytest.mark.usefixtures("forgotten")
 
 STEPS = "  - stagebox.word_list: {words: words.txt}\n  - stagebox.listed\n"
 BROKEN_READER = """
-from gristmill.stages.contract import StageConfig
-VERSION = 1
+from gristmill.stages.contract import Reader, StageConfig
 class Config(StageConfig): pass
-def SPLITTABLE(name): return False
+def splittable(name): return False
 def read(piece, config): raise RuntimeError("the disk is gone")
+STAGE = Reader(config=Config, read=read, splittable=splittable)
 """
 
 
@@ -160,10 +159,11 @@ def test_each_route_may_have_an_asset_of_the_same_name(listed):
 def test_an_asset_of_an_asset_only_waits_for_that_one(listed, edit):
     """It runs again when the file of the first changes."""
     (listed.folder / "longest.py").write_text(
-        "from gristmill.stages.contract import StageConfig\nVERSION = 1\nUSES = ('word_list',)\n"
+        "from gristmill.stages.contract import Asset, StageConfig\n"
         "class Config(StageConfig): pass\n"
         "def make(config, path, models):\n"
         "    path.write_text(max(models['word_list'].read_text().split(), key=len))\n"
+        "STAGE = Asset(config=Config, uses=('word_list',), make=make)\n"
     )
     (listed.folder / "broken.py").write_text(BROKEN_READER)
     listed.write_recipe(STEPS + "  - longest\n")
@@ -182,9 +182,10 @@ def test_an_edited_custom_asset_is_made_again(listed, edit):
     """Its code is in its key, as for any step."""
     source = listed.folder / "mine.py"
     source.write_text(
-        "from pathlib import Path\nfrom gristmill.stages.contract import File, StageConfig\nVERSION = 1\n"
+        "from pathlib import Path\nfrom gristmill.stages.contract import Asset, File, StageConfig\n"
         "class Config(StageConfig):\n    words: File\n"
         "def make(config, path): path.write_text(Path(config.words).read_text().upper())\n"
+        "STAGE = Asset(config=Config, make=make)\n"
     )
     listed.write_recipe("  - mine: {words: words.txt}\n")
     run = listed.run()
@@ -196,27 +197,10 @@ def test_an_edited_custom_asset_is_made_again(listed, edit):
     assert listed.executed(listed.run()) == {"all/mine": 1}
 
 
-@pytest.mark.parametrize(
-    ("code", "fault"),
-    [
-        (
-            "READS = ()\ndef make(config, path): ...\n",
-            "it defines READS, which is a field of Map, Exchange, Fit or Sink, not of Asset",
-        ),
-        ("def make(config, path): ...\ndef fit(batches, config, path): ...\n", "the verbs of fit and asset"),
-    ],
-)
-def test_an_asset_that_is_also_something_else_is_refused(listed, code, fault):
-    head = "from gristmill.stages.contract import StageConfig\nVERSION = 1\nclass Config(StageConfig): pass\n"
-    (listed.folder / "mine.py").write_text(head + code)
-    listed.write_recipe("  - mine\n")
-    with pytest.raises(UserError, match=fault):
-        load(listed.recipe)
-
-
 def test_an_asset_that_writes_nothing_is_reported(listed):
-    head = "from gristmill.stages.contract import StageConfig\nVERSION = 1\nclass Config(StageConfig): pass\n"
-    (listed.folder / "mine.py").write_text(head + "def make(config, path): ...\n")
+    head = "from gristmill.stages.contract import Asset, StageConfig\n"
+    declared = "STAGE = Asset(config=StageConfig, make=lambda config, path: None)\n"
+    (listed.folder / "mine.py").write_text(head + declared)
     listed.write_recipe("  - mine\n")
     with pytest.raises(UserError, match=r"all/mine, model: mine\.make did not write model"):
         listed.run()

@@ -13,35 +13,34 @@ pytestmark = pytest.mark.usefixtures("forgotten")
 
 COPY = """
 import pyarrow as pa
-from gristmill.stages.contract import StageConfig
-VERSION = 1
+from gristmill.stages.contract import Map, StageConfig
 SCHEMA = pa.schema([("copied", pa.string())])
 class Config(StageConfig):
     column: str
 def reads(config): return (config.column,)
 def apply(batch, config):
     return pa.RecordBatch.from_arrays([pa.array(map(str, batch.column(0).to_pylist()))], schema=SCHEMA)
+STAGE = Map(config=Config, reads=reads, schema=SCHEMA, apply=apply)
 """
 USERS = {
     "sent": """
 import pyarrow as pa
-from gristmill.stages.contract import StageConfig
-VERSION = 1
-READS = ("text",)
-USES = ("vocabulary",)
+from gristmill.stages.contract import Exchange, StageConfig
 RECORD_SCHEMA = pa.schema([("text", pa.string())])
 SCHEMA = pa.schema([("seen", pa.bool_())])
 class Config(StageConfig): pass
 def emit(batch, config, models): raise AssertionError
 def reduce(records, config): raise AssertionError
+STAGE = Exchange(
+    config=Config, uses=("vocabulary",), reads=("text",), schema=SCHEMA, record_schema=RECORD_SCHEMA,
+    emit=emit, reduce=reduce,
+)
 """,
     "fitted": """
-from gristmill.stages.contract import StageConfig
-VERSION = 1
-READS = ("text",)
-USES = ("vocabulary",)
+from gristmill.stages.contract import Fit, StageConfig
 class Config(StageConfig): pass
 def fit(batches, config, path, models): raise AssertionError
+STAGE = Fit(config=Config, uses=("vocabulary",), reads=("text",), fit=fit)
 """,
 }
 

@@ -30,12 +30,12 @@ def broken_text():
 
 
 CASES = {
-    "large text": (GOOD | {"text": pa.array(["a", "b"], pa.large_string())}, "text as large_string, but its SCHEMA"),
+    "large text": (GOOD | {"text": pa.array(["a", "b"], pa.large_string())}, "text as large_string, but its schema"),
     "dictionary": (GOOD | {"text": GOOD["text"].dictionary_encode()}, "text as dictionary<values=string"),
-    "wider numbers": (GOOD | {"n": pa.array([1, 2])}, "n as int64, but its SCHEMA declares int32. Convert"),
+    "wider numbers": (GOOD | {"n": pa.array([1, 2])}, "n as int64, but its schema declares int32. Convert"),
     "all null": (GOOD | {"text": pa.nulls(2)}, "text as null"),
-    "missing": ({"text": GOOD["text"]}, "did not write the column n, which its SCHEMA declares as int32"),
-    "one too many": (GOOD | {"m": GOOD["n"]}, "wrote the column m (int32), which its SCHEMA does not declare: text, n"),
+    "missing": ({"text": GOOD["text"]}, "did not write the column n, which its schema declares as int32"),
+    "one too many": (GOOD | {"m": GOOD["n"]}, "wrote the column m (int32), which its schema does not declare: text, n"),
     "too few rows": ({name: column[:1] for name, column in GOOD.items()}, "returned 1 row for 2"),
     "not what it says": (GOOD | {"text": broken_text()}, "wrote columns with invalid data"),
 }
@@ -67,7 +67,7 @@ def test_the_order_of_columns_is_free():
 @pytest.mark.parametrize(
     ("change", "telling"),
     [
-        ({"key": pa.array([1, 2])}, "key as int64, but its RECORD_SCHEMA (with key and row) declares uint64"),
+        ({"key": pa.array([1, 2])}, "key as int64, but its record_schema (with key and row) declares uint64"),
         ({"key": pa.array([1, None], pa.uint64())}, "key with nulls"),
         ({"row": pa.array(["0", "1"])}, "row as string"),
         ({"row": pa.array([0, 2])}, "wrote 2 in the column row, but the rows of a batch are 0 to 1"),
@@ -88,7 +88,7 @@ def test_records_of_an_exchange_are_checked(change, telling):
     [
         ({"part": pa.array([1, 2])}, "part as int64"),
         ({"row": pa.array([0, None], pa.int64())}, "row with nulls"),
-        ({"text": pa.array(["a", "b"], pa.large_string())}, "text as large_string, but its SCHEMA (with part and row)"),
+        ({"text": pa.array(["a", "b"], pa.large_string())}, "text as large_string, but its schema (with part and row)"),
     ],
 )
 def test_answers_of_an_exchange_are_checked(change, telling):

@@ -54,7 +54,7 @@ def test_a_stage_that_writes_other_columns_than_promised_is_refused():
     """Readers of a layer rely on its schema."""
     schema = pa.schema([("n", pa.int32())])
     other = pa.RecordBatch.from_arrays([pa.array([1], pa.int32())], names=["m"])
-    with pytest.raises(BrokenPromise, match="which its SCHEMA does not declare: n"):
+    with pytest.raises(BrokenPromise, match="which its schema does not declare: n"):
         check_answers(other, 1, "some.stage", schema)
 
 

@@ -16,12 +16,11 @@ pytestmark = pytest.mark.usefixtures("forgotten")
 
 HEAD = """
 import pyarrow as pa
-from gristmill.stages.contract import StageConfig
-VERSION = 1
+from gristmill.stages.contract import Fit, Map, Reader, StageConfig
 class Config(StageConfig): pass
-READS = ("text",)
 SCHEMA = pa.schema([("text", pa.string())])
 """
+TAIL = 'STAGE = Map(config=Config, reads=("text",), schema=SCHEMA, apply=apply)\n'
 
 
 @pytest.fixture
@@ -49,7 +48,8 @@ def test_a_module_and_a_function_next_to_the_recipe_are_steps(own):
     project = own(
         "  - loud\n  - words.long_enough: {min_chars: 20}\n  - more.words.short_enough\n",
         loud=HEAD + "import pyarrow.compute as pc\n"
-        "def apply(batch, config): return pa.RecordBatch.from_arrays([pc.utf8_upper(batch['text'])], schema=SCHEMA)\n",
+        "def apply(batch, config): return pa.RecordBatch.from_arrays([pc.utf8_upper(batch['text'])], schema=SCHEMA)\n"
+        + TAIL,
         words="def long_enough(text, min_chars=3): return len(text) >= min_chars\n",
     )
     (project.folder / "more").mkdir()
@@ -72,10 +72,44 @@ def test_an_edited_module_runs_its_step_again_and_no_other(own):
     (project.folder / "limits.py").write_text("LEAST = 13\n")
     mill = project.mill()
     why = {stage.id: stage.why for stage in make_plan(mill, mill.dry_run())}
-    assert why["all/long_enough"] == why["all/fine"] == ("limits.py changed",)
+    for name in ("all/long_enough", "all/fine"):
+        changed, bill = why[name]
+        assert changed == "limits.py changed"
+        assert re.fullmatch(r"took [\d.]+ s for 21 documents \([\d.]+ s each\); will run again for 21", bill)
     executed = project.executed(project.run())
     assert "all/length" not in executed
     assert {"all/long_enough", "all/fine"} <= set(executed)
+
+
+def test_a_comment_runs_nothing_again(own):
+    """And neither does a docstring of a module that the step imports."""
+    words = "import limits\ndef long_enough(text): return len(text) >= limits.LEAST\n"
+    project = own("  - words.long_enough\n", words=words, limits="LEAST = 12\n")
+    project.run()
+    (project.folder / "words.py").write_text(f"# Of words.\n\n{words}")
+    (project.folder / "limits.py").write_text('"""Limits."""\nLEAST = 12  # characters\n')
+    assert project.executed(project.run()) == {}
+
+
+def test_a_pinned_step_runs_again_for_another_version_only(own):
+    """`plan` says that its code changed, until the next run."""
+    module = HEAD + "def apply(batch, config): return batch\n" + TAIL.replace("Map(", "Map(version=3, ")
+    project = own("  - mine\n", mine=module)
+
+    def planned():
+        mill = project.mill()
+        [line] = [line for line in make_plan(mill, mill.dry_run()) if line.id == "all/mine"]
+        return line.why, line.explained
+
+    project.run()
+    assert planned() == ((), ())
+    (project.folder / "mine.py").write_text(module.replace("return batch", "return batch.slice(0)"))
+    assert planned() == ((), ("mine.py changed, but it pins version=3: raise it if results change",))
+    assert project.executed(project.run()) == {}
+    assert planned() == ((), ())
+    (project.folder / "mine.py").write_text(module.replace("version=3", "version=4"))
+    assert planned()[0][0] == "VERSION: 3 -> 4"
+    assert project.executed(project.run())["all/mine"] == 1
 
 
 def test_a_module_elsewhere_counts_by_content_too(own, tmp_path, monkeypatch):
@@ -98,7 +132,7 @@ def test_steps_of_gristmill_have_no_code_in_their_key(own):
 
 def test_an_unknown_step_names_the_nearest_modules_that_are_steps(own):
     """At most five, and no module without functions of a step."""
-    step = HEAD + "def apply(batch, config): return batch\n"
+    step = HEAD + "def apply(batch, config): return batch\n" + TAIL
     modules = {f"step_{letter}": step for letter in "abcdefg"}
     project = own("  - zzz\n", **modules, helper="def once(x): return x\n", settings="SIZE = 3\n")
     with pytest.raises(UserError) as refused:
@@ -135,9 +169,9 @@ MISTAKES = {
     "what cannot be stored": ("  - odd\n", ["declares the column n as month_day_nano_interval", "cannot store"]),
     "columns that SQL takes for one": (
         "  - cases\n",
-        ["its SCHEMA has score, which is Score to SQL", "has Source, which is source to SQL"],
+        ["its schema has score, which is Score to SQL", "has Source, which is source to SQL"],
     ),
-    "what is no schema": ("  - listed\n", ["its SCHEMA is of type list, not a pyarrow.Schema"]),
+    "what is no schema": ("  - listed\n", ["its schema is of type list, not a pyarrow.Schema"]),
     "library not there": ("  - library\n", ["declares the library 'no_such_library', which is not installed"]),
     "reads raises": ("  - reads\n", ["KeyError: 'x', in your own code", "reads.py"]),
 }
@@ -166,7 +200,7 @@ def test_a_fault_of_a_module_is_reported_once(step, own):
 def test_a_mistake_is_reported_with_the_recipes_line_before_any_work(case, own):
     """One message each."""
     steps, telling = MISTAKES[case]
-    apply = "def apply(batch, config): return batch\n"
+    apply = f"def apply(batch, config): return batch\n{TAIL}"
     project = own(
         steps,
         words="def long_enough(text, min_chars=1): return True\ndef wrong_column(txet): return True\n"
@@ -181,8 +215,8 @@ def test_a_mistake_is_reported_with_the_recipes_line_before_any_work(case, own):
         odd=HEAD + "SCHEMA = pa.schema([('n', pa.month_day_nano_interval())])\n" + apply,
         cases=HEAD + "SCHEMA = pa.schema([(n, pa.int64()) for n in ('Score', 'score', 'Source')])\n" + apply,
         listed=HEAD + "SCHEMA = ['text']\n" + apply,
-        library=HEAD + "LIBRARIES = ('no_such_library',)\n" + apply,
-        reads=HEAD + "def reads(config): return {}['x']\n" + apply,
+        library=HEAD + apply.replace("reads=", "libraries=('no_such_library',), reads="),
+        reads=HEAD + apply.replace('("text",)', "lambda config: {}['x']"),
     )
     message = said(project)
     for fragment in telling:
@@ -211,7 +245,7 @@ FAULTS = {
 def test_a_fault_of_a_step_stops_the_run_and_no_document_is_to_blame(fault, own):
     """At once, with the step and what it did; nothing is retried."""
     body, telling = FAULTS[fault]
-    project = own("  - faulty\n", faulty=f"{HEAD}from sys import exit\ndef apply(batch, config): return {body}\n")
+    project = own("  - faulty\n", faulty=f"{HEAD}from sys import exit\ndef apply(batch, config): return {body}\n{TAIL}")
     message = said(project)
     assert message.startswith("all/faulty, notes part 0.0: ")
     assert telling in message
@@ -238,8 +272,9 @@ def test_an_exception_of_many_lines_is_one_paragraph(own):
 
 def test_a_custom_reader_must_return_what_it_declares(own):
     """The same for formats."""
-    reader = HEAD.partition("READS")[0] + "from gristmill.schema import Record\ndef SPLITTABLE(name): return False\n"
-    project = own("  - stagebox.length\n", mine=reader + "def read(piece, config): yield Record(0, text=b'x')\n")
+    reader = "from gristmill.schema import Record\ndef read(piece, config): yield Record(0, text=b'x')\n"
+    reader += "STAGE = Reader(config=Config, read=read, splittable=lambda name: False)\n"
+    project = own("  - stagebox.length\n", mine=HEAD + reader)
     text = project.recipe.read_text()
     project.recipe.write_text(text.replace("format: jsonl", "format: mine"))
     assert "notes/ingest" in said(project)
@@ -248,9 +283,7 @@ def test_a_custom_reader_must_return_what_it_declares(own):
 
 EXCHANGE = """
 import numpy as np, pyarrow as pa
-from gristmill.stages.contract import StageConfig
-VERSION, READS, ONLY_KEPT = 1, ("text",), True
-RECORD_SCHEMA = pa.schema([])
+from gristmill.stages.contract import Exchange, StageConfig
 SCHEMA = pa.schema([("n", pa.int32())])
 class Config(StageConfig): pass
 def emit(batch, config):
@@ -258,6 +291,8 @@ def emit(batch, config):
                                       names=["key", "row"])
 def reduce(records, config):
     return records.select(["part", "row"]).append_column("n", pa.array([1] * len(records), pa.int32()))
+STAGE = Exchange(config=Config, reads=("text",), only_kept=True, record_schema=pa.schema([]), schema=SCHEMA,
+                 emit=emit, reduce=reduce)
 """
 
 
@@ -265,7 +300,7 @@ def reduce(records, config):
     ("before", "after", "telling"),
     [
         ("np.uint64", "np.int64", "odd.emit wrote the column key as int64"),
-        ("pa.int32())", "pa.int64())", "odd.reduce wrote the column n as int64, but its SCHEMA (with part and row)"),
+        ("pa.int32())", "pa.int64())", "odd.reduce wrote the column n as int64, but its schema (with part and row)"),
         ('["part", "row"])', '["row"]).add_column(0, "part", pa.array([7] * len(records), pa.uint64()))', "part 7"),
     ],
 )
@@ -286,7 +321,7 @@ def test_a_step_may_import_a_module_that_is_called_as_a_function_of_the_contract
 
 def test_a_fit_that_writes_nothing_is_reported(own):
     """And not as a file that is missing somewhere."""
-    project = own("  - empty\n", empty=HEAD.partition("SCHEMA")[0] + "def fit(batches, config, path): pass\n")
+    project = own("  - empty\n", empty=HEAD + "def fit(*_): pass\nSTAGE = Fit(config=Config, reads=(), fit=fit)\n")
     assert "empty.fit did not write model" in said(project)
 
 
@@ -329,7 +364,7 @@ def test_a_step_that_forks_is_answered_once(own):
 @pytest.mark.parametrize("fault", ["sys.exit(3)", "1 / 0", "batch.slice(1)", "fail()"])
 def test_a_fault_in_a_worker_stops_the_run_at_once(own, fault):
     """No retry, no search for a document, no worker lost."""
-    project = own("  - faulty\n", faulty=f"{HEAD}import sys\n{FAIL}def apply(batch, config): return {fault}\n")
+    project = own("  - faulty\n", faulty=f"{HEAD}import sys\n{FAIL}def apply(batch, config): return {fault}\n{TAIL}")
     assert "no document is at fault" in said(project, workers=1)
     assert project.notes == []
 
@@ -341,7 +376,7 @@ def test_a_module_that_only_a_worker_cannot_import_is_reported(own):
     project = own("  - fickle\n")
     flag = project.folder / "flag"
     flag.touch()
-    apply = "def apply(batch, config): return batch\n"
+    apply = f"def apply(batch, config): return batch\n{TAIL}"
     (project.folder / "fickle.py").write_text(once.format(flag) + HEAD + apply)
     message = said(project, workers=1)
     assert "A worker cannot import a module that could be imported before: FileNotFoundError" in message
@@ -359,6 +394,19 @@ def test_output_of_a_step_is_not_mixed_into_standard_output(own):
     assert out.count("\n") == 1
     assert "imported" in err
     assert "seen" in err
+
+
+@pytest.mark.slow
+def test_a_library_that_makes_a_lock_leaves_nothing_behind(own):
+    """As torch and tqdm do: a worker is killed when the run ends, and Python would warn of leaked semaphores."""
+    project = own(
+        "  - words.fine\n",
+        words="import multiprocessing\nLOCK = multiprocessing.RLock()\ndef fine(text): return True\n",
+    )
+    done = project.start("--workers", "2")
+    _, err = done.communicate()
+    assert done.returncode == 0, err
+    assert "semaphore" not in err
 
 
 def test_compiling_is_noted_once_and_is_in_the_cost_of_its_task(own):
@@ -401,8 +449,8 @@ def test_a_step_that_takes_the_modules_away_is_one_message(own, capfd):
 
 
 def test_a_format_is_suggested_from_readers_only(own):
-    """A module next to the recipe without a `read` is suggested as a step, and not as a format."""
-    project = own("  - wrods", words="def lines(text): return True\n", reader="def read(piece, config): yield\n")
+    """A module next to the recipe that declares no Reader is suggested as a step, and not as a format."""
+    project = own("  - wrods", words="def lines(text): return True\n", reader="STAGE = Reader()\n")
     project.recipe.write_text(project.recipe.read_text().replace("format: jsonl", "format: jsnol"))
     formats, steps = said(project).splitlines()
     assert re.search(r"Did you mean jsonl\? Formats: .*, code, .*, reader\.", formats)
@@ -413,12 +461,13 @@ def test_a_format_is_suggested_from_readers_only(own):
 RANGED = """
 import pyarrow as pa
 import pyarrow.compute as pc
-from gristmill.stages.contract import StageConfig
-READS, SCHEMA, RANGES, VERSION, ONLY_KEPT = ("text",), pa.schema([("share", pa.float64())]), {"share": (0, 1)}, 1, True
+from gristmill.stages.contract import Map, StageConfig
+SCHEMA = pa.schema([("share", pa.float64())])
 class Config(StageConfig): pass
 def apply(batch, config):
     letters = pc.utf8_length(batch["text"]).cast("float64")
     return pa.RecordBatch.from_arrays([pc.divide(letters, 20)], schema=SCHEMA)
+STAGE = Map(config=Config, reads=("text",), schema=SCHEMA, ranges={"share": (0, 1)}, only_kept=True, apply=apply)
 """
 
 
@@ -428,7 +477,7 @@ def test_a_value_outside_of_its_range_stops_the_run_and_names_the_document(own):
     message = said(project)
     assert message.startswith("all/shares, notes part 0.0: ")
     found = re.search(
-        r"wrote ([\d.]+) in the column share of document ([0-9a-f]{32}) \(row (\d+)\), but its RANGES", message
+        r"wrote ([\d.]+) in the column share of document ([0-9a-f]{32}) \(row (\d+)\), but its ranges", message
     )
     assert found is not None
     project.write_recipe("  - stagebox.length\n")

@@ -177,7 +177,7 @@ def test_fit_and_make_write_a_model_that_a_map_uses(bench):
 def test_a_sink_writes_each_record_into_the_files_of_its_entry(bench):
     """scatter, build, gather: the catalogue names the files of every entry."""
     entries = [{"bundle": number} for number in range(4)]
-    columns = tuple((0, name, name) for name in bundle.READS)
+    columns = tuple((0, name, name) for name in bundle.STAGE.reads)
     sent = []
     for part in bench.documents:
         work = Scatter(bundle.__name__, bundle.Config(), (part,), columns, (0,), Layout.of(entries), 0, False)

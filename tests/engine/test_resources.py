@@ -21,19 +21,13 @@ from gristmill.store.store import Part, Store
 GB = 10**9
 HEAD = """
 import pyarrow as pa
-from gristmill.stages.contract import Resources, StageConfig
-VERSION = 1
-READS = ("text",)
+from gristmill.stages.contract import Map, Resources, StageConfig
 SCHEMA = pa.schema([("seen", pa.bool_())])
 class Config(StageConfig): pass
 def apply(batch, config):
     return pa.RecordBatch.from_arrays([pa.array([True] * batch.num_rows)], schema=SCHEMA)
 """
-DECLARED = (
-    HEAD.replace('VERSION = 1\nREADS = ("text",)\n', "from gristmill.stages.contract import Map\n")
-    + "STAGE = Map(version=1, config=Config, resources=Resources(memory={}), reads=('text',),\n"
-    + "            schema=SCHEMA, apply=apply)\n"
-)
+STAGE = "STAGE = Map(config=Config, reads=('text',), schema=SCHEMA, apply=apply, {})\n"
 
 
 def task(label, node="all/loads", **settings):
@@ -235,19 +229,21 @@ def test_resources_are_in_no_key_and_a_plan_shows_them(project):
         [line] = [line for line in make_plan(mill, mill.dry_run()) if line.id == "all/heavy"]
         return line.explained, line.why
 
-    own.write_text(HEAD + "RESOURCES = Resources(memory='300MB')\n")
+    named = STAGE.format("resources=RESOURCES")
+    own.write_text(HEAD + "RESOURCES = Resources(memory='300MB')\n" + named)
     project.run()
-    own.write_text(HEAD + "RESOURCES = Resources(\n    memory='1.5GB', cores=2)\n")
+    own.write_text(HEAD + "RESOURCES = Resources(\n    memory='1.5GB', cores=2)\n" + named)
     assert planned() == (("each task needs 1.5 GB of memory, 2 cores",), ())
-    own.write_text(HEAD + "def resources(config, part_bytes):\n    return Resources(memory=2 * part_bytes)\n")
+    computed = "def resources(config, part_bytes):\n    return Resources(memory=2 * part_bytes)\n"
+    own.write_text(HEAD + computed + STAGE.format("resources=resources"))
     assert planned() == (("each task needs 8.0 KB of memory",), ())
-    own.write_text(HEAD + "RESOURCES = Resources(memory='1GB')\n_BATCH = RESOURCES.memory\n")
+    own.write_text(HEAD + "RESOURCES = Resources(memory='1GB')\n_BATCH = RESOURCES.memory\n" + named)
     assert planned()[1] == ("heavy.py changed",)
-    own.write_text(DECLARED.format("'300MB'"))
+    own.write_text(HEAD + STAGE.format("resources=Resources(memory='300MB')"))
     project.run()
-    own.write_text(DECLARED.format("\n    '1.5GB', cores=2"))
+    own.write_text(HEAD + STAGE.format("resources=Resources(\n    memory='1.5GB', cores=2)"))
     assert planned() == (("each task needs 1.5 GB of memory, 2 cores",), ())
-    own.write_text(DECLARED.format("'1GB'").replace("reads=", "only_kept=True, reads="))
+    own.write_text(HEAD + STAGE.format("resources=Resources(memory='1GB'), only_kept=True"))
     assert planned()[1] == ("heavy.py changed",)
 
 
@@ -266,17 +262,17 @@ def test_a_worker_loads_once_and_releases_at_the_end(project, workers):
 @pytest.mark.parametrize(
     ("code", "message"),
     [
-        ("RESOURCES = {'memory': '2GB'}\n", "its resources are of type dict, not Resources"),
-        ("RESOURCES = Resources(memroy='2GB')\n", "Resources has no field memroy. Did you mean memory"),
-        ("RESOURCES = Resources(memory='2 sacks')\n", "'2 sacks' is not a size"),
-        ("RESOURCE = Resources()\n", "it defines RESOURCE, which the engine does not know. Did you mean RESOURCES"),
-        ("def resources(config): return Resources()\n", "its resources does not accept the 2 arguments"),
-        ("def setup(): return 1\n", "its setup does not accept the 1 argument"),
-        ("def setup(config): return 1\n", "its apply does not accept the 2 arguments and loaded="),
+        ("resources={'memory': '2GB'}", "its resources are of type dict, not Resources"),
+        ("resources=Resources(memroy='2GB')", "Resources has no field memroy. Did you mean memory"),
+        ("resources=Resources(memory='2 sacks')", "'2 sacks' is not a size"),
+        ("resource=Resources()", "Map has no field resource. Did you mean resources"),
+        ("resources=lambda config: Resources()", "its resources does not accept the 2 arguments"),
+        ("setup=lambda: 1", "its setup does not accept the 1 argument"),
+        ("setup=lambda config: 1", "its apply does not accept the 2 arguments and loaded="),
     ],
 )
 def test_a_mistake_in_a_declaration_is_reported_before_any_work(project, code, message):
-    (project.folder / "heavy.py").write_text(HEAD + code)
+    (project.folder / "heavy.py").write_text(HEAD + STAGE.format(code))
     project.write_recipe("  - heavy\n")
     with pytest.raises(UserError, match=message):
         project.run()

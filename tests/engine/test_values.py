@@ -23,7 +23,7 @@ STAGE = Map(
 )
 GOOD = {"score": [0.0, 1.0, None], "shares": [[0, 1], None, []], "cuts": [[0, 1, 1, 4], [], None]}
 WRONG = {
-    "too large": ({"score": [0.5, 7.0, None]}, "wrote 7.0 in the column score of row 1, but its RANGES declare 0 to 1"),
+    "too large": ({"score": [0.5, 7.0, None]}, "wrote 7.0 in the column score of row 1, but its ranges declare 0 to 1"),
     "not a number": ({"score": [math.nan, 0.5, 0.5]}, "wrote nan in the column score of row 0"),
     "after a null": ({"score": [None, None, -1.0]}, "wrote -1.0 in the column score of row 2"),
     "in a list": ({"shares": [[0.5], None, [0.5, 2.0]]}, "wrote 2.0 in the column shares of row 2"),
@@ -57,7 +57,7 @@ def test_a_value_outside_of_its_range_is_refused(case):
 
 def test_a_range_needs_its_column():
     """A misspelt column would never be checked."""
-    with pytest.raises(BrokenPromise, match="the range or the spans of score, which its SCHEMA does not have"):
+    with pytest.raises(BrokenPromise, match="the range or the spans of score, which its schema does not have"):
         check_values(pa.record_batch({"scroe": [1.0]}), STAGE, StageConfig(), "mine.step", None, str)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from gold_pages import page, text_of, write_archive, write_gold, write_rows
 from gristmill.errors import UserError
+from gristmill.install_command import install_extra
 from gristmill_extractor import extractors
 from gristmill_extractor.extractors import TRIMMED, TrainableTool, chosen_tools, evaluate
 from gristmill_extractor.gold import read_gold
@@ -121,8 +122,8 @@ def test_a_missing_tool_is_skipped_or_rejected(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     names, notes = chosen_tools(None)
     assert "trafilatura" not in names
-    assert notes == ["trafilatura is skipped: it is not installed (pip install 'gristmill[trafilatura]')"]
-    with pytest.raises(UserError, match=r"trafilatura is not installed.*pip install 'gristmill\[trafilatura\]'"):
+    assert notes == [f"trafilatura is skipped: it is not installed ({install_extra('trafilatura')})"]
+    with pytest.raises(UserError, match=r"trafilatura is not installed.*pip install .*\[trafilatura\]"):
         chosen_tools(["trafilatura"])
     with pytest.raises(UserError, match=r"resiliparsed is not a tool.*Did you mean resiliparse"):
         chosen_tools(["resiliparsed"])

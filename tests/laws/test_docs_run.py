@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from tests.gold_pages import page as gold_page
 from tests.gold_pages import text_of, write_gold
-from tests.laws.test_own_steps_page import write_files
+from tests.laws.test_own_steps_page import MODEL_PAGE, write_files
 from tests.laws.test_slurm_page import write_profile
 from typer.main import get_command
 
@@ -36,6 +36,8 @@ steps: [{extract: {golden: golden}}]
 """
 SCALE = 0.08
 """The scale of the demo inputs: enough for every planted defect."""
+OF_EXTRAS = ("duckdb", "obstore", "ray", "spacy", "starlette", "torch", "trafilatura", "uvicorn", "vl_convert")
+"""Libraries that `make demo` does not install, so no command of README needs them."""
 FINDS_NOTHING = ("shards find",)
 """Commands whose printed example exits with 1, because it names a made-up document."""
 
@@ -102,7 +104,10 @@ def test_every_printed_command_runs(tmp_path, monkeypatch, capfd, request):
         if " takedown receipt " in line:
             take_down(tmp_path)
             typed("gristmill run recipes/demo.yaml")
-        code = typed(line)
+        with monkeypatch.context() as bare:
+            for library in OF_EXTRAS if where == "README.md" else ():
+                bare.setitem(sys.modules, library, None)
+            code = typed(line)
         output = capfd.readouterr()
         if " tokenizer pin " in line:  # the other commands use the original recipe, with its takedowns
             taken = "\ntakedowns:" in (tmp_path / "recipes" / "demo.yaml").read_text()
@@ -151,4 +156,5 @@ def write_what_examples_name(folder):
     (folder / "pages.yaml").write_text(GOLDEN_RECIPE)
     shutil.copytree(folder / "demo" / "store" / "shards" / "demo" / "latest", folder / "copied")
     write_files(folder)
+    write_files(folder, MODEL_PAGE)
     write_profile(folder)

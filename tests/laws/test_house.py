@@ -11,13 +11,14 @@ import gristmill
 SOURCE = Path(gristmill.__file__).parent
 MAY_IMPORT = {
     "kernels": set(),
-    "objects": {"errors", "log"},
-    "shardformat": {"objects", "counted", "errors"},
-    "loader": {"kernels", "shardformat", "counted", "errors", "log"},
+    "objects": {"install_command", "errors", "log"},
+    "shardformat": {"install_command", "objects", "counted", "errors"},
+    "loader": {"install_command", "kernels", "shardformat", "counted", "errors", "log"},
     "store": {"objects", "errors", "hints", "log", "processes", "schema", "places", "thrift"},
-    "tokenizer": {"kernels", "counted", "errors", "places"},
+    "tokenizer": {"install_command", "kernels", "counted", "errors", "places"},
     "proxy": {"loader", "shardformat", "errors", "student"},
     "stages": {
+        "install_command",
         *("tokenizer", "shardformat", "kernels", "proxy"),
         *(
             "counted",
@@ -36,6 +37,7 @@ MAY_IMPORT = {
         "thrift",
     },
     "recipe": {
+        "install_command",
         *(
             "stages",
             "installed",
@@ -52,22 +54,27 @@ MAY_IMPORT = {
         "printable",
     },
     "engine": {
+        "install_command",
         *("recipe", "stages", "store", "shardformat", "kernels", "objects", "installed", "counted", "errors"),
         *("hints", "warned", "log", "processes", "schema", "places", "checked", "printable", "ranges", "stopping"),
     },
     "query": {
+        "install_command",
         *("engine", "recipe", "stages", "tokenizer", "store", "kernels", "loader", "shardformat", "proxy", "objects"),
         *("counted", "errors", "hints", "log", "processes", "schema", "places", "printable"),
     },
     "report": {
+        "install_command",
         *("query", "engine", "stages", "tokenizer", "store", "kernels"),
         *("counted", "errors", "hints", "log", "schema", "places", "printable", "stopping"),
     },
     "api": {
+        "install_command",
         *("report", "query", "engine", "recipe", "store", "loader", "shardformat"),
         *("installed", "counted", "errors", "log", "schema", "places", "printable", "stopping"),
     },
     "cli": {
+        "install_command",
         *("report", "query", "engine", "recipe", "stages", "tokenizer", "store", "loader", "shardformat", "objects"),
         *("installed", "counted", "errors", "hints", "log", "processes", "expression", "schema", "places"),
         *("printable", "stopping", "proxy"),

@@ -1,4 +1,4 @@
-"""docs/own-steps.md is true: its files, its commands and its messages, as printed."""
+"""docs/own-steps.md and docs/model-step.md are true: its files, its commands and its messages, as printed."""
 
 import re
 import shlex
@@ -10,12 +10,13 @@ import pytest
 from gristmill.cli.main import main
 
 PAGE = (Path(__file__).parents[2] / "docs" / "own-steps.md").read_text()
+MODEL_PAGE = (Path(__file__).parents[2] / "docs" / "model-step.md").read_text()
 MESSAGES = re.findall(r"^    ((?:recipe\.yaml|spelled\.yaml|all/).*(?:\n      .*)*)$", PAGE, re.M)
 
 
-def write_files(folder):
+def write_files(folder, page=PAGE):
     """Write the files that the page shows: a path, a colon, and the content."""
-    for name, text in re.findall(r"^`([\w./]+)`:\n\n```\w+\n(.*?)^```", PAGE, re.M | re.S):
+    for name, text in re.findall(r"^`([\w./]+)`:\n\n```\w+\n(.*?)^```", page, re.M | re.S):
         path = folder / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
@@ -56,7 +57,7 @@ def test_the_tutorial_does_what_it_says(typed, monkeypatch):
     _, out, _ = typed("gristmill plan mine/listed.yaml")
     assert re.search(r"all/site_list +0 +1 +config.sites", out)
     assert re.search(r"all/elsewhere .* waits for all/site_list", out)
-    Path("mine/words.py").write_text(Path("mine/words.py").read_text() + "\n")
+    Path("mine/words.py").write_text(Path("mine/words.py").read_text() + "LEAST = 3\n")
     _, out, _ = typed("gristmill plan mine/recipe.yaml")
     changed = [line.split()[0] for line in out.splitlines() if "words.py changed" in line]
     assert changed == ["all/long_enough", "all/calm", "all/fault_of_site"]
@@ -64,6 +65,22 @@ def test_the_tutorial_does_what_it_says(typed, monkeypatch):
     code, out, err = typed("gristmill steps words.long_enough")
     assert code == 0, err
     assert "min_chars" in out
+
+
+@pytest.mark.slow
+def test_the_page_of_a_model_does_what_it_says(typed):
+    """Its commands run, the model judges as printed, and a change of its code under a pin runs nothing again."""
+    write_files(Path(), MODEL_PAGE)
+    outputs = []
+    for line in re.findall(r"^    (gristmill .*)$", MODEL_PAGE, re.M):
+        code, out, err = typed(line)
+        assert code == 0, err
+        outputs.append(out)
+    assert outputs[1].count("not_calm_enough") == 1
+    assert "BUY FLOUR" in outputs[1]
+    Path("scored/calm.py").write_text(Path("scored/calm.py").read_text().replace("MINI_BATCH = 64", "MINI_BATCH = 2"))
+    assert "pins version=1" in typed("gristmill plan scored/recipe.yaml")[1]
+    assert '"executed": 0' in typed("gristmill run scored/recipe.yaml --workers 1 --json")[1]
 
 
 @pytest.mark.slow

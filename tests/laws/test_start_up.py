@@ -19,7 +19,7 @@ READ_MORE = frozenset(
         "inspect",
         "lineage",
         "audit",
-        "page",
+        "clusters",
         "whatif",
         "diff",
         "canaries",

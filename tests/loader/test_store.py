@@ -16,6 +16,7 @@ import pytest
 from fsspec.implementations.memory import MemoryFileSystem
 
 from gristmill.errors import UserError
+from gristmill.install_command import install_extra, install_library
 from gristmill.loader import Loader, cache
 from gristmill.loader.ahead import needed_shards
 from gristmill.loader.cache import Cache
@@ -322,7 +323,7 @@ def test_a_missing_library_is_named():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("UserError s3://bucket/run")
-    assert "pip install fsspec (for s3:// and gs://: pip install 'gristmill[s3]')" in done.stdout
+    assert f"{install_library('fsspec')}; for s3:// and gs://: {install_extra('s3')}" in done.stdout
     with pytest.raises(UserError, match="nowhere://"):
         file_system("nowhere://bucket/run")
 

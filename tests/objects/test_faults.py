@@ -13,6 +13,7 @@ from gristmill import objects
 from gristmill.checked import InputChanged, content_of, open_checked
 from gristmill.cli.main import main
 from gristmill.errors import UserError
+from gristmill.install_command import install_extra
 from gristmill.objects import patience, requests
 from gristmill.objects.bucket import Bucket
 from gristmill.objects.patience import TRIES, Unreachable, WaitStopped
@@ -248,7 +249,7 @@ def typed(monkeypatch, capsys, *words):
         ("wrong_key", "permission denied (InvalidAccessKeyId: The access key does not exist.)"),
         ("bucket", "the bucket does not exist. Nothing was read or written. Create it or correct the name"),
         ("address", "Check AWS_ENDPOINT_URL and AWS_REGION, and the network"),
-        ("extra", "pip install 'gristmill[s3]'"),
+        ("extra", install_extra("s3")),
         ("profile", "boto3"),
     ],
 )

@@ -15,6 +15,7 @@ import pytest
 
 from gristmill.cli.main import main
 from gristmill.engine.executors.executor import lacking
+from gristmill.install_command import install_extra
 from gristmill.query.ablation import ablation
 from gristmill.query.ablation.setups import setup_of
 from gristmill.stages.proxy import evaluate, train
@@ -97,7 +98,7 @@ ASKED = ("ablate", "words.yaml", "numbers.yaml", "--suite", "suite", "--seeds", 
 @pytest.mark.skipif(find_spec("torch") is not None, reason="torch is installed")
 def test_without_torch_the_command_names_the_extra(monkeypatch, capsys):
     """Before it opens anything."""
-    expected = "gristmill ablate needs torch, which is not installed: pip install 'gristmill[torch]'."
+    expected = f"gristmill ablate needs torch, which is not installed. Run: {install_extra('torch')}"
     assert expected in refused(monkeypatch, capsys, *ASKED)
 
 

@@ -9,6 +9,7 @@ import pytest
 
 from gristmill.cli.run import mix
 from gristmill.errors import UserError
+from gristmill.install_command import install_extra
 from gristmill.proxy.domains import DomainPool, shared_documents
 from gristmill.proxy.items import TextItem, encode_items
 from gristmill.proxy.stream import Training
@@ -184,7 +185,7 @@ def test_a_proposal_is_printed_and_trained_once_and_a_new_domain_needs_fewer_run
 
 @pytest.mark.skipif(find_spec("torch") is not None, reason="torch is installed")
 def test_without_torch_the_command_names_the_extra(monkeypatch, capsys):
-    expected = "gristmill mix trains models, and torch is not installed: pip install 'gristmill[torch]'."
+    expected = f"gristmill mix trains models, and torch is not installed. Run: {install_extra('torch')}"
     assert expected in refused(monkeypatch, capsys, *ASKED)
 
 

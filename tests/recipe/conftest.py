@@ -15,22 +15,20 @@ HEADER = """
 from typing import Annotated, Literal
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
-from gristmill.stages.contract import Bytes, File, StageConfig
+from gristmill.stages.contract import Bytes, Exchange, File, Fit, Map, Reader, StageConfig
 """
 
 MODULES = {
     "lines_reader": """
-VERSION = 1
 class Config(StageConfig):
     field_text: str = "text"
     max_record_bytes: Bytes = 1000
     seed: int = 0
-def SPLITTABLE(name): return True
+def splittable(name): return True
 def read(piece, config): return iter(())
+STAGE = Reader(config=Config, read=read, splittable=splittable)
 """,
     "clean": """
-VERSION = 1
-READS = ("text",)
 SCHEMA = pa.schema([("text", pa.string()), ("clean_ratio", pa.float64())])
 class Robots(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -48,10 +46,9 @@ class Config(StageConfig):
     limit: int | list[int] | None = None
     robots: Robots | None = None
 def apply(batch, config): return batch
+STAGE = Map(config=Config, reads=("text",), schema=SCHEMA, apply=apply)
 """,
     "listed": """
-VERSION = 1
-READS = ()
 SCHEMA = pa.schema([("listed", pa.bool_())])
 class Config(StageConfig):
     blocked: File
@@ -61,62 +58,61 @@ class Config(StageConfig):
     named: dict[str, File] = {}
     pick: File | Literal["builtin"] = "builtin"
 def apply(batch, config): return batch
+STAGE = Map(config=Config, reads=(), schema=SCHEMA, apply=apply)
 """,
     "needs": """
-VERSION = 1
 SCHEMA = pa.schema([("needed", pa.int64())])
 class Config(StageConfig):
     columns: tuple[str, ...]
 def reads(config): return config.columns
 def apply(batch, config): return batch
+STAGE = Map(config=Config, reads=reads, schema=SCHEMA, apply=apply)
 """,
     "writes": """
-VERSION = 1
-READS = ("text",)
 class Config(StageConfig):
     columns: tuple[str, ...]
 def schema(config): return pa.schema([(name, pa.int64()) for name in config.columns])
 def apply(batch, config): return batch
+STAGE = Map(config=Config, reads=("text",), schema=schema, apply=apply)
 """,
     "trainer": """
-VERSION = 1
-READS = ("text",)
 class Config(StageConfig):
     size: int = 1
 def fit(batches, config, path): return {}
+STAGE = Fit(config=Config, reads=("text",), fit=fit)
 """,
     "user_of_model": """
-VERSION = 1
-READS = ("text",)
-USES = ("trainer",)
 SCHEMA = pa.schema([("score", pa.float64())])
 class Config(StageConfig): pass
 def apply(batch, config, models): return batch
+STAGE = Map(config=Config, uses=("trainer",), reads=("text",), schema=SCHEMA, apply=apply)
 """,
     "pairs": """
-VERSION = 1
-READS = ("text",)
 RECORD_SCHEMA = pa.schema([("size", pa.int64())])
 SCHEMA = pa.schema([("cluster", pa.uint64())])
 class Config(StageConfig): pass
 def emit(batch, config): return batch
 def reduce(records, config): return records
+STAGE = Exchange(
+    config=Config, reads=("text",), schema=SCHEMA, record_schema=RECORD_SCHEMA, emit=emit, reduce=reduce
+)
 """,
     "pairs_of_model": """
-VERSION = 1
-READS = ("text",)
-USES = ("trainer",)
 RECORD_SCHEMA = pa.schema([("size", pa.int64())])
 SCHEMA = pa.schema([("cluster", pa.uint64())])
 class Config(StageConfig): pass
 def emit(batch, config, models): return batch
 def reduce(records, config): return records
+STAGE = Exchange(
+    config=Config, uses=("trainer",), reads=("text",), schema=SCHEMA, record_schema=RECORD_SCHEMA,
+    emit=emit, reduce=reduce,
+)
 """,
-    "no_version": "READS = ()\nSCHEMA = None\nclass Config(StageConfig): pass\ndef apply(batch, config): pass\n",
-    "no_verb": "VERSION = 1\nREADS = ()\nclass Config(StageConfig): pass\n",
-    "half_exchange": "VERSION = 1\nREADS = ()\nclass Config(StageConfig): pass\ndef emit(batch, config): pass\n",
-    "two_kinds": "VERSION = 1\nclass Config(StageConfig): pass\ndef apply(b, c): pass\ndef fit(b, c, p): pass\n",
-    "loose_config": "VERSION = 1\nREADS = ()\nSCHEMA = None\nclass Config(BaseModel): pass\ndef apply(b, c): pass\n",
+    "no_stage": "class Config(StageConfig): pass\ndef apply(batch, config): pass\n",
+    "no_verb": "VERSION = 1\n",
+    "half_exchange": "STAGE = Exchange(config=StageConfig, reads=(), emit=lambda batch, config: None)\n",
+    "of_another_type": "STAGE = 5\n",
+    "loose_config": "STAGE = Map(config=BaseModel, reads=(), schema=None, apply=lambda batch, config: None)\n",
     "raises": "raise RuntimeError('the moon is full')\n",
     "wants_package": "import no_such_package_at_all\n",
 }

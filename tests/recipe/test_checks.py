@@ -23,9 +23,7 @@ TRAIN = "  []\ntokenizer:\n  train: {sample_bytes: {d: 1MB}}\n"
 OWN = """
 import pyarrow as pa
 from gristmill.errors import CannotBeMet, UserError, WrongSetting
-from gristmill.stages.contract import StageConfig
-VERSION = 1
-READS = ("text",)
+from gristmill.stages.contract import Map, StageConfig
 SCHEMA = pa.schema([("x", pa.string())])
 class Inner(StageConfig):
     size: int = 0
@@ -39,15 +37,16 @@ def check(config):
     if config.how == "exit": raise SystemExit("the moon is full")
     if config.inner.size: raise WrongSetting("inner.size", "the moon is full. Wait.")
 def apply(batch, config): return batch
+STAGE = Map(config=Config, check=check, reads=("text",), schema=SCHEMA, apply=apply)
 """
 READER = """
 from gristmill.errors import UserError
-from gristmill.stages.contract import StageConfig
-VERSION = 1
+from gristmill.stages.contract import Reader, StageConfig
 class Config(StageConfig): pass
-def SPLITTABLE(name): return False
+def splittable(name): return False
 def check(config): raise UserError("the moon is full. Wait")
 def read(piece, config): return iter(())
+STAGE = Reader(config=Config, check=check, read=read, splittable=splittable)
 """
 
 CASES = {
@@ -92,8 +91,8 @@ def reported(tmp_path):
     os.mkfifo(tmp_path / "pipes" / "index.json")
     (tmp_path / "own.py").write_text(OWN)
     (tmp_path / "reader.py").write_text(READER)
-    unread = "def reads(config): raise UserError('the moon is full. Wait')"
-    (tmp_path / "unread.py").write_text(OWN.replace('READS = ("text",)', unread))
+    unread = "def reads(config): raise UserError('the moon is full. Wait')\n"
+    (tmp_path / "unread.py").write_text(unread + OWN.replace('reads=("text",)', "reads=reads"))
 
     def refuse(text):
         (tmp_path / "r.yaml").write_text(text)

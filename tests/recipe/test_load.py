@@ -358,7 +358,7 @@ def test_stage_modules_say_what_they_are(own: None) -> None:
     assert found["clean"].reads_of(found["clean"].config()) == ("text",)
     stage = stage_of("own.user_of_model")
     assert stage.uses_of(stage.config()) == ("trainer",)
-    for name in ("no_verb", "two_kinds", "half_exchange"):
+    for name in ("no_stage", "no_verb", "of_another_type"):
         with pytest.raises(NotAStage):
             stage_of(f"own.{name}")
 
@@ -367,7 +367,7 @@ def test_custom_reader(loaded: Callable[..., Recipe]) -> None:
     """A format may be the import path of a module that reads; a module that does not is refused."""
     text = FULL.replace("format: jsonl", "format: own.lines_reader")
     assert loaded(text).sources["wiki"].module == "own.lines_reader"
-    with pytest.raises(UserError, match=r"own\.clean is not a format: it has no read"):
+    with pytest.raises(UserError, match=r"own\.clean is not a format: it is not a Reader"):
         loaded(FULL.replace("format: jsonl", "format: own.clean"))
 
 

@@ -113,7 +113,7 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "steps is text": (TOP + "steps: clean\n", 4, ["steps must be a list or a mapping", "not 'clean'"]),
     "steps is nothing": (TOP + "steps:\n", 4, ["steps must be a list or a mapping", "not nothing"]),
     "store is empty": (TOP + "steps: []\nstore: ''\n", 5, ["store: the path is empty"]),
-    "store has no package": (TOP + "steps: []\nstore: abfs://b/x\n", 5, ["store", "pip install adlfs"]),
+    "store has no package": (TOP + "steps: []\nstore: abfs://b/x\n", 5, ["store", "adlfs"]),
     "store has unknown scheme": (
         TOP + "steps: []\nstore: memry://x\n",
         5,
@@ -206,7 +206,7 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "path without package": (
         read("format: lines\npaths:\n  - abfs://b/*.gz"),
         8,
-        ["paths[0]", "pip install adlfs"],
+        ["paths[0]", "adlfs"],
     ),
     "typo in read": (
         read("formt: lines\npaths: [x]\nformat: lines"),
@@ -362,15 +362,15 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
         5,
         ["own.raises cannot be imported", "RuntimeError: the moon is full"],
     ),
-    "module without VERSION": (
-        STEPS + "  - own.no_version\n",
+    "module without a stage": (
+        STEPS + "  - own.no_stage\n",
         5,
-        ["own.no_version is not a step: it has no VERSION"],
+        ["own.no_stage is not a step: it declares no stage. End it with STAGE = Map(..., apply=apply)"],
     ),
-    "module without a verb": (STEPS + "  - own.no_verb\n", 5, ["no verb", "apply", "emit and reduce", "fit"]),
-    "emit without reduce": (STEPS + "  - own.half_exchange\n", 5, ["it has no reduce"]),
-    "two verbs": (STEPS + "  - own.two_kinds\n", 5, ["map and fit"]),
-    "config that takes anything": (STEPS + "  - own.loose_config\n", 5, ["Config is not a StageConfig"]),
+    "module without a verb": (STEPS + "  - own.no_verb\n", 5, ["End it with STAGE = Reader, Map, Exchange, Fit"]),
+    "emit without reduce": (STEPS + "  - own.half_exchange\n", 5, ["Exchange needs ", "reduce"]),
+    "a stage of another type": (STEPS + "  - own.of_another_type\n", 5, ["its STAGE is of type int"]),
+    "config that takes anything": (STEPS + "  - own.loose_config\n", 5, ["config is not a StageConfig"]),
     "import path with a dash": (STEPS + "  - own.my-step\n", 5, ["own.my-step is not a step"]),
     # Routes.
     "steps for no kind": (
@@ -598,7 +598,7 @@ def test_a_mistake_in_a_shared_step_is_reported_once_with_its_sources(loaded: Ca
 
 @pytest.mark.parametrize(
     ("store", "words"),
-    [("qqq://x", "qqq://"), ("abfs://b", "pip install adlfs"), (" ", "empty"), (__file__, "is a file")],
+    [("qqq://x", "qqq://"), ("abfs://b", "adlfs"), (" ", "empty"), (__file__, "is a file")],
 )
 def test_store_of_the_command_line_is_checked(store: str, words: str, loaded: Callable[..., Recipe]) -> None:
     """A store given as an option is refused like the recipe's own, and the message names the option."""

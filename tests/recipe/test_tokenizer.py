@@ -134,8 +134,8 @@ def test_a_step_of_the_users_own_may_not_have_the_name(tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "__init__.py").touch()
     (tmp_path / "mine" / "tokenizer.py").write_text(
-        "from gristmill.stages.contract import StageConfig\nVERSION = 1\nREADS = ()\n"
-        "class Config(StageConfig): pass\ndef fit(batches, config, path): return {}\n"
+        "from gristmill.stages.contract import Fit, StageConfig\n"
+        "STAGE = Fit(config=StageConfig, reads=(), fit=lambda batches, config, path: {})\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
     text = TOP.replace("[exact_dedup]", "[mine.tokenizer]")

@@ -2,10 +2,8 @@
 
 import pyarrow as pa
 
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 
-VERSION = 1
-READS = ("text",)
 SCHEMA = pa.schema([("n", pa.int32())])
 
 
@@ -15,3 +13,6 @@ class Config(StageConfig):
 
 def apply(batch, config):
     return batch.num_rows / 0
+
+
+STAGE = Map(config=Config, reads=("text",), schema=SCHEMA, apply=apply)

@@ -2,12 +2,8 @@
 
 import pyarrow as pa
 
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Sink, StageConfig
 
-VERSION = 1
-READS = ("doc_id", "text", "source")
-ONLY_KEPT = True
-COUNTS = "weigh"
 RECORD_SCHEMA = pa.schema([("doc_id", pa.binary(16)), ("text", pa.string())])
 
 
@@ -45,3 +41,17 @@ def build(records, config, entry, folder):
 
 def facts(config):
     return {"per_bundle": config.per_bundle}
+
+
+STAGE = Sink(
+    config=Config,
+    reads=("doc_id", "text", "source"),
+    only_kept=True,
+    counts="weigh",
+    record_schema=RECORD_SCHEMA,
+    layout=layout,
+    emit=emit,
+    build=build,
+    files=files,
+    facts=facts,
+)

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 
-VERSION = 1
-READS = ("text",)
 SCHEMA = pa.schema([("seen", pa.bool_())])
 
 
@@ -58,3 +56,6 @@ def die(how):
         signal.pause()
     else:
         os.kill(os.getpid(), signal.Signals[how])
+
+
+STAGE = Map(config=Config, reads=("text",), schema=SCHEMA, apply=apply)

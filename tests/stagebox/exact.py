@@ -5,11 +5,8 @@ import hashlib
 import numpy as np
 import pyarrow as pa
 
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Exchange, StageConfig
 
-VERSION = 1
-READS = ("text", "doc_id")
-ONLY_KEPT = True
 RECORD_SCHEMA = pa.schema([("doc_id", pa.binary(16))])
 SCHEMA = pa.schema([("drop", pa.string()), ("copies", pa.int32())])
 
@@ -36,3 +33,14 @@ def reduce(records, config):
     drop = [None if keepers[key] == doc_id else "duplicate" for key, doc_id in zip(keys, ids, strict=True)]
     answers = records.select(["part", "row"]).append_column("drop", pa.array(drop, pa.string()))
     return answers.append_column("copies", pa.array([copies[key] for key in keys], pa.int32()))
+
+
+STAGE = Exchange(
+    config=Config,
+    reads=("text", "doc_id"),
+    only_kept=True,
+    schema=SCHEMA,
+    record_schema=RECORD_SCHEMA,
+    emit=emit,
+    reduce=reduce,
+)

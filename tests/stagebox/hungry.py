@@ -5,10 +5,8 @@ import signal
 
 import pyarrow as pa
 
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 
-VERSION = 1
-READS = ("text",)
 SCHEMA = pa.schema([("seen", pa.bool_())])
 
 
@@ -23,3 +21,6 @@ def apply(batch, config):
         while True:
             signal.pause()
     return pa.RecordBatch.from_arrays([pa.array([True] * batch.num_rows)], schema=SCHEMA)
+
+
+STAGE = Map(config=Config, reads=("text",), schema=SCHEMA, apply=apply)

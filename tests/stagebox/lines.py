@@ -1,18 +1,15 @@
 """A reader of plain lines that kills its process on a line with POISON; and files that it cannot get past."""
 
 from gristmill.schema import Record
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Reader, StageConfig
 from stagebox.deadly import die
-
-VERSION = 1
-LIBRARIES = ()
 
 
 class Config(StageConfig):
     pass
 
 
-def SPLITTABLE(name):
+def splittable(name):
     return name.endswith(".lines")
 
 
@@ -27,3 +24,6 @@ def read(piece, config):
                 if b"POISON" in line:
                     die("SIGSEGV")
                 yield Record(start, text=line.decode().rstrip("\n"))
+
+
+STAGE = Reader(config=Config, read=read, splittable=splittable)

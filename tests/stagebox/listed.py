@@ -2,12 +2,8 @@
 
 import pyarrow as pa
 
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 
-VERSION = 1
-READS = ("text",)
-USES = ("word_list",)
-ONLY_KEPT = True
 SCHEMA = pa.schema([("drop", pa.string())])
 
 
@@ -19,3 +15,6 @@ def apply(batch, config, models):
     words = set(models["word_list"].read_text().split())
     drop = [None if words.intersection(text.split()) else "not_listed" for text in batch["text"].to_pylist()]
     return pa.RecordBatch.from_arrays([pa.array(drop, pa.string())], schema=SCHEMA)
+
+
+STAGE = Map(config=Config, uses=("word_list",), reads=("text",), only_kept=True, schema=SCHEMA, apply=apply)

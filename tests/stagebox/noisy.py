@@ -4,10 +4,8 @@ import sys
 
 import pyarrow as pa
 
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 
-VERSION = 1
-READS = ("text",)
 SCHEMA = pa.schema([("n", pa.int32())])
 
 
@@ -19,3 +17,6 @@ def apply(batch, config):
     for text in batch.column("text").drop_null().to_pylist():
         print(text, file=sys.stderr, flush=True)
     return pa.RecordBatch.from_arrays([pa.array([0] * batch.num_rows, pa.int32())], schema=SCHEMA)
+
+
+STAGE = Map(config=Config, reads=("text",), schema=SCHEMA, apply=apply)

@@ -6,10 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Exchange, StageConfig
 
-VERSION = 1
-READS = ("text",)
 RECORD_SCHEMA = pa.schema([("text", pa.string())])
 SCHEMA = pa.schema([("bytes_shipped", pa.int64())])
 
@@ -28,3 +26,6 @@ def emit(batch, config):
 def reduce(records, config):
     sizes = pc.binary_length(records["text"]).cast(pa.int64())
     return records.select(["part", "row"]).append_column("bytes_shipped", sizes)
+
+
+STAGE = Exchange(config=Config, reads=("text",), schema=SCHEMA, record_schema=RECORD_SCHEMA, emit=emit, reduce=reduce)

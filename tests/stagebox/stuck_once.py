@@ -5,10 +5,8 @@ import signal
 
 import pyarrow as pa
 
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 
-VERSION = 1
-READS = ("text",)
 SCHEMA = pa.schema([("seen", pa.bool_())])
 
 
@@ -26,3 +24,6 @@ def apply(batch, config):
     os.link(f"{config.mark}.tmp", config.mark)
     while True:
         signal.pause()
+
+
+STAGE = Map(config=Config, reads=("text",), schema=SCHEMA, apply=apply)

@@ -3,14 +3,10 @@
 import numpy as np
 import pyarrow as pa
 
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Exchange, StageConfig
 
-VERSION = 1
-READS = ("text",)
-ONLY_KEPT = True
 RECORD_SCHEMA = pa.schema([("length", pa.int32())])
 SCHEMA = pa.schema([("same_length", pa.int32())])
-ROUNDS = ("by_letter", "reduce")
 SPREAD = 2**64 // 256
 
 
@@ -42,3 +38,15 @@ def reduce(records, config):
     return records.select(["part", "row"]).append_column(
         "same_length", pa.array([count[length] for length in lengths], pa.int32())
     )
+
+
+STAGE = Exchange(
+    config=Config,
+    reads=("text",),
+    only_kept=True,
+    schema=SCHEMA,
+    record_schema=RECORD_SCHEMA,
+    emit=emit,
+    reduce=reduce,
+    rounds={"by_letter": by_letter},
+)

@@ -3,11 +3,7 @@
 import json
 from collections import Counter
 
-from gristmill.stages.contract import StageConfig
-
-VERSION = 1
-READS = ("text",)
-ONLY_KEPT = True
+from gristmill.stages.contract import Fit, StageConfig
 
 
 class Config(StageConfig):
@@ -19,3 +15,6 @@ def fit(batches, config, path):
     words = Counter(word for batch in batches for text in batch.column("text").to_pylist() for word in text.split())
     path.write_text(json.dumps(sorted(words.items())))
     return {"words": len(words)}
+
+
+STAGE = Fit(config=Config, reads=("text",), only_kept=True, fit=fit)

@@ -2,11 +2,8 @@
 
 import pyarrow as pa
 
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import Map, StageConfig
 
-VERSION = 1
-READS = ("text",)
-ONLY_KEPT = True
 SCHEMA = pa.schema([("weight", pa.int32())])
 
 
@@ -22,3 +19,6 @@ def apply(batch, config):
 
 def metrics(batch, answers, config):
     return {"documents": batch.num_rows}
+
+
+STAGE = Map(config=Config, reads=("text",), only_kept=True, schema=SCHEMA, apply=apply, metrics=metrics)

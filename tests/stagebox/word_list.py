@@ -2,10 +2,7 @@
 
 from pathlib import Path
 
-from gristmill.stages.contract import File, StageConfig
-
-VERSION = 1
-SUFFIX = "txt"
+from gristmill.stages.contract import Asset, File, StageConfig
 
 
 class Config(StageConfig):
@@ -17,3 +14,6 @@ def make(config, path):
     words = sorted(set(Path(config.words).read_text().split()))
     path.write_text("\n".join(words))
     return {"words": len(words)}
+
+
+STAGE = Asset(config=Config, make=make, suffix="txt")

@@ -7,6 +7,7 @@ import pytest
 
 from gristmill.errors import UserError
 from gristmill.stages import own_code
+from gristmill.stages.code_content import content_of
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def test_a_package_with_relative_imports(tmp_path, write):
     found = own_code.find_code("step", str(tmp_path))
     assert set(found) == {"step", "pack", "pack.side", "pack.deep", "pack.inner", "pack.inner.far"}
     files = {"step.py", "pack/__init__.py", "pack/deep.py", "pack/side.py", "pack/inner/far.py"}
-    assert set(own_code.content_of(found)) == files
+    assert set(content_of(found)) == files
     own_code.use(found)
     assert importlib.import_module("step").x == 1
 

@@ -60,8 +60,8 @@ def test_arguments_with_a_default_are_settings_and_the_others_columns():
 @pytest.mark.parametrize(
     ("function", "expected"),
     [
-        (3, "it is an int"),
-        (str, "it is a type"),
+        (3, "it is of type int"),
+        (str, "it is of type type"),
         (lambda: True, "it takes no column"),
         (lambda most=3: True, "it takes no column"),
         (lambda *texts: True, "*texts cannot be a column"),

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from gristmill.errors import UserError
+from gristmill.install_command import install_library
 from gristmill.report.markup import escaped
 
 MOST_SHOWN = 200
@@ -19,7 +20,7 @@ def require(library: str, why: str) -> Any:
     try:
         return import_module(library)
     except ImportError:
-        raise UserError(f"{why} needs {library}, which is not installed. Run: pip install {library}") from None
+        raise UserError(f"{why} needs {library}, which is not installed. Run: {install_library(library)}") from None
 
 
 class Table:

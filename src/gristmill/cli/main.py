@@ -22,47 +22,59 @@ from gristmill.printable import CannotPrint
 from gristmill.recipe.checks.mistakes import nearest
 from gristmill.stopping import Interrupted
 
-COMMANDS = {
-    "init": "Write a starter recipe with a comment on every field.",
-    "steps": "List the steps of a recipe, or show one with its settings.",
-    "golden": "Compare golden pages with what extraction gives for them now.",
-    "plan": "Show what a run would do, and why.",
-    "run": "Run what is not cached, then show what was read and kept.",
-    "status": "Show what each stage has done, and what it cost.",
-    "funnel": "Show what came in, what each step dropped, and what is left.",
-    "inspect": "Show documents and the decisions about them.",
-    "lineage": "Show the history of a document.",
-    "removed": "Show how many documents each rule removed.",
-    "audit": "Draw a sample of what steps matched, for a person to read.",
-    "canaries": "Show a fixed sample of documents, before and after each step.",
-    "report": "Write a report of a finished corpus, as HTML (extra `report`).",
-    "disclose": "Write a public summary of the training content, as HTML and JSON.",
-    "watch": "List what changed for the worse since another version.",
-    "page": "Write a report page about a finished corpus, as HTML.",
-    "whatif": "Show what another setting of a step would keep and drop.",
-    "diff": "Show what changed from version A to version B.",
-    "sql": "Query a corpus with SQL (DuckDB, extra `sql`).",
-    "versions": "List, name, keep and reproduce the versions that runs made.",
-    "takedown": "Take documents down, and prove it.",
-    "suite": "Check and pin eval suites; show which items a corpus contains.",
-    "quality": "Train and evaluate quality models; write them as files.",
-    "export": "Write the kept documents as a dataset.",
-    "index": "Write an index of the documents that a recipe kept.",
-    "tokenizer": "Train, audit and use a tokenizer.",
-    "shards": "Check the shards of a manifest, and find documents in them.",
-    "sample": "Show the documents that a training step sees.",
-    "ablate": "Train small models on two corpora, and show which is better.",
-    "mix": "Search for a mixture of domains with small models.",
-    "budget": "Show how many tokens a model needs, and what they cost.",
-    "verify": "Check every part, published file, record and stored answer.",
-    "gc": "Remove unneeded files from the store.",
+SECTIONS = {
+    "Make a corpus": {
+        "init": "Write a starter recipe with a comment on every field.",
+        "steps": "List the steps of a recipe, or show one with its settings.",
+        "plan": "Show what a run would do, and why.",
+        "run": "Run what is not cached, then show what was read and kept.",
+        "status": "Show what each stage has done, and what it cost.",
+        "suite": "Check and pin eval suites; show which items a corpus contains.",
+        "quality": "Train and evaluate quality models; write them as files.",
+        "golden": "Compare golden pages with what extraction gives for them now.",
+    },
+    "Look at documents": {
+        "inspect": "Show documents and the decisions about them.",
+        "lineage": "Show the history of a document.",
+        "clusters": "Show the largest clusters of near duplicates, side by side.",
+        "audit": "Draw a sample of what steps matched, for a person to read.",
+        "canaries": "Show a fixed sample of documents, before and after each step.",
+        "sql": "Query a corpus with SQL (DuckDB, extra `sql`).",
+    },
+    "Count and compare": {
+        "funnel": "Show what came in, what each step dropped, and what is left.",
+        "whatif": "Show what another setting of a step would keep and drop.",
+        "diff": "Show what changed from version A to version B.",
+        "watch": "List what changed for the worse since another version.",
+        "report": "Write a report of a finished corpus, as HTML (extra `report`).",
+        "disclose": "Write a public summary of the training content, as HTML and JSON.",
+    },
+    "Versions and exports": {
+        "versions": "List, name, keep and reproduce the versions that runs made.",
+        "takedown": "Take documents down, and prove it.",
+        "export": "Write the kept documents as a dataset.",
+        "index": "Write an index of the documents that a recipe kept.",
+    },
+    "Train": {
+        "tokenizer": "Train, audit and use a tokenizer.",
+        "shards": "Check the shards of a manifest, and find documents in them.",
+        "sample": "Show the documents that a training step sees.",
+        "budget": "Show how many tokens a model needs, and what they cost.",
+        "ablate": "Train small models on two corpora, and show which is better.",
+        "mix": "Search for a mixture of domains with small models.",
+    },
+    "The store": {
+        "verify": "Check every part, published file, record and stored answer.",
+        "gc": "Remove unneeded files from the store.",
+    },
 }
-"""Each command's line in the help, which is shown without importing the commands."""
+"""The commands by task, each with its line in the help, which is shown without importing the commands."""
+COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
 
 FOLDERS = {
-    "run": "init steps golden plan run status ablate mix budget",
-    "look": "funnel inspect lineage removed audit canaries report disclose watch page whatif diff sql sample",
-    "corpus": "versions takedown suite quality export index verify gc",
+    "run": "init steps plan run status golden budget ablate mix",
+    "look": "inspect lineage clusters audit canaries sql funnel whatif diff watch report disclose sample",
+    "corpus": "quality versions takedown suite export index verify gc",
     "tokenizer": "tokenizer",
     "shards": "shards",
 }
@@ -102,8 +114,9 @@ class _Commands(Commands):
         return list(COMMANDS)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for title, lines in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl(list(lines.items()), col_max=12)
         if added := added_commands():
             with formatter.section("Commands from other packages"):
                 formatter.write_dl(list(added.items()))

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from gristmill.errors import UserError
+from gristmill.install_command import install_extra
 
 try:
     torch: Any = importlib.import_module("torch")
 except ImportError:
     raise UserError(
         "torch is not installed, so gristmill.loader.torch cannot be used (gristmill.loader only needs numpy). "
-        "Install it: pip install 'gristmill[torch]'."
+        f"Install it: {install_extra('torch')}"
     ) from None
 
 FIELDS = ("tokens", "labels", "positions", "documents", "cu_seqlens")

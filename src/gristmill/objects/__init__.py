@@ -11,7 +11,6 @@ import re
 from urllib.parse import urlsplit
 
 _SCHEME = re.compile(r"(?:s3a?|gs|gcs)://")
-EXTRA = "pip install 'gristmill[s3]'"
 
 
 def is_object(location: str) -> bool:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from gristmill import objects
 from gristmill.errors import UserError
+from gristmill.install_command import install_extra, install_library
 from gristmill.objects.patience import TRIES, RequestFault, Unreachable, fault_of, patiently
 from gristmill.objects.requests import count
 
@@ -274,7 +275,7 @@ class Bucket:
         if not objects.is_installed():
             raise UserError(
                 f"{self.uri} is in an object store, and the client for it is not installed. Nothing was run. "
-                f"Run: {objects.EXTRA}"
+                f"Run: {install_extra('s3')}"
             )
         if (why := objects.unfit(scheme, name)) is not None:
             raise UserError(f"{self.uri} cannot be opened: {why} Nothing was run.")
@@ -303,7 +304,7 @@ def _profile(uri: str) -> Any:
     except ImportError:
         raise UserError(
             f"{uri}: AWS_PROFILE is set, but reading profiles needs boto3, which is not installed. Nothing was run. "
-            "Run pip install boto3, or set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+            f"Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run: {install_library('boto3')}"
         ) from None
     return Boto3CredentialProvider()
 

@@ -31,8 +31,6 @@ from gristmill.stages.library_versions import version_of
 from gristmill.stages.own_code import OF, CannotRead, Code, SourceFile, is_own
 from gristmill.stages.own_function import faults_of_function
 
-VERBS = {"STAGE", "apply", "emit", "fit", "make", "build", "read"}
-"""Names that only a stage has."""
 MOST_BESIDE = 5
 """How many modules next to a recipe a message names, the nearest first."""
 
@@ -79,9 +77,8 @@ def import_stage(
     """The stage called `name` at `at`; adds a mistake and returns None if there is none, or if it is not valid."""
     try:
         found = find_stage(noun, name, known, draft.folder)
-        if faults := _faults(noun, found.module):
+        if faults := _faults(noun, found):
             functions = _functions(found.module) if noun == "step" and found.code else []
-            functions = [] if VERBS.intersection(functions) else functions
             hint = f" To use one of its functions as a step, write {name}.{functions[0]}." if functions else ""
             message = f"{known.get(name, name)} is not a {noun}: {'; '.join(faults)}."
             raise Unfit(f"{message} gristmill.stages.contract says what it needs.{hint}", message)
@@ -117,7 +114,7 @@ def find_stage(noun: str, name: str, known: Mapping[str, str], folder: str) -> S
     if "." not in path or path.partition(".")[0] in sys.stdlib_module_names:  # importing some of these has effects
         raise Unfit(_unknown(noun, name, known, folder))
     _import(name, path)
-    return StageModule(path)  # without source, such as a compiled module: only its VERSION shows changes
+    return StageModule(path)  # without source, such as a compiled module: only its version shows changes
 
 
 def _function_stage(name: str, home: str, function: str, folder: str) -> StageModule:
@@ -201,18 +198,18 @@ def _unknown(noun: str, name: str, known: Mapping[str, str], folder: str) -> str
 
 
 def _stages_beside(noun: str, near: str, folder: str) -> list[str]:
-    """Modules next to a recipe that define what a format or a step has, found without running them; and modules with
-    nearly the same name and with functions, which may be steps.
+    """Modules next to a recipe that declare a format or a step, found without running them; and modules with nearly the
+    same name and with functions, which may be steps.
     """
     found = []
     for name in own_code.names_beside(folder):
         try:
             source = own_code.find_module(name, folder)
-            functions = own_code.verbs_in(source) if source is not None else set()
+            names = own_code.names_in(source) if source is not None else set()
         except CannotRead:
             continue
-        verbs = {"STAGE", "read"} if noun == "format" else VERBS - {"read"}
-        if functions & verbs or (noun == "step" and functions and nearest(near, [name])):
+        is_reader = Reader.__name__ in names
+        if is_reader if noun == "format" else not is_reader and ("STAGE" in names or (names and nearest(near, [name]))):
             found.append(name)
     return found
 
@@ -223,7 +220,7 @@ def _refuse_twin(noun: str, name: str, folder: str, module: str) -> None:
         return
     try:
         source = own_code.find_module(name, folder)
-        is_stage = source is not None and bool({*VERBS, name} & own_code.verbs_in(source))
+        is_stage = source is not None and bool({"STAGE", name} & own_code.names_in(source))
     except CannotRead:
         is_stage = False
     if is_stage:
@@ -243,15 +240,20 @@ def _modules_in(source: SourceFile, folder: str) -> list[str]:
     return own_code.names_beside(source.path.removesuffix("/__init__.py"))
 
 
-def _faults(noun: str, module: str) -> list[str]:
+def _faults(noun: str, found: StageModule) -> list[str]:
     """Why a module cannot be a format or a step."""
+    module = found.module
     try:
         stage = stage_of(module)
     except NotAStage as error:
         return error.faults
     if isinstance(stage, Reader) != (noun == "format"):
-        return ["it has no read(piece, config)" if noun == "format" else "it reads a format, which belongs under read"]
-    return [*left_out(module), *faults_of(stage)] if is_own(module) else []
+        return ["it is not a Reader" if noun == "format" else "it reads a format, which belongs under read"]
+    if not is_own(module):
+        return []
+    if stage.version is None and not found.code:
+        return ["it has no source that could be in the keys of its tasks. Give its STAGE a version"]
+    return [*left_out(module), *faults_of(stage)]
 
 
 def check_config(
@@ -304,21 +306,21 @@ def _faults_of_config(stage: AnyStage, config: StageConfig) -> list[str]:
 def _faults_of_schema(schema: object) -> list[str]:
     """Columns that documents have must keep their type, which every step relies on; others must survive storage."""
     if not isinstance(schema, pa.Schema):
-        return [f"its SCHEMA is of type {type(schema).__name__}, not a pyarrow.Schema"]
+        return [f"its schema is of type {type(schema).__name__}, not a pyarrow.Schema"]
     first = {"doc_id": "doc_id", "source": "source"}  # every step sees them
     pairs = [(name, first.setdefault(name.lower(), name)) for name in schema.names]
-    faults = [f"its SCHEMA has {name} twice" for name in sorted({n for n in schema.names if schema.names.count(n) > 1})]
-    faults += [f"its SCHEMA has {name}, which is {twin} to SQL. Rename it" for name, twin in pairs if name != twin]
+    faults = [f"its schema has {name} twice" for name in sorted({n for n in schema.names if schema.names.count(n) > 1})]
+    faults += [f"its schema has {name}, which is {twin} to SQL. Rename it" for name, twin in pairs if name != twin]
     for item in schema if not faults else ():
         known = DOCUMENTS.field(item.name).type if item.name in DOCUMENTS.names else item.type
         if item.type != known:
             faults.append(
-                f"its SCHEMA declares the column {item.name} as {item.type}, but every document has it as {known}. "
+                f"its schema declares the column {item.name} as {item.type}, but every document has it as {known}. "
                 f"Declare and write {known}, with .cast({spelt(known)}), or give the column another name"
             )
         elif (kept := _as_kept(item)) != item.type:
             faults.append(
-                f"its SCHEMA declares the column {item.name} as {item.type}, which a part "
+                f"its schema declares the column {item.name} as {item.type}, which a part "
                 + (
                     f"stores as {kept}. Declare and write {kept}"
                     if kept is not None

@@ -16,6 +16,7 @@ import jinja2
 from markupsafe import Markup
 
 from gristmill.errors import UserError
+from gristmill.install_command import install_extra
 from gristmill.printable import one_line, printable
 from gristmill.report.charts import CELL, Spec
 
@@ -30,8 +31,7 @@ def check_charts(what: str) -> None:
     """Raise UserError if the library that draws charts is not installed; `what` needs it."""
     if importlib.util.find_spec("vl_convert") is None:
         raise UserError(
-            f"{what} needs vl-convert, which is not installed, so nothing was done. "
-            "Run: pip install 'gristmill[report]'"
+            f"{what} needs vl-convert, which is not installed, so nothing was done. Run: {install_extra('report')}"
         )
 
 

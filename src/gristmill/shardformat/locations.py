@@ -6,6 +6,7 @@ from typing import Any
 
 from gristmill import objects
 from gristmill.errors import UserError
+from gristmill.install_command import install_extra, install_library
 from gristmill.shardformat.open_file import open_plain
 
 _NAME = r"[A-Za-z][A-Za-z0-9+.\-]*"
@@ -76,7 +77,7 @@ def file_system(location: str) -> tuple[Any, str]:
     except ImportError:
         raise UserError(
             f"{location} is not a local path, and fsspec, which is needed to open it, is not installed. "
-            f"Install it: pip install fsspec (for s3:// and gs://: {objects.EXTRA})."
+            f"Install it: {install_library('fsspec')}; for s3:// and gs://: {install_extra('s3')}"
         ) from None
     if objects.is_object(location):
         from gristmill.objects.system import system_at

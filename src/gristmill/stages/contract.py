@@ -98,8 +98,9 @@ class Stage(Generic[C]):
     verb: ClassVar[str]
     """The function that only this kind has."""
 
-    version: int
-    """Raise it by one with every change of the output. Your own steps do not need it: their code is in the task key."""
+    version: int | None = None
+    """Raise it by one with every change of the output. Your own step leaves it out: its code is then in the task key.
+    With a version, its code is not, and only another version runs it again."""
     config: type[C]
     """What a recipe may set: a frozen model in which a line under every field gives its meaning and unit."""
     libraries: Given[tuple[str, ...], C] = ()

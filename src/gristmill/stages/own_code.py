@@ -1,24 +1,22 @@
 """The user's own code: a step's module with everything that it imports and that is not a library, read once and run as
 read.
 
-Gristmill's steps have a VERSION that a test guards, but users edit their own steps all day. So the content of a step's
-module, and of every module that it imports, is in the key of its tasks. Imports are found by parsing the code, not by
-running it. The files are read when the recipe is loaded. This process and its workers run that content, even if the
-files change later.
+Gristmill's steps have a version that a test guards, but users edit their own steps all day. So the code of a step's
+module, and of every module that it imports, is in the key of its tasks (code_content.py), unless the step pins a
+version. Imports are found by parsing the code, not by running it. The files are read when the recipe is loaded. This
+process and its workers run that content, even if the files change later.
 
-Libraries (everything installed) count by the versions that LIBRARIES declares. Imports by a computed name are not
-found.
+Libraries (everything installed) count by the versions that the step's `libraries` declare. Imports by a computed name
+are not found.
 """
 
 import ast
 import glob
-import hashlib
 import importlib.abc
 import importlib.machinery
 import importlib.util
 import inspect
 import os
-import re
 import sys
 import traceback
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -37,7 +35,6 @@ OF = ":"
 """Separates a module and the function in it that is a step: `words:long_enough` is the name of that step's module."""
 _OURS = "gristmill"
 _LIBRARIES = ("site-packages", "dist-packages")
-_RESOURCES = re.compile(rb"\bRESOURCES\b|\bresources\b")
 _MOST_FRAMES = 6
 _MOST_CHARACTERS = 600
 
@@ -103,57 +100,21 @@ def find_code(name: str, folder: str) -> dict[str, SourceFile]:
     return dict(sorted(found.items()))
 
 
-def content_of(code: Code) -> dict[str, str]:
-    """The hash of every file for the task key, without the resources that it declares."""
-    texts = {source.file: source.text for source in code.values() if source.text or not source.is_package}
-    if any(_RESOURCES.search(text) for text in texts.values()):
-        texts |= _without_resources(code)
-    return {file: hashlib.sha256(text).hexdigest() for file, text in texts.items()}
-
-
-def _without_resources(code: Code) -> dict[str, bytes]:
-    """The files that declare resources, without those declarations, which change no output. Empty if code uses them."""
-    found: dict[str, bytes] = {}
-    for source in code.values():
-        tree, lines = _parse(source), [b"", *source.text.splitlines(keepends=True)]
-        for node in _taken_out(tree):
-            end = lines[node.end_lineno or 0][node.end_col_offset or 0 :]
-            lines[node.lineno : (node.end_lineno or 0) + 1] = [lines[node.lineno][: node.col_offset] + end]
-            found[source.file] = b"".join(lines)
-        if any(
-            name in ("RESOURCES", "resources")
-            for node in ast.walk(tree)
-            for name in (getattr(node, field, None) for field in ("id", "attr", "name"))
-        ):
-            return {}
-    return found
-
-
-def _taken_out(tree: ast.Module) -> list[ast.stmt | ast.keyword]:
-    """Removes a module's declarations of resources: names, and `STAGE = Map(resources=...)`; the last comes first."""
-    taken: list[ast.stmt | ast.keyword] = []
-    for node in reversed(tree.body):
-        match node:
-            case ast.FunctionDef(name="resources") | ast.Assign(targets=[ast.Name(id="RESOURCES" | "resources")]):
-                tree.body.remove(node)
-                taken.append(node)
-            case ast.Assign(targets=[ast.Name(id="STAGE")], value=ast.Call() as call):
-                taken += [one for one in call.keywords if one.arg == "resources"]
-                call.keywords = [one for one in call.keywords if one.arg != "resources"]
-    return taken
-
-
 def names_beside(folder: str) -> list[str]:
     """The modules next to a recipe."""
     return sorted(os.path.basename(path)[:-3] for path in glob.glob(f"{glob.escape(folder)}/*.py"))
 
 
-def verbs_in(source: SourceFile) -> set[str]:
-    """The functions that a module defines, and STAGE if it declares one, found without running it."""
-    body = _parse(source).body
-    found = {node.name for node in body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
-    targets = [target for node in body if isinstance(node, ast.Assign) for target in node.targets]
-    return found | {one.id for one in targets if isinstance(one, ast.Name) and one.id == "STAGE"}
+def names_in(source: SourceFile) -> set[str]:
+    """The functions that a module defines, and STAGE with its kind if it declares one, found without running it."""
+    found = set()
+    for node in parse(source).body:
+        match node:
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                found.add(name)
+            case ast.Assign(targets=[ast.Name(id="STAGE")], value=value):
+                found |= {"STAGE", *(one.id for one in ast.walk(value) if isinstance(one, ast.Name))}
+    return found
 
 
 def _root_of(top: str, folder: str, among_libraries: bool) -> str | None:
@@ -192,7 +153,8 @@ def _read(path: str) -> bytes:
         raise CannotRead(f"{shown(path)} cannot be read: {error}") from None
 
 
-def _parse(source: SourceFile) -> ast.Module:
+def parse(source: SourceFile) -> ast.Module:
+    """Raises CannotRead."""
     try:
         return ast.parse(source.text)
     except SyntaxError as error:
@@ -200,7 +162,7 @@ def _parse(source: SourceFile) -> ast.Module:
         raise CannotRead(
             f"{_location(source.path, error.lineno or 1)} is not valid Python ({error.msg}){line}"
         ) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CannotRead(f"{shown(source.path)} is not valid Python ({error})") from None
 
 
@@ -217,7 +179,7 @@ def imports_of(source: SourceFile) -> tuple[str, ...]:
 
 def _imports(source: SourceFile) -> Iterator[str]:
     package = source.name.split(".") if source.is_package else source.name.split(".")[:-1]
-    for node in ast.walk(_parse(source)):
+    for node in ast.walk(parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

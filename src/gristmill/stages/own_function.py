@@ -33,7 +33,7 @@ _MOST_SHOWN = 60
 def faults_of_function(function: object) -> list[str]:
     """Messages about why an object cannot be a step."""
     if not inspect.isfunction(function):
-        return [f"it is {_a(type(function).__name__)}, but a step is a module or a function"]
+        return [f"it is of type {type(function).__name__}, but a step is a module or a function"]
     if inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function):
         return ["it is a generator or a coroutine, but a filter returns True or False"]
     faults = []
@@ -72,7 +72,6 @@ def function_stage(module: str, function: Function) -> Map[StageConfig]:
         return idle(found.get("asked"), found.get("dropped"), text)
 
     return Map(
-        version=1,  # its code is in the task key
         config=_config_of(function, module),
         reads=columns,
         schema=SCHEMA,
@@ -144,7 +143,3 @@ def _shown(row: Mapping[str, Any]) -> str:
         text = f"{value[:_MOST_SHOWN]!r}..." if long else repr(value)
         shown.append(f"{name}={text[: 5 * _MOST_SHOWN]}")
     return ", ".join(shown)
-
-
-def _a(noun: str) -> str:
-    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"

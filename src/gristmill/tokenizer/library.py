@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.errors import UserError
+from gristmill.install_command import install_library
 from gristmill.tokenizer.alphabet import to_bytes
 from gristmill.tokenizer.model import Allowed
 
@@ -106,7 +107,7 @@ def open_library(json_text: str, remember: bool = True) -> Any:
         from tokenizers import Tokenizer as Library
     except ImportError as error:
         raise UserError(
-            "tokenizers is not installed, so no tokenizer.json can be read. Install it: pip install tokenizers"
+            f"tokenizers is not installed, so no tokenizer.json can be read. Run: {install_library('tokenizers')}"
         ) from error
     with panics_raised():
         library: Any = Library.from_str(json_text)

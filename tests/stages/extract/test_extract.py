@@ -1,5 +1,6 @@
 import builtins
 import importlib.util
+import re
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.errors import UserError
+from gristmill.install_command import install_extra
 from gristmill.stages.extract import extract
 from gristmill.stages.extract.extract import Config, apply, check
 from gristmill.stages.extract.facts import MAX_TITLE_CHARS, language_tag, one_line
@@ -228,7 +230,7 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     check(Config())
     for call in (check, lambda config: apply(batch({"text": "x"}), config)):
-        with pytest.raises(UserError, match=r"pip install 'gristmill\[trafilatura\]'"):
+        with pytest.raises(UserError, match=re.escape(install_extra("trafilatura"))):
             call(Config(tool="trafilatura"))
 
 

@@ -347,7 +347,7 @@ def test_running_heads_are_left_out_and_paragraphs_continue_on_the_next_page():
 def test_a_recipe_without_the_engine_is_refused(monkeypatch):
     """The message names the extra."""
     monkeypatch.setattr(ocr.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match=r"rapidocr and onnxruntime are not installed.*pip install 'gristmill\[ocr\]'"):
+    with pytest.raises(UserError, match=r"rapidocr and onnxruntime are not installed.*pip install .*\[ocr\]"):
         ocr.check(ocr.Config())
 
 

@@ -117,13 +117,13 @@ class Explorer:
         if wanted.text:
             return self._search(wanted, after)
         condition, values = wanted.condition(self.index)
-        key = "doc_id" if wanted.is_shuffled else "number"
+        key = "rank" if wanted.is_shuffled else "number"
         if after:
-            condition += f" and {key} > try_cast(? as {'uuid' if wanted.is_shuffled else 'bigint'})"
+            condition += f" and {key} > try_cast(? as ubigint)"
             values.append(after)
         found = self.index.documents(condition, values, key, PAGE + 1)
         last = found[PAGE - 1] if len(found) > PAGE else None
-        return FoundPage(found[:PAGE], None if last is None else last.doc_id if key == "doc_id" else str(last.number))
+        return FoundPage(found[:PAGE], None if last is None else str(getattr(last, key)))
 
     def _search(self, wanted: DocumentFilter, after: str) -> FoundPage:
         """Read the texts of documents that match otherwise, part by part, up to a bound; none of a hidden one."""
@@ -163,7 +163,7 @@ class Explorer:
     def beside(self, wanted: DocumentFilter, here: IndexedDocument) -> tuple[int | None, int | None]:
         """The numbers of the documents before and after one, among those that match a filter (but for the text)."""
         condition, values = wanted.condition(self.index)
-        key, value = ("doc_id", here.doc_id) if wanted.is_shuffled else ("number", here.number)
+        key, value = ("rank", here.rank) if wanted.is_shuffled else ("number", here.number)
         sides = (f"{condition} and {key} < ?", f"{key} desc"), (f"{condition} and {key} > ?", key)
         found = [self.index.documents(one, [*values, value], order, 1) for one, order in sides]
         return found[0][0].number if found[0] else None, found[1][0].number if found[1] else None

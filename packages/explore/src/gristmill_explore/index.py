@@ -22,6 +22,7 @@ from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
 from gristmill.query.documents.clusters import cluster_steps
 from gristmill.query.documents.columns import ColumnReader, number_columns
+from gristmill.query.documents.draw import ranks
 from gristmill.query.documents.histograms import Measure, find_measures, numbers_of, title_of
 from gristmill.query.takedown.withheld import hidden_ids
 from gristmill.stages import NO_DOCUMENT
@@ -33,10 +34,10 @@ MEMORY, THREADS = "80MB", 2
 FIELDS = ("doc_id", "source", "language", "step", "reason", "url")
 SHOWN = ("doc_id", "source", "step", "reason")
 """The fields of a hidden document."""
-_ROW = "number, part, row, doc_id, source, language, step, reason, url, cluster, hidden"
+_ROW = "number, rank, part, row, doc_id, source, language, step, reason, url, cluster, hidden"
 _TABLES = """
-create table documents (number bigint, part integer, row integer, doc_id uuid, source varchar, language varchar,
-    step varchar, reason varchar, url varchar, cluster uuid, hidden varchar);
+create table documents (number bigint, rank ubigint, part integer, row integer, doc_id uuid, source varchar,
+    language varchar, step varchar, reason varchar, url varchar, cluster uuid, hidden varchar);
 create table before (part integer, row integer, doc_id uuid, step varchar, reason varchar);
 create table labels (doc_id uuid primary key, is_good boolean, note varchar);
 create table affected (number bigint, side varchar);
@@ -59,6 +60,8 @@ class IndexedDocument:
 
     number: int
     """Documents are numbered in the order of sources, parts and rows."""
+    rank: int
+    """Its place in the order of the draw (query/documents/draw.py)."""
     place: tuple[DocumentPart, int]
     """Its part and row."""
     doc_id: str
@@ -182,10 +185,10 @@ class DocumentIndex:
         found = self.ask(f"select {_ROW} from documents where {where} order by {order} limit {most:d}", values)
         return [self._document(*one) for one in found]
 
-    def _document(self, number: int, part: int, row: int, doc_id: Any, *fields: Any) -> IndexedDocument:
+    def _document(self, number: int, rank: int, part: int, row: int, doc_id: Any, *fields: Any) -> IndexedDocument:
         *others, cluster, hidden = fields
         names = (*others, None if cluster is None else cluster.hex, hidden)
-        return IndexedDocument(number, (self.parts[part], row), doc_id.hex, *names)
+        return IndexedDocument(number, rank, (self.parts[part], row), doc_id.hex, *names)
 
     def _build(self) -> None:
         try:
@@ -201,6 +204,7 @@ class DocumentIndex:
         reader = AllRows(self.view, list(dict.fromkeys([*FIELDS, *clusters])))
         number = 0
         for part, document in enumerate(self.parts):
+            of_part = ranks(document)
             for first, batch in _batches(reader, document):
                 rows = _documents_in(batch)
                 hidden = pa.array([self.hidden.get(one) for one in batch.column("doc_id").to_pylist()], pa.string())
@@ -211,7 +215,8 @@ class DocumentIndex:
                     pa.nulls(len(rows), pa.string()) if cluster is None else cluster.take(pa.array(rows))
                 )
                 shown = [one if name in SHOWN else _unless(hidden, one) for name, one in fields.items()]
-                places = [number + np.arange(len(rows)), np.full(len(rows), part), first + rows]
+                numbers = number + np.arange(len(rows))
+                places = [numbers, of_part[first + rows], np.full(len(rows), part), first + rows]
                 values = [*map(pa.array, places), *shown, hidden]
                 if self._insert(cursor, "documents", values, batch.num_rows):
                     return

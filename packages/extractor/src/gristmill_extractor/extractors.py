@@ -16,6 +16,7 @@ from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.html import HTMLTree
 
 from gristmill.errors import UserError
+from gristmill.install_command import install_extra
 from gristmill.recipe.checks.mistakes import suggest
 from gristmill.stages.extract import extract
 from gristmill_extractor.gold import GoldPage, is_weak
@@ -28,8 +29,8 @@ BATCH_PAGES = 32
 TRIMMED = "resiliparse, trimmed"
 """The step with that tool; `resiliparse` alone is the library without our changes."""
 NO_LANGUAGE = "unknown"
-OPTIONAL = {"trafilatura": "gristmill[trafilatura]"}
-"""Optional tools, and the package that installs each."""
+OPTIONAL = ("trafilatura",)
+"""Optional tools, each an extra of Gristmill."""
 
 
 class Markup(Protocol):
@@ -114,7 +115,7 @@ def chosen_tools(requested: Sequence[str] | None) -> tuple[list[str], list[str]]
     """The requested tools; or all installed tools, and notes about those that are not installed."""
     missing = [name for name in OPTIONAL if importlib.util.find_spec(name) is None]
     if requested is None:
-        notes = [f"{name} is skipped: it is not installed (pip install '{OPTIONAL[name]}')" for name in missing]
+        notes = [f"{name} is skipped: it is not installed ({install_extra(name)})" for name in missing]
         return [name for name in known_tools() if name not in missing], notes
     for name in requested:
         if name not in known_tools():
@@ -122,8 +123,7 @@ def chosen_tools(requested: Sequence[str] | None) -> tuple[list[str], list[str]]
             raise UserError(f"--tools: {name} is not a tool, so nothing was scored. {fix}")
         if name in missing:
             raise UserError(
-                f"--tools: {name} is not installed, so nothing was scored. Install it with: pip install "
-                f"'{OPTIONAL[name]}', or leave it out."
+                f"--tools: {name} is not installed, so nothing was scored. Leave it out, or run: " + install_extra(name)
             )
     return list(dict.fromkeys(requested)), []
 

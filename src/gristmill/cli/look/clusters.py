@@ -1,18 +1,19 @@
-"""Prints clusters: their sizes, what each source lost, and the largest ones side by side."""
+"""gristmill clusters: their sizes, what each source lost, and the largest ones side by side."""
 
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.table import Table
 from rich.text import Text
 
-from gristmill.cli.shared.options import print_json
+from gristmill.cli.look.inspect import say_open
+from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
 from gristmill.cli.shared.screen import Screen, passage, words
 from gristmill.cli.shared.show import console, table
 from gristmill.counted import counted, percent
-from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.query.documents.clusters import ClusterRows, cluster_steps, largest
-from gristmill.query.documents.documents import Row
+from gristmill.query.documents.documents import Row, unfinished
 from gristmill.query.documents.word_changes import ADDED, NOTE, REMOVED, word_changes
 from gristmill.query.takedown.withheld import withheld_note
 
@@ -20,8 +21,21 @@ MEMBERS = 2
 """Documents shown next to the keeper of a cluster: the least similar ones."""
 
 
-def show_clusters(view: CorpusView, number: int, full: bool, json: bool) -> None:
-    """Print the clusters of every step that writes them, or raise UserError if there is no such step."""
+EXAMPLE = "Example: gristmill clusters recipes/demo.yaml -n 5"
+
+
+def command(
+    recipe: RecipeOrRun,
+    number: Annotated[int, typer.Option("-n", "--number", min=1, metavar="N", help="How many to show.")] = 10,
+    full: Annotated[bool, typer.Option("--full", help="Show whole texts.")] = False,
+    store: StoreUri = None,
+    json: Json = False,
+) -> None:
+    """Show the largest clusters of near duplicates, side by side.
+
+    Their sizes, what each source lost, and of each cluster the kept document beside the least similar ones.
+    """
+    view = open_view(recipe, store)
     steps = cluster_steps(view)
     if not steps:
         raise UserError(f"{view.label} has no step that makes clusters. Add near_dedup or simhash_dedup.")
@@ -37,6 +51,8 @@ def show_clusters(view: CorpusView, number: int, full: bool, json: bool) -> None
         _show_counts(out, metrics)
         for cluster in found:
             _show(out, cluster, full)
+    if open_steps := unfinished(view, None):
+        say_open(open_steps, 0, view)
 
 
 def _show_counts(out: Screen, metrics: dict[str, Any]) -> None:

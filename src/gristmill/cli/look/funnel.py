@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Group as Lines
 
+from gristmill.cli.look.rules import RULE, show_rules
 from gristmill.cli.run.language_table import language_table, languages_heading
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
 from gristmill.cli.shared.screen import print_paragraph, remark, words
@@ -17,7 +18,7 @@ from gristmill.errors import UserError
 from gristmill.query.removal.funnel import funnels, languages, unread_files
 from gristmill.recipe.checks.mistakes import listed, suggest
 
-EXAMPLE = "Example: gristmill funnel recipes/demo.yaml"
+EXAMPLE = "Example: gristmill funnel recipes/demo.yaml --by rule"
 MOST_REASONS = 5
 """Reasons shown per source for files that were left out."""
 COLUMNS = ("source", "step", "reason", "documents", "share", "text", "as read")
@@ -28,6 +29,10 @@ _Row = tuple[str, str, str, str, str, str, str]
 def command(
     recipe: RecipeOrRun,
     source: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this source. May be repeated.")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Count by rule; or each rule by source, snapshot or language (count_by)."),
+    ] = None,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
@@ -35,8 +40,11 @@ def command(
 
     For each source: the reasons, and how much each step cut out of texts. Bytes are text after extraction, and add up.
     A document that is dropped before it has a text is counted with its raw bytes, in the column "as read". Records that
-    are not documents (requests, robots.txt) are listed below the table.
+    are not documents (requests, robots.txt) are listed below the table. With --by rule, for each rule: the documents
+    that only it removes, that it removes first, and that fail it.
     """
+    if by is not None and source:
+        raise UserError("--by counts the rules of all sources, so --source does not apply. Use --by source.")
     view = open_view(recipe, store, only_records=True)
     for name in source or ():
         if name not in view.chains:
@@ -53,7 +61,9 @@ def command(
         fact = f"Not counted, or only in part, because the recipe as it is now has not run: {steps}."
         remark(f"{fact} {view.to_finish}{last_finished(view, 'funnel')}")
     view.chains = {name: chain for name, chain in view.chains.items() if not source or name in source}
-    if json:
+    if by is not None:
+        show_rules(view, None if by == RULE else by, json)
+    elif json:
         more = {"languages": languages(view), "unread_files": unread_files(view)}
         print_json({"recipe": view.name, "funnel": found, **more})
     else:

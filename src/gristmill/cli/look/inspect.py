@@ -1,6 +1,5 @@
 """gristmill inspect: show documents and the verdicts on them."""
 
-import itertools
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, replace
@@ -12,7 +11,6 @@ from typing import Annotated, Any
 import typer
 from rich.text import Text
 
-from gristmill.cli.look.clusters import show_clusters
 from gristmill.cli.look.evidence_screen import show_flags, show_parents
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, id_prefix, open_view, print_json
 from gristmill.cli.shared.screen import Screen, passage, remark, words
@@ -66,7 +64,7 @@ def command(
     ] = False,
     reason: Annotated[str | None, typer.Option(metavar="R", help="Only documents dropped for this reason.")] = None,
     source: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this source. May be repeated.")] = None,
-    skip: Annotated[int, typer.Option(min=0, max=MOST, metavar="N", help="Skip the first N.")] = 0,
+    skip: Annotated[int, typer.Option(min=0, max=MOST, metavar="N", help="Draw N others before.")] = 0,
     number: Annotated[int, typer.Option("-n", "--number", min=1, max=MOST, metavar="N", help="How many to show.")] = 10,
     chars: Annotated[
         int, typer.Option(min=1, max=MOST, metavar="N", help="Characters of each text to show.")
@@ -99,33 +97,14 @@ def command(
             help="This page of PDF files instead of the whole text, and its image as ID-page-N.png in this folder.",
         ),
     ] = None,
-    clusters: Annotated[
-        bool, typer.Option("--clusters", help="The largest clusters of near duplicates, side by side.")
-    ] = False,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
     """Show documents and the decisions about them.
 
-    Shows their origin, the step that decided and its reason, and their text. Records that are not documents are only
-    shown with --records, --reason or --id.
+    The documents are drawn at random, the same ones every time. Shows their origin, the step that decided and its
+    reason, and their text. Records that are not documents are only shown with --records, --reason or --id.
     """
-    if clusters and (
-        dropped
-        or kept
-        or stage
-        or reason
-        or source
-        or skip
-        or url
-        or doc_id
-        or grep
-        or cuts
-        or evidence
-        or records
-        or page
-    ):
-        raise UserError("--clusters shows whole clusters. It can only be combined with -n, --full, --store and --json.")
     if dropped and kept:
         raise UserError("--dropped and --kept exclude each other. Leave both out to see all documents.")
     if reason is not None and kept:
@@ -155,17 +134,12 @@ def command(
             f"{listed(open_steps, 10)} did not run yet, so there is nothing to show. "
             f"{view.to_finish}{last_finished(view, 'inspect')}"
         )
-    if clusters:
-        show_clusters(view, number, full, json)
-        if open_steps:
-            _say_open(open_steps, 0, view)
-        return
-    unheard = "" if reason is None or open_steps else _unheard(view, step, reason)
+    unheard = "" if reason is None or open_steps else _unheard(view, reason)
     wanted = True if dropped or reason is not None else False if kept else None
     shows_all = records or reason in NO_DOCUMENT or begins is not None
     selection = (view, step, wanted, reason, source or ())
     select = partial(rows, *selection, url=url, doc_id=begins, grep=pattern, cuts=cuts, flagged=evidence)
-    found = itertools.islice(select(records=shows_all), skip, skip + number)
+    found = select(records=shows_all, skip=skip, number=number)
     out, suites = console(), Suites(view)
     count = without_page = 0
     for row in found:
@@ -192,7 +166,7 @@ def command(
         after = f" after the first {skip:,}" if skip else ""
         remark(f"No matching documents{after}.{others}{unheard}")
     if open_steps:
-        _say_open(open_steps, count_unjudged(view, step, source or ()) if kept else 0, view)
+        say_open(open_steps, count_unjudged(view, step, source or ()) if kept else 0, view)
 
 
 def _with_page(view: CorpusView, row: Row, number: int) -> Row:
@@ -211,9 +185,9 @@ def _with_page(view: CorpusView, row: Row, number: int) -> Row:
     return replace(row, text=page.text, pieces=(), columns=columns)
 
 
-def _unheard(view: CorpusView, stage: str | None, reason: str) -> str:
+def _unheard(view: CorpusView, reason: str) -> str:
     """The remark on a reason for which no document was dropped: perhaps a rule drops nothing here. One that is nearly
-    a reason that documents have is refused, and so is one that only other steps than `stage` gave.
+    a reason that documents have is refused.
     """
     by_step = {node_id: state.metrics.get("dropped", {}) for node_id, state in view.states.items()}
     by_step = {node_id: found for node_id, found in by_step.items() if view.nodes[node_id].name != CORPUS}
@@ -223,15 +197,10 @@ def _unheard(view: CorpusView, stage: str | None, reason: str) -> str:
         if get_close_matches(reason, known, n=1, cutoff=SLIP):
             raise UserError(f"--reason {reason}: no document has it. {suggest(reason, known, 'Reasons here')}")
         return f" No step dropped one for {reason}. Reasons here: {listed(known) or 'none'}."
-    if stage not in (None, CORPUS) and not any(stage in (node_id, view.nodes[node_id].name) for node_id in steps):
-        raise UserError(
-            f"--stage {stage} --reason {reason}: {stage} dropped no document for this reason. "
-            f"These did: {', '.join(steps)}. Name one of them, or leave --stage out."
-        )
-    return ""
+    return f" These steps dropped some for it: {', '.join(steps)}."
 
 
-def _say_open(steps: list[str], unjudged: int, view: CorpusView) -> None:
+def say_open(steps: list[str], unjudged: int, view: CorpusView) -> None:
     """Print which steps of the recipe as it is now have not run, and what is missing because of that."""
     message = f"Not run yet with the recipe as it is now: {listed(steps, 10)}. "
     if unjudged:

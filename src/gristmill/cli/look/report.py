@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+import gristmill
+from gristmill.cli.shared.added_options import chosen_sample
 from gristmill.cli.shared.options import RecipeOrRun, StoreUri, open_view
 from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import console
@@ -27,6 +29,9 @@ def command(
     ] = None,
     core_hour: Annotated[float, typer.Option(metavar="PRICE", min=0, help="Price of an hour of a core.")] = CORE_HOUR,
     tokens: Annotated[str, typer.Option(metavar="COUNT", help="Project the cost to this many tokens.")] = TOKENS,
+    page: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Another page, of a package; an unknown name lists all.")
+    ] = None,
     store: StoreUri = None,
 ) -> None:
     """Write a report of a finished corpus, as HTML (extra `report`).
@@ -34,8 +39,11 @@ def command(
     The file has charts and tables of what was removed and why, languages, signals with their thresholds, duplicates,
     contamination, personal data, the mixture, and the cost. It needs no network and runs no script.
     """
-    check_charts(NEEDED_BY)
     check_page(out)
+    if page is not None:
+        write(out, gristmill.open(recipe, store=store, sample=chosen_sample()).page(page), f"page {page}")
+        return
+    check_charts(NEEDED_BY)
     prices = make_prices(core_hour, tokens)
     view = open_view(recipe, store, only_records=True)
     other = None if against is None else open_run(against) if is_run(against) else see(view.store, against)

@@ -17,6 +17,7 @@ from gristmill.cli.tokenizer.open import is_recipe
 from gristmill.engine.run_options import check_executor
 from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
+from gristmill.install_command import install_extra
 from gristmill.query.ablation.ablation import Ablation, looks_of
 from gristmill.query.ablation.setups import FEWEST_SEEDS, HARDWARE, MOST_SEEDS, SIZES, choose, plan_of, setup_of
 from gristmill.query.ablation.sweep import make_variants, run_sweep
@@ -93,7 +94,7 @@ def command(
     setup, most = setup_of(size or "3m", device), seeds or FEWEST_SEEDS
     setup = setup if tokens is None else replace(setup, tokens=_count(tokens))
     if find_spec("torch") is None and not plan:
-        raise UserError("gristmill ablate needs torch, which is not installed: pip install 'gristmill[torch]'.")
+        raise UserError(f"gristmill ablate needs torch, which is not installed. Run: {install_extra('torch')}")
     read_suite(str(suite))
     variants = make_variants(load(a, store=store), sweep) if sweep else []
     old = Side(a, open_shards(a, store if sweep else None))

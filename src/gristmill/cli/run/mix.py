@@ -17,6 +17,7 @@ from gristmill.cli.shared.usage import Commands
 from gristmill.cli.shared.written import write_text
 from gristmill.engine.run_options import check_executor
 from gristmill.errors import UserError
+from gristmill.install_command import install_extra
 from gristmill.query.ablation.mixture import MixtureSearch, reusable
 from gristmill.query.ablation.setups import SIZES, setup_of
 from gristmill.query.ablation.trainings import Side
@@ -91,7 +92,7 @@ def propose_command(
     setup = setup_of(size, device)
     setup = setup if tokens is None else replace(setup, tokens=count_of(tokens))
     if find_spec("torch") is None:
-        raise UserError("gristmill mix trains models, and torch is not installed: pip install 'gristmill[torch]'.")
+        raise UserError(f"gristmill mix trains models, and torch is not installed. Run: {install_extra('torch')}")
     side = Side(recipe, open_shards(recipe))
     there = Store(locate_store(store, "--store")) if store else store_of(side)
     search = MixtureSearch(side, setup, there, str(suite) if suite else None, (executor, address))

@@ -199,8 +199,8 @@ class RayExecutor:
         if isinstance(error, ImportError):
             return UserError(
                 f"A node of the Ray cluster cannot import what tasks need ({error.args[0] if error.args else error}), "
-                "so it cannot run any. Finished work is kept. Install the same Gristmill on all nodes "
-                "(pip install 'gristmill[ray]'), and run again."
+                "so it cannot run any. Finished work is kept. Install the same Gristmill on all nodes, with "
+                "its extra ray, and run again."
             )
         if isinstance(error, kinds.RayTaskError):
             return StageFailed(f"on a node of the Ray cluster:\n{text}")

@@ -9,6 +9,7 @@ from typing import Any
 
 from gristmill.errors import UserError
 from gristmill.hints import option
+from gristmill.install_command import install_extra
 
 CONNECT_S = 10.0
 """Seconds in which the head of a cluster must accept a connection, and answer."""
@@ -24,7 +25,7 @@ def imported() -> Any:
     except ImportError as error:
         raise UserError(
             f"{option('executor', 'ray')} needs Ray, which cannot be imported here ({error}). Nothing was run. Install "
-            "it: pip install 'gristmill[ray]'"
+            f"it: {install_extra('ray')}"
         ) from None
     return ray
 

@@ -1,5 +1,6 @@
 """The main loop of a worker: it answers tasks until the process that started it is gone."""
 
+import multiprocessing
 import os
 import queue
 import signal
@@ -47,6 +48,9 @@ def serve(pipe: Connection, environment: Mapping[str, str], store: Store, code: 
     sys.excepthook = sys.__excepthook__
     os.dup2(2, 1)  # what a step prints is for people, and standard output may go to a program
     guard_streams(anew=True)  # steps and libraries may print text of documents
+    # As in any program on Linux. A lock that a library makes (torch, tqdm) then has no name that must be removed at the
+    # end, so a worker that is killed leaks none.
+    multiprocessing.set_start_method("fork", force=True)
     _use_one_core()
     own_code.use(code)
     compiling.tell = partial(pipe.send_bytes, COMPILES)

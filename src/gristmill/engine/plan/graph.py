@@ -31,6 +31,7 @@ from gristmill.schema import DOCUMENTS
 from gristmill.stages import COPIES as COPIES
 from gristmill.stages import CORPUS as CORPUS
 from gristmill.stages import INDEX as INDEX
+from gristmill.stages.code_content import content_of
 from gristmill.stages.config_types import fields_of_output
 from gristmill.stages.contract import LayerStage, Map, Resources, StageConfig
 from gristmill.stages.declarations import stage_of
@@ -38,7 +39,7 @@ from gristmill.stages.dedup import copies_left
 from gristmill.stages.dedup.scope import scope_reads
 from gristmill.stages.dedup.scope_words import SCOPE_WORDS, Scope
 from gristmill.stages.library_versions import version_of
-from gristmill.stages.own_code import Code, content_of, is_own
+from gristmill.stages.own_code import Code, is_own
 from gristmill.stages.select import corpus, index
 
 Identity = tuple[dict[str, Any], dict[str, ConfigFile]]
@@ -71,6 +72,11 @@ class Node(NodeFacts):
     def uses(self) -> set[str]:
         """Ids of the nodes that make its models."""
         return {maker for view in self.views.values() for maker in view.models.values()}
+
+    @property
+    def pinned_code(self) -> dict[str, str]:
+        """The hashes of the user's own files that are not in the key, because the step pins its version."""
+        return content_of(self.code) if self.code and not self.identity["code"] else {}
 
     @property
     def counts(self) -> dict[str, str]:
@@ -237,7 +243,7 @@ def _stage_identity(module: str, config: StageConfig, code: Code, contents: Cont
         "libraries": {name: version_of(name) for name in stage.libraries_of(config)},
     }
     if code:
-        identity["code"] = content_of(code)
+        identity["code"] = content_of(code) if stage.version is None else {}
     return identity, files
 
 

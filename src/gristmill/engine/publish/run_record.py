@@ -132,6 +132,8 @@ def _record_node(run: "Run", node_id: str, datasets: Mapping[str, Any]) -> dict[
         record["input_bytes"] = run.inputs[node.sources[0]].taken_bytes(limit)
         record["files"] = run.inputs[node.sources[0]].record()
         record["unread"] = run.inputs[node.sources[0]].unread_record()
+    if node.pinned_code:
+        record["pinned_code"] = node.pinned_code
     if node.files:
         copies = {part for file in node.files.values() for _, _, part in file.files}
         record["config_files"] = [part_to_json(part) for part in sorted(copies, key=lambda part: part.hash)]

@@ -30,9 +30,9 @@ _BUILT_IN = ("doc_id", "snapshot", "more")
 
 
 def check_answers(answers: object, rows: int, module: str, promised: pa.Schema) -> pa.RecordBatch:
-    """Check what `apply` returned: one row for each row, with the columns of SCHEMA."""
+    """Check what `apply` returned: one row for each row, with the columns of its schema."""
     where = label_of(module, "apply")
-    found = _checked(answers, promised, where, "SCHEMA", pa.RecordBatch)
+    found = _checked(answers, promised, where, "schema", pa.RecordBatch)
     if found.num_rows != rows:
         raise BrokenPromise(
             f"{where} returned {counted(found.num_rows, 'row')} for {rows}, but it must give a verdict on every row "
@@ -42,24 +42,24 @@ def check_answers(answers: object, rows: int, module: str, promised: pa.Schema) 
 
 
 def check_emitted(records: Any, rows: int, module: str, keyed: pa.Schema) -> pa.RecordBatch:
-    """Check what `emit` of an exchange returned: RECORD_SCHEMA, a key and a row of the batch."""
+    """Check what `emit` of an exchange returned: its record_schema, a key and a row of the batch."""
     where = label_of(module, "emit")
     row = records.schema.field("row") if _has(records, "row") else pa.field("row", pa.int64())
     if not pa.types.is_integer(row.type):
         row = pa.field("row", pa.int64())
-    found = _checked(records, pa.schema([KEY, row, *keyed]), where, "RECORD_SCHEMA (with key and row)", pa.RecordBatch)
+    found = _checked(records, pa.schema([KEY, row, *keyed]), where, "record_schema (with key and row)", pa.RecordBatch)
     _whole(found, ("key", "row"), where)
     _below(found.column("row"), rows, where, "row", f"the rows of a batch are 0 to {rows - 1}")
     return found
 
 
 def check_sent(records: object, entries: int, module: str, keyed: pa.Schema, rows: int | None = None) -> pa.RecordBatch:
-    """Check what `emit` of a sink returned: RECORD_SCHEMA, and the number of an entry of the layout; if records carry
-    rows, also a row of the batch, which has `rows` rows.
+    """Check what `emit` of a sink returned: its record_schema, and the number of an entry of the layout; if records
+    carry rows, also a row of the batch, which has `rows` rows.
     """
     where = label_of(module, "emit")
     if rows is None:
-        found = _checked(records, pa.schema([KEY, *keyed]), where, "RECORD_SCHEMA (with key)", pa.RecordBatch)
+        found = _checked(records, pa.schema([KEY, *keyed]), where, "record_schema (with key)", pa.RecordBatch)
         _whole(found, ("key",), where)
     else:
         found = check_emitted(records, rows, module, keyed)
@@ -74,7 +74,7 @@ def check_sent(records: object, entries: int, module: str, keyed: pa.Schema, row
 
 
 def check_round(found: object, module: str, verb: str, promised: pa.Schema | None) -> tuple[pa.Table, dict[str, Any]]:
-    """Check what a round of an exchange returned, and its counts; in the last round, `promised` is SCHEMA."""
+    """Check what a round of an exchange returned, and its counts; in the last round, `promised` is its schema."""
     where = label_of(module, verb)
     records, counts = found if isinstance(found, tuple) and len(found) == 2 else (found, {})
     if promised is None:
@@ -84,7 +84,7 @@ def check_round(found: object, module: str, verb: str, promised: pa.Schema | Non
         table = _checked(records, schema, where, "the contract", pa.Table)
         _whole(table, ("key",), where)
     else:
-        table = _checked(records, pa.schema([*ORIGIN, *promised]), where, "SCHEMA (with part and row)", pa.Table)
+        table = _checked(records, pa.schema([*ORIGIN, *promised]), where, "schema (with part and row)", pa.Table)
         _whole(table, ("part", "row"), where)
     return table, check_counts(counts, module, verb)
 

@@ -32,7 +32,7 @@ def check_values(
     """
     for name, (low, high) in stage.ranges_of(config).items():
         for row, value in _outside(_column(answers, name, stage, module), low, high):
-            bound = f"its RANGES declare {low:g} to {high:g}"
+            bound = f"its ranges declare {low:g} to {high:g}"
             raise _wrong(stage, module, f"{value} in the column {name} of {name_row(row)}, but {bound}")
     if text is None:
         return
@@ -53,7 +53,7 @@ def document_of(parts: Sequence[Part], row: int, store: Store) -> str:
 
 def _column(answers: pa.RecordBatch | pa.Table, name: str, stage: LayerStage[StageConfig], module: str) -> pa.Array:
     if name not in answers.schema.names:
-        declares = f"declares the range or the spans of {name}, which its SCHEMA does not have. Remove it."
+        declares = f"declares the range or the spans of {name}, which its schema does not have. Remove it."
         raise BrokenPromise(f"{label_of(module, stage.verb)} {declares}")
     column = answers.column(name)
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

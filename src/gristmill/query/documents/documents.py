@@ -1,11 +1,11 @@
 """Documents with their fields, texts and verdicts, from the layers of a corpus."""
 
-import itertools
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import orjson
 import pyarrow as pa
 
@@ -17,6 +17,8 @@ from gristmill.errors import UserError
 from gristmill.hints import option
 from gristmill.query.documents.columns import COLUMNS as COLUMNS
 from gristmill.query.documents.columns import REWRITTEN
+from gristmill.query.documents.cut_pieces import cut_again, replaced_in
+from gristmill.query.documents.draw import Rows, draw_rows
 from gristmill.query.documents.layers import DocumentLayers
 from gristmill.query.lineage import evidence
 from gristmill.query.lineage.evidence import Flag, ParentEvidence
@@ -106,20 +108,31 @@ def rows(
     grep: re.Pattern[str] | None = None,
     cuts: bool = False,
     flagged: bool = False,
+    skip: int = 0,
+    number: int | None = None,
 ) -> Iterator[Row]:
     """Documents after a step, of the sources that have the step: all (None), those that it dropped (True; without a
     step: that any step dropped), or those that are still kept (False).
 
     Without `records`, records that are not documents (requests) are left out. `url` is a substring of the URL, `doc_id`
     a hexadecimal prefix, and `grep` must match the text. With `cuts`, a row includes the cut passages. With `flagged`,
-    only documents with items of an eval suite, or with something that their parent does not say, are returned.
+    only documents with items of an eval suite, or with something that their parent does not say, are returned. With
+    `number`, so many are drawn (`draw.py`), after the first `skip`; they come in the order of the corpus.
     """
     wanted = _Wanted(dropped, _named(view, stage), reason, records, url, doc_id, grep, flagged)
-    for source in sources_with(view, stage, sources):
-        for document in view.documents.get(source, ()):
-            for found in _rows_of_part(view, document, stage):
-                if found.is_wanted(wanted):
-                    yield found.whole(cuts, flagged)
+    passing = sources_with(view, stage, sources)
+    documents = [document for source in passing for document in view.documents.get(source, ())]
+
+    def matching(document: DocumentPart, chosen: Rows | None) -> Iterator[_LazyRow]:
+        return (found for found in _rows_of_part(view, document, stage, chosen) if found.is_wanted(wanted))
+
+    if number is None or (skip == 0 and number >= sum(document.part.rows for document in documents)):
+        places: Iterable[tuple[DocumentPart, Rows | None]] = ((document, None) for document in documents)
+    else:
+        places = draw_rows(documents, lambda *some: [found.number for found in matching(*some)], skip, number)
+    for document, chosen in places:
+        for found in matching(document, chosen):
+            yield found.whole(cuts, flagged)
 
 
 def _named(view: CorpusView, stage: str | None) -> Collection[str] | None:
@@ -169,7 +182,7 @@ def rows_at(
         if document not in parts:
             parts[document] = _JudgedLayers(view, document, stage)
         part = parts[document]
-        found[document, row] = _LazyRow(part, *part.place(row), part.dropped_by(row)).whole(cuts)
+        found[document, row] = _LazyRow(part, *part.place(row), part.dropped_by(row), row).whole(cuts)
     return [found[place] for place in places]
 
 
@@ -242,6 +255,8 @@ class _LazyRow:
     row: int
     step: str | None
     """The first layer that dropped the row."""
+    number: int
+    """Its row in the part."""
 
     @property
     def reason(self) -> str | None:
@@ -355,44 +370,19 @@ class _LazyRow:
         return None
 
 
-def _rows_of_part(view: CorpusView, document: DocumentPart, stage: str | None) -> Iterator[_LazyRow]:
-    part = _JudgedLayers(view, document, stage)
+def _rows_of_part(
+    view: CorpusView, document: DocumentPart, stage: str | None, chosen: Rows | None = None
+) -> Iterator[_LazyRow]:
+    """All rows of a part, or the chosen ones, ascending."""
+    part, first = _JudgedLayers(view, document, stage), 0
     for group, rows_in_group in enumerate(part.groups):
-        dropped = {layer: part.column(layer, "drop", group).is_valid().to_pylist() for layer in part}
-        for row in range(rows_in_group):
-            yield _LazyRow(part, group, row, next((layer for layer, drops in dropped.items() if drops[row]), None))
-
-
-def cut_again(
-    pieces: list[tuple[bytes, str | None]], spans: Sequence[int], step: str
-) -> list[tuple[bytes, str | None]]:
-    """The pieces after another cut; its spans (start, stop, start, stop ...) are byte offsets in the remaining text."""
-    cuts = list(zip(spans[::2], spans[1::2], strict=True))
-    result: list[tuple[bytes, str | None]] = []
-    at = 0
-    for piece, gone in pieces:
-        if gone is not None:
-            result.append((piece, gone))
-            continue
-        edges = sorted({0, len(piece), *(min(max(edge - at, 0), len(piece)) for edge in spans)})
-        for start, stop in itertools.pairwise(edges):
-            is_cut = any(begin <= at + start and at + stop <= end for begin, end in cuts)
-            result.append((piece[start:stop], step if is_cut else None))
-        at += len(piece)
-    return result
-
-
-def replaced_in(
-    pieces: list[tuple[bytes, str | None]], spans: Sequence[int], written: Sequence[bytes], step: str
-) -> list[tuple[bytes, str | None]]:
-    """The pieces after a cut at `spans`, with each replacement text inserted after the piece that it replaces."""
-    result: list[tuple[bytes, str | None]] = []
-    stops = dict(zip(spans[1::2], written, strict=True))
-    at = 0  # the offset in the step's input text
-    for piece, gone in pieces:
-        result.append((piece, gone))
-        if gone is None or gone == step:
-            at += len(piece)
-        if gone == step and at in stops:
-            result.append((stops.pop(at), None))
-    return result
+        within: Sequence[int] = range(rows_in_group)
+        if chosen is not None:
+            start, stop = np.searchsorted(chosen, (first, first + rows_in_group))
+            within = (chosen[start:stop] - first).tolist()
+        layers = tuple(part) if within else ()
+        dropped = {layer: part.column(layer, "drop", group).is_valid().to_pylist() for layer in layers}
+        for row in within:
+            step = next((layer for layer, drops in dropped.items() if drops[row]), None)
+            yield _LazyRow(part, group, row, step, first + row)
+        first += rows_in_group

@@ -15,6 +15,7 @@ import pyarrow as pa
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.hints import hint
+from gristmill.install_command import install_extra
 from gristmill.query.documents.joined_files import PROTOCOL, JoinedFiles
 from gristmill.query.documents.sql_views import Views, literal, quoted
 from gristmill.query.opening import check_finished
@@ -134,6 +135,6 @@ def _duckdb() -> Any:
         import duckdb
     except ImportError:
         raise UserError(
-            "SQL needs DuckDB, which is not installed. Nothing was run. Run: pip install 'gristmill[sql]'"
+            f"SQL needs DuckDB, which is not installed. Nothing was run. Run: {install_extra('sql')}"
         ) from None
     return duckdb

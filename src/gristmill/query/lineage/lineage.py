@@ -9,7 +9,8 @@ from gristmill.engine.publish.folder import version_of_step
 from gristmill.engine.publish.run_record import finished_runs, see_record, version_names
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.errors import Gone, UserError
-from gristmill.query.documents.documents import COLUMNS, cut_again
+from gristmill.query.documents.cut_pieces import cut_again
+from gristmill.query.documents.documents import COLUMNS
 from gristmill.query.documents.layers import DocumentLayers
 from gristmill.query.documents.lookup import RowMatch, find
 from gristmill.query.lineage import evidence

@@ -25,7 +25,7 @@ from gristmill.engine.work.borders import check_answers
 from gristmill.engine.work.read import rows_of
 from gristmill.engine.work.rows import model_paths
 from gristmill.engine.work.setup import with_loaded
-from gristmill.query.documents.documents import cut_again
+from gristmill.query.documents.cut_pieces import cut_again
 from gristmill.query.documents.layers import DocumentLayers
 from gristmill.query.documents.lookup import RowMatch
 from gristmill.query.lineage.origin import Reread, read_again

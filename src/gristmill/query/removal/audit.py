@@ -1,12 +1,11 @@
 """A sample of matches for a person to review: documents, with the passages that a step matched.
 
 Only steps with `highlights` (stages/contract.py) can be audited. The type of a dropped document is its reason; other
-documents have the types of their matches. The sample depends only on the document ids and the number of types: every
-type has an equal share, and documents with the smallest id hashes come first. Withheld documents (`withheld.py`) are
+documents have the types of their matches. Every type has an equal share, and documents are drawn in the order of
+`query/documents/draw.py`. Withheld documents (`withheld.py`) are
 never drawn.
 """
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +20,7 @@ from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
 from gristmill.hints import option
 from gristmill.query.documents.documents import LANGUAGE
+from gristmill.query.documents.draw import ranks
 from gristmill.query.takedown import withheld
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.files import place_files
@@ -158,8 +158,8 @@ def counts(steps: Sequence[AuditedStep], view: CorpusView, kind: str | None = No
 def draw(
     view: CorpusView, steps: Sequence[AuditedStep], kind: str | None, number: int, track: Track = untracked
 ) -> tuple[list[Example], int]:
-    """Examples of all types or of one, sorted by id hash, and the number of withheld documents."""
-    kept: dict[tuple[str, str], list[tuple[bytes, Example]]] = {}
+    """Examples of all types or of one, in the order of the draw, and the number of withheld documents."""
+    kept: dict[tuple[str, str], list[tuple[int, Example]]] = {}
     hidden: set[tuple[Any, ...]] = set()
     for step in steps:
         for source in step.node.sources:
@@ -179,7 +179,7 @@ def draw(
     return _shared(kept, number), len(hidden)
 
 
-def _shared(kept: Mapping[tuple[str, str], list[tuple[bytes, Example]]], number: int) -> list[Example]:
+def _shared(kept: Mapping[tuple[str, str], list[tuple[int, Example]]], number: int) -> list[Example]:
     """Take examples from all types in turn until there are enough; a document is shown once per step."""
     chosen: dict[tuple[str, str], list[Example]] = {name: [] for name in sorted(kept)}
     taken: set[tuple[str, str]] = set()
@@ -204,10 +204,11 @@ class _MatchedRows:
     source: str
     number: int
     table: pa.RecordBatch
+    ranks: Sequence[int]
     hidden: tuple[int, ...]
     """Matching rows of the group that are withheld."""
 
-    def examples(self) -> Iterator[tuple[bytes, Example]]:
+    def examples(self) -> Iterator[tuple[int, Example]]:
         """Examples with their sort keys."""
         if not self.table.num_rows:
             return
@@ -219,11 +220,10 @@ class _MatchedRows:
             shown_fields = {name: self.table[name][row].as_py() for name in _SHOWN}
             text, found = (self.table["text"][row].as_py() or "").encode(), sorted(spans.get(row, ()))
             reason = self.table["drop"][row].as_py()
-            rank = hashlib.sha256(shown_fields["doc_id"]).digest()
             for name in sorted({label for _, _, label in found}) if reason is None else (reason,):
                 shown = [one for one in found if reason is not None or one[2] == name]
                 yield (
-                    rank,
+                    self.ranks[row],
                     Example(
                         self.step.node.id,
                         name,
@@ -257,6 +257,7 @@ def _groups(view: CorpusView, step: AuditedStep, document: DocumentPart) -> Iter
     first, own, text, *label = open_parts(view.store, [view.layer(name, document) for name in names])
     marks = withheld.Withheld(view, document)
     wrote = [name for name in own.names if name not in ("text", "text_bytes", *_SHOWN)]
+    of_part, offset = ranks(document), 0
     for group in range(len(own.groups)):
         layer = own.read_group(group, wrote)
         matched = _matched(layer, step.matched)
@@ -269,7 +270,9 @@ def _groups(view: CorpusView, step: AuditedStep, document: DocumentPart) -> Iter
                 columns[_LABEL] = _read(reader, group, ("label",))["label"]
         taken = {name: one_chunk(column).take(rows) for name, column in columns.items()}
         withheld_rows = pc.indices_nonzero(pc.and_(matched, hidden)).to_pylist()
-        yield _MatchedRows(step, document.source, group, pa.RecordBatch.from_pydict(taken), tuple(withheld_rows))
+        table, drawn = pa.RecordBatch.from_pydict(taken), of_part[offset + rows.to_numpy()].tolist()
+        yield _MatchedRows(step, document.source, group, table, drawn, tuple(withheld_rows))
+        offset += layer.num_rows
 
 
 def _read(reader: PartReader, group: int, names: Sequence[str]) -> dict[str, pa.ChunkedArray]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gristmill.counted import counted
+from gristmill.counted import counted, number
 from gristmill.engine.mill import Mill
 from gristmill.engine.plan.graph import CORPUS, Node, reads_from
 from gristmill.engine.publish.run_record import task_names
@@ -12,6 +12,7 @@ from gristmill.engine.schedule.run import Run
 from gristmill.hints import option
 from gristmill.places import shown_exact
 from gristmill.query.removal.funnel import scope_of
+from gristmill.query.sizing.limits import duration
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.stages.declarations import stage_of
 
@@ -58,18 +59,21 @@ def make_plan(mill: Mill, run: Run, fully: bool = False) -> list[PlanLine]:
                 node.identity,
                 state.metrics,
                 state.cost,
-                _explained(node, fully, run),
+                _explained(node, fully, run, before.get(node_id, {})),
             )
         )
     return stages
 
 
-def _explained(node: Node, fully: bool, run: Run) -> tuple[str, ...]:
+def _explained(node: Node, fully: bool, run: Run, before: Mapping[str, Any]) -> tuple[str, ...]:
     stage = stage_of(node.module)
     explain = (stage.explain_fully if fully else None) or stage.explain
     scope, needs = scope_of(node, run.chains), run.graph.declared(node)
     facts = [] if scope is None else [f"compares documents {scope}"]
     facts += [] if needs is None else [f"each task needs {needs}"]
+    pinned = _differing_files(before.get("pinned_code", {}), node.pinned_code)
+    if before.get("identity") == node.identity and pinned:
+        facts.append(f"{'; '.join(pinned)}, but it pins version={stage.version}: raise it if results change")
     return (*facts, *([] if explain is None else explain(node.config)))
 
 
@@ -83,7 +87,7 @@ def _why(node: Node, run: Run, earlier: Mapping[str, Mapping[str, Any]], last: M
         return [_why_never(node, last)]
     found = differences(before["identity"], node.identity)
     if found:
-        return found
+        return [*found, *_bill(node, run, before)]
     if node.kind == "read":
         found = file_changes(before.get("files"), run.inputs[node.sources[0]].record())
     elif state.missing and (tasks := task_names(run.store, before)):
@@ -101,6 +105,18 @@ def _why(node: Node, run: Run, earlier: Mapping[str, Mapping[str, Any]], last: M
         waits_for = _unfinished_before(node, run)
         found.append(f"waits for {listed(waits_for, MOST_NAMED)}" if waits_for else "waits for an earlier step")
     return found or ["not in the store"]
+
+
+def _bill(node: Node, run: Run, before: Mapping[str, Any]) -> list[str]:
+    """What one of the user's own steps cost, and how many documents it sees again."""
+    manifests = run.store.each(run.store.read_json, [f"datasets/{name}.json" for name in before["datasets"].values()])
+    documents = sum(manifest["rows"] for manifest in manifests if manifest is not None)
+    if "code" not in node.identity or not node.has_layers or not documents:
+        return []
+    seconds = before["cost"].get("wall_s", 0.0) - before["cost"].get("compile_s", 0.0)
+    again = sum(document.part.rows for source in node.sources for document in run.documents.get(source, ()))
+    each = f"{counted(documents, 'document')} ({number(seconds / documents, 2)} s each)"
+    return [f"took {duration(seconds)} for {each}; will run again for {again:,}"]
 
 
 def _why_never(node: Node, last: Mapping[str, Any] | None) -> str:
@@ -134,13 +150,19 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     if before["stage"] != now["stage"]:
         return [f"made by {_plain(now['stage'])} instead of {_plain(before['stage'])}"]  # its config has other fields
     if before["version"] != now["version"]:
-        found.append(f"VERSION: {before['version']} -> {now['version']}")
+        found.append(f"VERSION: {describe_change(before['version'], now['version'])}")
     for group, prefix in (("config", "config."), ("libraries", "")):
         old, new = _flat(before[group]), _flat(now[group])
         for name in sorted({*old, *new}):
             if old.get(name) != new.get(name):
                 found.append(f"{prefix}{name}: {describe_change(old.get(name), new.get(name))}")
-    old, new = before.get("code", {}), now.get("code", {})
+    if before["version"] == now["version"]:
+        found += _differing_files(before.get("code", {}), now.get("code", {}))
+    return found
+
+
+def _differing_files(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    found = []
     for file in sorted({*old, *new}):
         if old.get(file) != new.get(file):
             change = "changed" if file in old and file in new else "is new" if file in new else "is no longer imported"

@@ -11,6 +11,7 @@ import re
 
 from gristmill import objects
 from gristmill.errors import UserError
+from gristmill.install_command import install_extra, install_library
 from gristmill.places import is_url, local_path, system_of
 from gristmill.recipe.checks.mistakes import nearest
 
@@ -38,7 +39,7 @@ def why_not(location: str) -> str | None:
         return (
             None
             if objects.is_installed()
-            else f"{location!r} needs a package that is not installed. Run {objects.EXTRA}."
+            else f"{location!r} needs a package that is not installed. Run: {install_extra('s3')}"
         )
     if not is_url(location) and (found := _ONE_SLASH.search(location)):
         return f"{location!r} would be a folder of this machine. Write {found[1]}:// with two slashes."
@@ -56,8 +57,8 @@ def why_not(location: str) -> str | None:
             return f"{location!r} has the unknown scheme {protocol}://. {hint}"
         except ImportError as error:
             package = str(known_implementations[protocol]["class"]).split(".")[0]
-            fix = f"Run pip install {package}" if package != "fsspec" else str(error)
-            return f"{location!r} needs a package that is not installed. {fix}."
+            fix = f"Run: {install_library(package)}" if package != "fsspec" else f"{error}."
+            return f"{location!r} needs a package that is not installed. {fix}"
     return None
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from pydantic import Field
 
 from gristmill.errors import UserError, WrongSetting
+from gristmill.install_command import install_extra
 from gristmill.kernels.html.bounds import as_words
 from gristmill.kernels.html.page import MAX_BLOCKS
 from gristmill.kernels.text.edges import take_spans, trim
@@ -82,8 +83,8 @@ def check(config: Config) -> None:
     if config.tool == "trafilatura" and importlib.util.find_spec("trafilatura") is None:
         raise WrongSetting(
             "tool",
-            "trafilatura is not installed, so no page can be extracted. "
-            "Install it with: pip install 'gristmill[trafilatura]', or set tool: gristmill.",
+            "trafilatura is not installed, so no page can be extracted. Set tool: gristmill, or install it: "
+            + install_extra("trafilatura"),
         )
     if config.markdown and config.tool == "resiliparse":
         raise WrongSetting(

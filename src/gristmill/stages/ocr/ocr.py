@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 
 from gristmill.counted import counted
 from gristmill.errors import UserError, WrongSetting
+from gristmill.install_command import install_extra
 from gristmill.stages.calls import StoredAnswers
 from gristmill.stages.contract import Map, Resources
 from gristmill.stages.generate import generate
@@ -97,7 +98,7 @@ def check(config: Config) -> None:
     if missing := [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]:
         raise UserError(
             f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed, so no page image can be "
-            "read. Install it with: pip install 'gristmill[ocr]', or remove the step ocr."
+            f"read. Remove the step ocr, or run: {install_extra('ocr')}"
         )
 
 

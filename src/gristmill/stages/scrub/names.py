@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gristmill.errors import UserError, WrongSetting
+from gristmill.install_command import install_extra
 from gristmill.stages.scrub.finding import PiiSpan
 
 LIBRARIES = ("spacy",)
@@ -23,7 +24,7 @@ MARK = "Person-"
 def check_library(setting: str, fix: str) -> None:
     """Raise an error about a setting that needs spaCy if it is not installed."""
     if importlib.util.find_spec("spacy") is None:
-        fact = "spacy is not installed, so no name can be found. Install it with: pip install 'gristmill[ner]'"
+        fact = f"spacy is not installed, so no name can be found. Run {install_extra('ner')}"
         raise WrongSetting(setting, f"{fact}, or {fix}")
 
 

@@ -80,7 +80,7 @@ def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[s
     if not distinct:
         raise UserError(
             "tokenizer: no document is left to train on, so there is no tokenizer. "
-            "See what the steps dropped (gristmill removed), and check the budgets in tokenizer.train.sample_bytes."
+            "See what the steps dropped (gristmill funnel --by rule), and check tokenizer.train.sample_bytes."
         )
     words = export(table, config.min_count)
     del table

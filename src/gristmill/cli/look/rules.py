@@ -1,53 +1,26 @@
-"""gristmill removed: documents that each rule removed, alone, first and in total."""
+"""gristmill funnel --by: documents that each rule removed, alone, first and in total."""
 
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, get_args
+from typing import Any
 
-import typer
-
-from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
+from gristmill.cli.shared.options import print_json
 from gristmill.cli.shared.screen import remark
-from gristmill.cli.shared.show import console, listed_steps, size, table
+from gristmill.cli.shared.show import console, size, table
 from gristmill.counted import percent
-from gristmill.engine.publish.run_record import last_finished
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
-from gristmill.recipe.checks.mistakes import suggest
 
+RULE = "rule"
 FAILED = "failed"
 """The column of a step with rules: all rules that a document failed."""
-EXAMPLE = "Example: gristmill removed recipes/demo.yaml --by source"
 
 
-def command(
-    recipe: RecipeOrRun,
-    by: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Break down by source, snapshot or language (see count_by).")
-    ] = None,
-    store: StoreUri = None,
-    json: Json = False,
-) -> None:
-    """Show how many documents each rule removed.
-
-    Counts documents that only this rule removes, that it removes first, and that fail it, with their bytes of text.
-    """
-    view = open_view(recipe, store, only_records=True)
-    judges = [node.id for node in view.nodes.values() if FAILED in node.columns]
-    waiting = [node_id for node_id in view.unfinished() if node_id in judges]
-    if not judges:
-        raise UserError(
-            f"{recipe} has no step with rules, so there is nothing to show. For documents that other steps dropped: "
-            f"gristmill funnel {recipe}, gristmill bias {recipe} --step NAME."
-        )
+def show_rules(view: CorpusView, by: str | None, json: bool) -> None:
+    """Print how many documents only this rule removes, it removes first, and fail it, with their bytes of text."""
+    if not any(FAILED in node.columns for node in view.nodes.values()):
+        raise UserError(f"{view.label} has no step with rules, so there is nothing to count. Leave --by out.")
     found = list(_counts(view, by))
-    to_finish = f"{view.to_finish}{last_finished(view, 'removed')}" if waiting else ""
-    if waiting and not found:
-        raise UserError(f"No step with rules of {recipe} as it is now has run. {to_finish}")
-    if waiting:
-        steps = listed_steps(waiting, view.chains)
-        fact = f"Not counted, or only in part, because the recipe as it is now has not run: {steps}."
-        remark(f"{fact} {to_finish}")
-    elif not found:
+    if not found and not view.unfinished():
         remark("No rule removed a document.")
     if json:
         for entry in found:
@@ -69,14 +42,9 @@ def _counts(view: CorpusView, by: str | None) -> Iterator[dict[str, Any]]:
     judges = {node_id: state.metrics for node_id, state in view.states.items() if state.metrics.get("rules")}
     counted = {name for metrics in judges.values() for name in metrics if name.startswith("by_")}
     if by is not None and judges and f"by_{by}" not in counted:
-        from gristmill.stages.select.heuristics import CountedBy
-
-        known = sorted(name[3:] for name in counted)
-        if by not in get_args(CountedBy):
-            raise UserError(f"--by {by}: steps do not count by that. {suggest(by, get_args(CountedBy), 'Columns')}")
         raise UserError(
-            f"--by {by}: no step counted by it, only by {', '.join(known) or 'nothing'}. Set it in the config "
-            f"of a step with rules, such as `heuristics: {{count_by: [source, {by}]}}`, and run again."
+            f"--by {by}: no step counted by it, only by {', '.join(sorted(name[3:] for name in counted)) or RULE}. "
+            "`heuristics: {count_by: [source, language]}` sets the columns; run again after a change."
         )
     for node_id in view.nodes:
         metrics = judges.get(node_id, {})
