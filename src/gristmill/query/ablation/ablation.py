@@ -95,10 +95,8 @@ class AblationResult:
                 "so that win does not count. Decontaminate B against this suite."
             )
         if self.margin is not None and overall is not None:
-            return (
-                f"B may be up to {100 * overall.high:.2f}% worse, and the margin is {100 * self.margin:g}%. More seeds "
-                "make the interval narrower."
-            )
+            more = "" if overall.low > self.margin else " More seeds make the interval narrower."
+            return f"B may be up to {100 * overall.high:.2f}% worse, and the margin is {100 * self.margin:g}%.{more}"
         return "there is no evidence that B is better." if self.verdict == "no evidence" else "B is worse."
 
     def to_json(self) -> dict[str, Any]:
