@@ -107,6 +107,7 @@ def test_a_plan_with_a_wrong_suite_is_refused(monkeypatch, capsys):
     )
 
 
+@pytest.mark.slow
 def test_the_same_corpora_are_answered_at_once(recipes):
     """Without torch. Another recipe with the same shards and mixture is the same corpus: not better, and not worse."""
     text = (recipes / "words.yaml").read_text()
