@@ -152,7 +152,7 @@ class Ablation:
 
     def _keep(self, result: AblationResult, suite: str) -> None:
         """Write the verdict into the store, with the differences of the recipes."""
-        store, views = self._trainings.store, [side.shards.view for side in self.sides.values()]
+        store, (a, b) = self._trainings.store, (side.shards.view for side in self.sides.values())
         hashes = [side.shards.manifest.hash for side in self.sides.values()]
         name = hashlib.sha256(json.dumps([*hashes, suite, asdict(self.setup)]).encode()).hexdigest()[:16]
         record = {
@@ -162,7 +162,7 @@ class Ablation:
                 for letter, side in self.sides.items()
             },
             "suite": suite,
-            "changes": compare_recipes(*views) if None not in views else {},
+            "changes": compare_recipes(a, b) if a is not None and b is not None else {},
         }
         store.write_json(f"{VERDICTS}/{name}.json", record | result.to_json())
 
