@@ -15,6 +15,7 @@ import pytest
 from hypothesis import settings
 from tests.cpu_seconds import begin_early, mark_slow, needs_ray
 
+from first_failure import pytest_configure as pytest_configure
 from gristmill import stages
 from gristmill.cli.corpus import verify
 from gristmill.engine import mill

@@ -2,11 +2,19 @@
 
 import os
 
-from gristmill.cli.shared.leaving import exit_on_signals
+from gristmill.cli.shared.leaving import end_process, exit_on_signals
 
 
 def main() -> None:
-    """Run a command. Signals are handled before the imports, so that it can be stopped during them."""
+    """Run a command and end the process with its exit code."""
+    try:
+        _run_command()
+    except SystemExit as end:
+        end_process(int(end.code or 0))
+
+
+def _run_command() -> None:
+    """Signals are handled before the imports, so that a command can be stopped during them."""
     _fill_standard_streams()
     exit_on_signals()
     from gristmill.cli.main import main as run_command

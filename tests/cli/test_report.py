@@ -304,7 +304,6 @@ def test_a_missing_extra_is_named(everything, say, monkeypatch, tmp_path):
         ["run", recipe, "--report", tmp_path / "a.html"],
         ["tokenizer", "audit", recipe, "--out", tmp_path / "audit"],
         ["bias", recipe, "--step", "heuristics", "--html", tmp_path / "a.html"],
-        ["ablate", recipe, recipe, "--suite", tmp_path, "--picture", tmp_path / "a.svg", "--plan"],
     ):
         output = say(*arguments)
         assert output.code == 2

@@ -1,4 +1,6 @@
-"""Ctrl-C and SIGTERM end a command with one line and the signal's exit code at any moment, even during imports."""
+"""How a command ends: Ctrl-C and SIGTERM end it with one line and the signal's exit code at any moment, even during
+imports; nothing else can change its exit code once it is done.
+"""
 
 import os
 import signal
@@ -94,3 +96,42 @@ def test_an_ignored_signal_stays_ignored(project):
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 0
+
+
+READING = '''
+import atexit, io, threading, time
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+class Slow(io.BytesIO):
+    """A file that is always being read."""
+
+    def read(self, *arguments):
+        begun.set()
+        time.sleep(0.002)
+        return super().read(*arguments)
+
+def read_forever():
+    while True:
+        pq.read_table(Slow(written.getvalue()))
+
+def long_enough(text):
+    return len(text) > 1
+
+begun, written = threading.Event(), io.BytesIO()
+pq.write_table(pa.table({"number": [1, 2, 3]}), written)
+threading.Thread(target=read_forever, daemon=True).start()
+begun.wait()
+atexit.register(print, "left")
+'''
+
+
+def test_a_thread_of_a_library_cannot_abort_a_command_that_is_done(project):
+    """Arrow's threads need the interpreter for Python's files and buffers; one that ended would take them with it."""
+    (project.folder / "reading.py").write_text(READING)
+    project.write_recipe("  - reading.long_enough\n")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-m", "gristmill", "plan", str(project.recipe)]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert ended.stdout.endswith("left\n")  # what is registered for the end still runs

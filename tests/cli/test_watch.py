@@ -252,6 +252,44 @@ def test_a_sample_is_compared_by_its_distributions_only(watched, recipe):
     assert "watch.ignore: no_such is not compared, so it has no effect. Known: documents, steps, " in notes
 
 
+def spent(view, step, seconds, compiling=0.0):
+    view.states[step].cost = {**view.states[step].cost, "cpu_s": seconds + compiling, "compile_s": compiling}
+
+
+def test_a_step_at_many_times_its_cost_for_a_byte_is_an_alarm(watched):
+    """Compilation does not count, nor do steps of a few seconds; a cheaper step before it is no cause of it."""
+    run, other = (open_against(watched.run.store, "v1") for _ in range(2))
+    for before, now, expected in [(10, 49, []), (10, 51, ["web/extract"]), (0.1, 4.9, []), (0.1, 26, ["web/extract"])]:
+        spent(other, "web/extract", before)
+        spent(run, "web/extract", now, compiling=900.0)
+        found = compare(run, other, WatchFields(against="v1"))
+        assert [(alarm.what, alarm.where) for alarm in found.alarms] == [("cost", step) for step in expected]
+    spent(run, "web/language", 6)
+    edited(run, "language", bytes_in=1e6)
+    edited(other, "language", bytes_in=1e8)
+    found = compare(run, other, WatchFields(against="v1"))
+    assert [(alarm.where, alarm.cause) for alarm in found.alarms] == [("web/extract", 0), ("web/language", 1)]
+    assert "web/language takes 6 CPU seconds for each MB, in v1 at most 0.05. To look: " in found.alarms[1].message
+    assert compare(run, other, WatchFields(against="v1", cost=200.0)).alarms == []
+
+
+def test_a_budget_of_a_step_raises_an_alarm(recipe, monkeypatch):
+    """Also in the first run, which is compared with nothing; a step that does not exist is an error before any work."""
+    monkeypatch.setattr(comparisons, "LEAST_CPU_S", 0.0)
+    fresh = ("recipe: watched", "recipe: budgeted")
+    for against in ("budgeted", "v1"):
+        run = watch(recipe(fresh, top=f"watch: {{against: {against}, most_s_per_mb: {{extract: 0.0001}}}}"))
+        [alarm] = [one for one in run.watched["alarms"] if one["what"] == "cost"]
+        assert "watch: web/extract takes " in alarm["message"]
+        assert alarm["message"].endswith(" CPU seconds for each MB, more than its budget of 0.0001.")
+        assert any("web/extract takes" in line for line in find_warnings(run))
+    assert watch(recipe(fresh, top="watch: {against: v1, most_s_per_mb: {extract: 9999}}")).watched["alarms"] == []
+    with pytest.raises(
+        UserError, match=r"watch\.most_s_per_mb: extrakt is not a step of this recipe\. Did you mean ex"
+    ):
+        watch(recipe(fresh, top="watch: {against: v1, most_s_per_mb: {extrakt: 1}}"))
+
+
 @pytest.mark.usefixtures("in_this_process")
 def test_the_command_lists_alarms(watched, recipe, say):
     """Exit code 1 with alarms; `--json` has the same as the record; the recipe's own version is the default."""
@@ -300,8 +338,6 @@ def test_shares_of_the_whole_are_compared(watched):
         languages={"en": {"read": 50, "kept": 10, "first": {}}, "de": {"read": 200, "kept": 200, "first": {}}},
     )
     edited(other, "shard_groups", groups={"pages": {"pages": {"tokens": 1, "documents": 1}}})
-    other.states["all/signals"].cost = {"cpu_s": 10.0}
-    view.states["all/signals"].cost = {"cpu_s": 100.0}
     found = compare(view, other)
     messages = {alarm.what: alarm.message for alarm in found.alarms}
     assert [*messages] == ["clusters", "language", "tokens"]
@@ -312,7 +348,6 @@ def test_shares_of_the_whole_are_compared(watched):
     moved = "of the kept documents are in (de|en), in v1"  # both moved by as much
     assert any(re.search(moved, alarm.message) for alarm in found.alarms)
     assert "of the available tokens are of pages, in v1 0.04%" in messages["tokens"]
-    assert re.fullmatch(r"watch: all/signals processes [\d.e-]+ MB/s of CPU time, in v1 [\d.e-]+ MB/s\.", *found.notes)
 
 
 def test_a_missing_step_is_an_alarm(watched, recipe):

@@ -106,11 +106,14 @@ def kept(tmp_path):
     mix_all(keys)
     found = []
     for function in (_sort_digits, mix_all):
-        cache = function._cache
-        folder = tmp_path / os.path.basename(cache.cache_path)
-        shutil.copytree(cache.cache_path, folder, dirs_exist_ok=True)
-        files = CheckedFiles(str(folder), cache._impl.filename_base, "")
-        [(key, name)] = files._load_index().items()
+        shared = CheckedFiles(function._cache.cache_path, function._cache._impl.filename_base, "")
+        key, name = next(iter(shared._load_index().items()))  # others may be of runs with other settings
+        folder = tmp_path / os.path.basename(function._cache.cache_path)
+        folder.mkdir(exist_ok=True)
+        for file in (shared._index_name, name):
+            shutil.copy(os.path.join(function._cache.cache_path, file), folder)
+        files = CheckedFiles(str(folder), function._cache._impl.filename_base, "")
+        files.save("another processor", "code")
         found += [(files, key, folder / files._index_name), (files, key, folder / name)]
     return found
 

@@ -11,7 +11,7 @@ from gristmill.cli.run import mix
 from gristmill.errors import UserError
 from gristmill.install_command import install_extra
 from gristmill.proxy.domains import DomainPool, shared_documents
-from gristmill.proxy.items import TextItem, encode_items
+from gristmill.proxy.items import SuiteItem, encode_items
 from gristmill.proxy.stream import Training
 from gristmill.proxy.swarm import MixtureSpace, propose
 from gristmill.recipe.yaml.lines import parse
@@ -92,7 +92,7 @@ def test_a_swarm_finds_the_useless_the_copied_and_the_precious_domain(six):
     from gristmill.proxy.train import train
 
     texts = six.held_tokens.reshape(-1, WINDOW).tolist()
-    held = [TextItem(NAMES[of], "", " ".join(map(str, text))) for of, text in zip(six.held_domain, texts, strict=True)]
+    held = [SuiteItem(NAMES[of], "", " ".join(map(str, text))) for of, text in zip(six.held_domain, texts, strict=True)]
     items = encode_items(held, lambda text: [*map(int, text.split())], 0, WINDOW + 1, 10**6)
     space = space_of(six)
     tried = space.design(21)
@@ -174,12 +174,6 @@ def test_a_proposal_is_printed_and_trained_once_and_a_new_domain_needs_fewer_run
     last = sorted((folder / "store" / "runs").glob("mix_*/*.json"))[-1]
     record = Store(str(folder / "store")).read_json(str(last.relative_to(folder / "store")))
     assert sum(node["executed"] for node in record["nodes"].values()) == 0
-    write_recipe(folder, "notes", "tales", "laws")
-    again = gristmill(folder, *ASKED, "--runs", "4", "--reuse", "first.yaml")
-    assert "# Reused: the ratios of notes, tales, whose shards are the same" in again.stdout
-    assert "with 4 trainings instead of 12." in again.stdout
-    now = parse(again.stdout, {}, []).value["mix"]["domains"]
-    assert now["notes"] / now["tales"] == pytest.approx(shares["notes"] / shares["tales"], rel=0.01)
     assert "# DoReMi: 2 trainings of 3m models" in gristmill(folder, *ASKED, "--method", "doremi").stdout
 
 

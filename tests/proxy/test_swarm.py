@@ -9,7 +9,7 @@ from gristmill.errors import UserError
 from gristmill.proxy.domains import DomainPool, draw, thin_domains
 from gristmill.proxy.pool import Pool
 from gristmill.proxy.swarm import MixtureSpace, fit, propose, spearman
-from gristmill.query.ablation.mixture import Domains, Grouped, Proposed, reusable
+from gristmill.query.ablation.mixture import Domains, Proposed
 from sharded import Corpus
 
 NATURAL = np.array([0.6, 0.3, 0.1])
@@ -85,34 +85,22 @@ def test_bounds_that_cannot_be_met_are_refused(low, high, told):
         space(low, high)
 
 
-def domains(**digests):
-    names = tuple(digests)
+def domains(*names):
     count = len(names)
-    return Domains(names, np.arange(1.0, count + 1), np.full(count, 2.0), np.full(count, 9.0), digests)
+    return Domains(names, np.arange(1.0, count + 1), np.full(count, 2.0), np.full(count, 9.0))
 
 
-def test_a_proposal_is_a_mix_block_that_a_later_search_can_go_on_from():
-    """Ratios of domains with the same shards are kept; what is new is searched against them as one."""
+def test_a_proposal_is_a_mix_block():
     shares = np.array([0.5, 0.3, 0.2])
-    text = Proposed(domains(web="1", code="2", math="3"), shares, shares, shares, ["Why."], ["Beware."]).to_yaml()
+    text = Proposed(domains("web", "code", "math"), shares, shares, shares, ["Why."], ["Beware."]).to_yaml()
     assert text.startswith("# Why.\n# domain")
     assert text.endswith("\nmix:\n  domains: {web: 0.5, code: 0.3, math: 0.2}\n")
     assert "# NOTE: Beware." in text
-    later = domains(web="1", code="2", math="other", law="4")
-    fixed = reusable(text, "old.yaml", later)
-    assert fixed == {"web": 0.5, "code": 0.3}
-    grouped = Grouped.of(later.space({"law": 0.1, "web": 0.25}), fixed)
-    assert grouped.space.names == ("math", "law", "web + code")
-    assert grouped.parts[2] == pytest.approx([0.625, 0.375, 0, 0])
-    assert grouped.space.low == pytest.approx([0, 0.1, 0.4])
-    assert reusable(text, "old.yaml", domains(web="1", code="2", math="3")) == {}
-    with pytest.raises(UserError, match=r"new\.yaml has no line that begins with # evidence:"):
-        reusable("mix: {}", "new.yaml", later)
 
 
 def test_a_name_that_yaml_would_misread_is_quoted():
     shares = np.array([0.5, 0.5])
-    text = Proposed(domains(**{"a: b": "1", "null": "2"}), shares, shares, shares, []).to_yaml()
+    text = Proposed(domains("a: b", "null"), shares, shares, shares, []).to_yaml()
     assert text.endswith('domains: {"a: b": 0.5, "null": 0.5}\n')
 
 

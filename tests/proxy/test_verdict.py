@@ -140,6 +140,30 @@ def test_the_gate_says_why_it_refuses():
     assert refusal(lost) == "B is worse."
 
 
+def test_the_gate_with_a_margin_passes_what_is_not_worse():
+    """B passes exactly if its whole interval is below the margin; a verdict alone is not enough, in either way."""
+    items, random = suite(tasks=1), np.random.default_rng(3)
+    a, near = (runs(random, items, 6, shift, noise=(0.0002, 0.001)) for shift in (0, 0.003))
+    noisy = runs(random, items, 6, noise=(0.05, 0.05))
+
+    def gate(b, margin, unprotected=()):
+        return AblationResult(setup_of("3m"), 6, compare(items, a, b), {}, [], unprotected, margin=margin)
+
+    assert gate(near, 0.01).verdict == "worse"  # by about 0.3%
+    assert gate(near, 0.01).refusal is None
+    assert gate(near, 0.001).refusal.startswith("B may be up to 0.")
+    assert "and the margin is 0.1%." in gate(near, 0.001).refusal
+    assert gate(noisy, 0.01).verdict == "no evidence"
+    assert "and the margin is 1%. More seeds" in gate(noisy, 0.01).refusal
+    assert gate(near, 0.01).is_decided
+    assert gate(near, 0.001).is_decided
+    assert not gate(noisy, 0.01).is_decided
+    assert "B is not worse, and it was not decontaminated" in gate(near, 0.01, ("B",)).refusal
+    for margin in np.linspace(0.001, 0.1, 40).tolist():
+        result = gate(noisy, margin)
+        assert (result.refusal is None) == (result.overall.high < margin)
+
+
 def test_items_that_do_not_count_change_nothing():
     items, random = suite(), np.random.default_rng(11)
     a, b = runs(random, items, 3), runs(random, items, 3)

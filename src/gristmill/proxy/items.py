@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -27,26 +27,9 @@ TOUCHED_BYTES, LEAST_GRAM = 40, 4
 """About so many bytes of text are an n-gram, and at least so many tokens."""
 
 
-class SuiteItem(Protocol):
-    """What is read of an item of a suite."""
-
-    @property
-    def benchmark(self) -> str: ...
-    @property
-    def id(self) -> str: ...
-    @property
-    def question(self) -> str: ...
-    @property
-    def answer(self) -> str: ...
-    @property
-    def choices(self) -> tuple[str, ...]: ...
-    @property
-    def context(self) -> str: ...
-
-
 @dataclass(frozen=True)
-class TextItem:
-    """Held-out text as an item of a task."""
+class SuiteItem:
+    """An item of a suite, or held-out text as an item of a task."""
 
     benchmark: str
     id: str

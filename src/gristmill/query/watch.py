@@ -20,7 +20,7 @@ from gristmill.query.removal.funnel import languages as language_counts
 from gristmill.query.versions import comparisons
 from gristmill.query.versions.comparisons import KINDS, Alarm
 from gristmill.recipe.checks.columns import INGEST
-from gristmill.recipe.checks.mistakes import listed
+from gristmill.recipe.checks.mistakes import listed, suggest
 from gristmill.recipe.sections.watch import WatchFields
 from gristmill.store.store import Store
 
@@ -37,7 +37,7 @@ class Comparison:
     alarms: list[Alarm] = field(default_factory=list)
     """In the order of the pipeline."""
     notes: list[str] = field(default_factory=list)
-    """Facts that are not alarms: slower steps, comparisons that were left out."""
+    """Facts that are not alarms, such as comparisons that were left out."""
     histograms: list[tuple[Histogram, Histogram]] = field(default_factory=list)
     """Every measure in the other version and in this run, with the same edges."""
 
@@ -59,11 +59,24 @@ def make_watch(mill: "Mill") -> Callable[[CorpusView], dict[str, Any]] | None:
     settings, recipe = mill.recipe.watch, mill.recipe
     if settings is None or mill.until is not None:
         return None
-    if settings.against in (recipe.name, recipe.file_name) and newest_run(mill.store, settings.against) is None:
-        first = f"watch: {settings.against} has no finished run yet, so this run is not compared."
-        return lambda _: Comparison(settings.against, notes=[first]).as_record()
+    own = settings.against in (recipe.name, recipe.file_name)
+    is_first = own and newest_run(mill.store, settings.against) is None
+    for name in settings.most_s_per_mb:
+        if not any(name in (node.id, node.name) for node in mill.graph.nodes.values()):
+            known = [*dict.fromkeys(node.name for node in mill.graph.nodes.values())]
+            raise UserError(
+                f"watch.most_s_per_mb: {name} is not a step of this recipe. {suggest(name, known, 'Steps')}"
+            )
+    if is_first:
+        return lambda view: _without_another(view, settings).as_record()
     other = open_against(mill.store, settings.against)
     return lambda view: compare(view, other, settings).as_record()
+
+
+def _without_another(view: CorpusView, settings: WatchFields) -> Comparison:
+    first = f"watch: {settings.against} has no finished run yet, so this run is not compared."
+    alarms = [*comparisons.over_budget(view, settings)]
+    return Comparison(settings.against, by_cause(alarms, view, view), [first])
 
 
 def watch_now(view: CorpusView, against: str | None, settings: WatchFields | None) -> Comparison:
@@ -81,7 +94,7 @@ def watch_now(view: CorpusView, against: str | None, settings: WatchFields | Non
 
 def by_cause(alarms: Sequence[Alarm], view: CorpusView, other: CorpusView) -> list[Alarm]:
     """Alarms by the step where each begins, and each with the first one that it may follow from: one that begins
-    earlier in the pipeline of a common source.
+    earlier in the pipeline of a common source. No alarm follows from the cost of a step, or the other way round.
     """
     places = [{step: place for place, step in enumerate(one.nodes)} for one in (other, view)]
     last = max(map(len, places))
@@ -92,7 +105,12 @@ def by_cause(alarms: Sequence[Alarm], view: CorpusView, other: CorpusView) -> li
 
     found: list[Alarm] = []
     for alarm in sorted(alarms, key=place):
-        related = (one for one in found if comparisons.ALL in (one.source, alarm.source) or one.source == alarm.source)
+        related = (
+            one
+            for one in found
+            if comparisons.COST not in (one.what, alarm.what)
+            and (comparisons.ALL in (one.source, alarm.source) or one.source == alarm.source)
+        )
         found.append(replace(alarm, cause=next((one.cause for one in related), len(found))))
     order = sorted(range(len(found)), key=lambda number: (found[number].cause, number))
     return [replace(found[number], cause=order.index(found[number].cause)) for number in order]
@@ -105,6 +123,7 @@ def compare(view: CorpusView, other: CorpusView, settings: WatchFields | None = 
     sides = comparisons.read_sides(other, view, settings)
     alarms = [*comparisons.steps(sides), *comparisons.distributions(sides), *comparisons.languages(sides)]
     alarms += [*comparisons.tokens_per_byte(sides), *comparisons.tokens(sides)]
+    alarms += [*comparisons.costs(sides), *comparisons.over_budget(view, settings)]
     if sides.same_share:
         alarms += [*comparisons.documents(sides), *comparisons.survival(sides), *comparisons.clusters(sides)]
     else:
@@ -122,6 +141,5 @@ def compare(view: CorpusView, other: CorpusView, settings: WatchFields | None = 
         for name in settings.ignore
         if name not in {*known, *language_counts(view)}
     ]
-    found.notes += comparisons.slower_steps(sides)
     found.histograms = list(comparisons.curves(sides))
     return found

@@ -96,7 +96,7 @@ def _reasons(value: dict[str, str]) -> dict[str, str]:
     return value
 
 
-def parse_sample(value: object) -> Any:
+def parse_share(value: object) -> Any:
     """`1%` or `0.01` as a share between 0 and 1; raises ValueError with what is wrong with it."""
     text = str(value).strip()
     try:
@@ -105,13 +105,11 @@ def parse_sample(value: object) -> Any:
         share = 0.0
     if isinstance(value, bool) or not 0 < share < 1:
         meant = f"{share:g}%" if 1 <= share < 100 and not text.endswith("%") else "1%"
-        raise ValueError(
-            f"{value!r} is not a share of the records. Write a percentage above 0% and below 100%, such as {meant}"
-        )
+        raise ValueError(f"{value!r} is not a share. Write a percentage above 0% and below 100%, such as {meant}")
     return share
 
 
-Sample = Annotated[float, BeforeValidator(parse_sample)]
+Sample = Annotated[float, BeforeValidator(parse_share)]
 _Text = Annotated[str, Field(min_length=1)]
 Name = Annotated[str, AfterValidator(_name)]
 Tier = Annotated[str, AfterValidator(_tier)]

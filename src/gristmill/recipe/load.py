@@ -32,7 +32,7 @@ from gristmill.recipe.checks.mistakes import Mistakes, show
 from gristmill.recipe.checks.names import check_names
 from gristmill.recipe.checks.unbound import check_routes
 from gristmill.recipe.draft import Draft
-from gristmill.recipe.fields import ONE_FILE, RecipeFields, parse_sample
+from gristmill.recipe.fields import ONE_FILE, RecipeFields, parse_share
 from gristmill.recipe.model import Recipe, Source, Step
 from gristmill.recipe.sections.accept import load_accept
 from gristmill.recipe.sections.cluster import load_cluster, load_profile
@@ -198,7 +198,7 @@ def _sample(written: float | None, given: str | None) -> float | None:
     if given.strip() == "100%":
         return None
     try:
-        return float(parse_sample(given))
+        return float(parse_share(given))
     except ValueError as error:
         raise UserError(
             f"{option('sample')}: {error}; 100% takes everything, even if the recipe sets a sample."

@@ -3,7 +3,6 @@
 import importlib
 import importlib.metadata
 import inspect
-import io
 import os
 import pickle
 import sys
@@ -333,9 +332,9 @@ def _faults_of_schema(schema: object) -> list[str]:
 @cache
 def _as_kept(item: pa.Field) -> pa.DataType | None:
     """The type of a column after it was stored; None if it cannot be stored."""
-    stored = io.BytesIO()
+    stored = pa.BufferOutputStream()
     try:
         pq.write_table(pa.schema([item]).empty_table(), stored)
-        return pq.read_table(stored).schema.field(0).type
+        return pq.read_schema(pa.BufferReader(stored.getvalue())).field(0).type
     except (pa.ArrowException, KeyError):
         return None

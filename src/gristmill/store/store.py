@@ -8,6 +8,7 @@
     runs/<recipe>/run-7-….json    a run: its stages, what was cached, metrics; the highest number is the newest
     versions/<name>.json          a finished run with a name
     dropped/<recipe>/<hash>.json  a version that was deleted
+    verdicts/<hash>.json          what an ablation found
     inputs/<recipe>.json          sizes, times and hashes of input files: saves hashing an unchanged file again
     inputs/<recipe>/last.json     the same for files and folders at the last run: shows that nothing has changed since
     inputs/indexes/<hash>         members and points of input files, and what CDX indexes select (files/indexing.py)

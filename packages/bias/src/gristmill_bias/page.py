@@ -1,5 +1,6 @@
 """The HTML page of a comparison: plots, tables, and documents at the edge of the cutoff."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -59,7 +60,41 @@ def _plot(groups: Sequence[Mapping[str, Any]], whole: Mapping[str, Any]) -> char
     ]
     marks = [{"value": whole[series]["share"], "series": series} for series in SERIES if whole[series]["all"]]
     reach = max((row[key] for row in [*rows, *marks] for key in ("value", "high") if key in row), default=1.0)
-    return charts.intervals(rows, SERIES, "kept", (0.0, reach or 1.0), marks) if rows else None
+    return _intervals(rows, reach or 1.0, marks) if rows else None
+
+
+def _intervals(rows: Sequence[Mapping[str, Any]], reach: float, marks: Sequence[Mapping[str, Any]]) -> charts.Spec:
+    """For each group, a point at each value with a line from `low` to `high`; `marks` are vertical lines at values."""
+    step = max(Counter(row["group"] for row in rows).values())
+    x = {"type": "quantitative", "scale": {"domain": [0.0, reach], "nice": False}, "title": "kept"}
+    x["axis"] = {"format": ".3~%", "tickCount": 6}
+    y = {"field": "group", "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 300, "grid": True}}
+    scale = {"domain": [*SERIES], "range": [*SERIES.values()]}
+    both: charts.Spec = {
+        "y": y,
+        **({"yOffset": {"field": "series", "sort": list(SERIES)}} if step > 1 else {}),
+        "color": {"field": "series", "type": "nominal", "scale": scale, "title": None},
+    }
+    layers: list[charts.Spec] = [
+        {
+            "data": {"values": list(marks)},
+            "mark": {"type": "rule", "strokeDash": [4, 3]},
+            "encoding": {"x": {**x, "field": "value"}, "color": both["color"]},
+        },
+        {
+            "data": {"values": list(rows)},
+            "mark": {"type": "rule", "strokeWidth": 2.5},
+            "encoding": {**both, "x": {**x, "field": "low"}, "x2": {"field": "high"}},
+        },
+        {
+            "data": {"values": list(rows)},
+            "mark": {"type": "point", "size": 60, "filled": True, "opacity": 1},
+            "encoding": {**both, "x": {**x, "field": "value"}},
+        },
+    ]
+    room = {"left": 24, "top": 5, "right": 30, "bottom": 5}  # fonts are wider than the library believes
+    height = {"step": 22 if step == 1 else 13}
+    return charts.spec([], padding=room, width=charts.WIDTH - 180, height=height, layer=layers)
 
 
 def _row(group: Mapping[str, Any]) -> Sequence[str]:

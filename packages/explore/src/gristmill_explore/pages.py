@@ -12,12 +12,12 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from gristmill.query.ablation.mixture import quoted
 from gristmill.query.documents.documents import Row
 from gristmill.query.documents.word_changes import same_words
 from gristmill.query.lineage.evidence import Flag, text_of
 from gristmill.query.lineage.lineage import steps_of
 from gristmill.query.lineage.page_image import NoImage, page_of, page_png
+from gristmill.recipe.yaml.edit import written
 from gristmill_explore.app import PageGroup, is_fragment, render
 from gristmill_explore.explorer import Explorer, beginning
 from gristmill_explore.filters import DocumentFilter
@@ -207,7 +207,7 @@ class DocumentPages:
             labelled=labelled,
             hidden=hidden,
             file=explorer.labels.path,
-            written=quoted(explorer.labels_in_recipe()),
+            written=written(explorer.labels_in_recipe()),
         )
 
     def versions(self, request: Request) -> Response:

@@ -8,24 +8,31 @@ from typing import Annotated, Any
 
 import typer
 
-from gristmill.cli.run.ablation_table import draw, lines_of, show, show_plan, show_sweep
+from gristmill.cli.run.ablation_table import show, show_plan, show_same, show_sweep, show_verdicts
 from gristmill.cli.shards.open import open_shards
-from gristmill.cli.shared.options import ExecutorName, Json, RayAddress, StoreUri, Workers, parsed, print_json
+from gristmill.cli.shared.options import (
+    ExecutorName,
+    Json,
+    RayAddress,
+    StoreUri,
+    Workers,
+    open_view,
+    parsed,
+    print_json,
+)
 from gristmill.cli.shared.screen import remark
 from gristmill.cli.shared.show import Bars
 from gristmill.cli.tokenizer.open import is_recipe
 from gristmill.engine.run_options import check_executor
 from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
-from gristmill.install_command import install_extra
-from gristmill.query.ablation.ablation import Ablation, looks_of
+from gristmill.query.ablation.ablation import Ablation, looks_of, verdicts
 from gristmill.query.ablation.setups import FEWEST_SEEDS, HARDWARE, MOST_SEEDS, SIZES, choose, plan_of, setup_of
 from gristmill.query.ablation.sweep import make_variants, run_sweep
 from gristmill.query.ablation.trainings import Side
 from gristmill.recipe.checks.locations import locate_store
+from gristmill.recipe.fields import parse_share
 from gristmill.recipe.load import load
-from gristmill.report.intervals import NEEDED_BY
-from gristmill.report.page import check_charts
 from gristmill.stages.config_types import parse_count
 from gristmill.stages.decontaminate.suite.suite import read_suite
 from gristmill.store.store import Store
@@ -37,9 +44,12 @@ NOT_BETTER = 3
 
 def command(
     a: Annotated[str, typer.Argument(metavar="A", help="A recipe that was run, STORE@NAME, or a manifest.json.")],
-    suite: Annotated[Path, typer.Option(metavar="FOLDER", help="The eval suite: benchmarks and held-out texts.")],
     b: Annotated[
         str | None, typer.Argument(metavar="B", help="The same, of what is to be better. Not with --sweep.")
+    ] = None,
+    suite: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="The eval suite: benchmarks and held-out texts.", show_default=False),
     ] = None,
     sweep: Annotated[
         list[str] | None,
@@ -73,10 +83,14 @@ def command(
     plan: Annotated[
         bool, typer.Option("--plan", help="Only show what would be trained, how long, and what it could show.")
     ] = False,
-    gate: Annotated[bool, typer.Option("--gate", help="Exit with 3 unless B is better.")] = False,
-    drawing: Annotated[
-        Path | None, typer.Option("--picture", metavar="FILE", help="Also draw the intervals, as SVG.")
+    gate: Annotated[
+        str | None,
+        typer.Option("--gate", metavar="RULE", help="Exit with 3 unless B is `better`, or `not-worse` by --margin."),
     ] = None,
+    margin: Annotated[
+        str | None, typer.Option(metavar="SHARE", help="How much worse B may be: 0.5% bits per byte, for example.")
+    ] = None,
+    listing: Annotated[bool, typer.Option("--list", help="List the verdicts in the store of A.")] = False,
     store: StoreUri = None,
     workers: Workers = None,
     executor: ExecutorName = None,
@@ -90,15 +104,24 @@ def command(
     models are kept in the store, so another seed or suite does not retrain them.
     """
     check_executor(executor, address, None)
-    _check_options(a, b, sweep, budget, (size, tokens, seeds, device), until_decided, gate, drawing)
+    if listing:
+        show_verdicts(verdicts(open_view(a, store).store), json)
+        return
+    if suite is None:
+        raise UserError("Name an eval suite with --suite: it is what the models are scored on. Nothing was trained.")
+    _check_options(a, b, sweep, budget, (size, tokens, seeds, device), until_decided, gate)
+    allowed = _margin(gate, margin)
     setup, most = setup_of(size or "3m", device), seeds or FEWEST_SEEDS
     setup = setup if tokens is None else replace(setup, tokens=_count(tokens))
-    if find_spec("torch") is None and not plan:
-        raise UserError(f"gristmill ablate needs torch, which is not installed. Run: {install_extra('torch')}")
     read_suite(str(suite))
     variants = make_variants(load(a, store=store), sweep) if sweep else []
     old = Side(a, open_shards(a, store if sweep else None))
     new = None if b is None else Side(b, open_shards(b))
+    if new is not None and old.drawn == new.drawn:
+        show_same(json)
+        raise typer.Exit(NOT_BETTER if gate == "better" else 0)
+    if find_spec("torch") is None and not plan:
+        raise UserError(f"gristmill ablate needs torch, which is not installed. Run: {install_extra('torch')}")
     sides, cores = max(2, 1 + len(variants)), workers or available_cores()
     if budget is not None:
         setup, most = choose(budget, min(_tokens_of(side) for side in (old, new) if side), sides, cores)
@@ -109,24 +132,22 @@ def command(
     if new is None:
         with Bars(quiet=json) as bars:
             found = run_sweep(old, variants, str(suite), setup, there, range(most), bars, workers, (executor, address))
-        show_sweep(a, found, drawing, json)
+        show_sweep(a, found, json)
         return
-    ablation = Ablation(old, new, str(suite), setup, there, (executor, address))
+    ablation = Ablation(old, new, str(suite), setup, there, (executor, address), allowed)
     counts = looks_of(most, until_decided)
     if budget is not None and until_decided is not None:
         counts = looks_of(FEWEST_SEEDS, min(most, until_decided))
     with Bars(quiet=json) as bars:
         for count in counts:
             result = ablation.run(range(count), bars, workers, looks=len(counts))
-            if result.verdict != "no evidence":
+            if result.is_decided:
                 break
-    if drawing is not None:
-        draw(drawing, f"Is {new.name} better than {a}?", lines_of(result.tasks), result)
     if json:
         print_json(result.to_json())
     else:
         show(a, new.name, result)
-    if gate and (why := result.refusal) is not None:
+    if gate is not None and (why := result.refusal) is not None:
         remark(f"The gate refuses B: {why}")
         raise typer.Exit(NOT_BETTER)
 
@@ -138,8 +159,7 @@ def _check_options(
     budget: str | None,
     chosen: Sequence[Any],
     until_decided: int | None,
-    gate: bool,
-    drawing: Path | None,
+    gate: str | None,
 ) -> None:
     """Refuse options that contradict each other."""
     if (b is None) != bool(sweep):
@@ -149,17 +169,25 @@ def _check_options(
         )
     if sweep and not is_recipe(a):
         raise UserError(f"--sweep changes a recipe, and {a} is not a recipe's file, so nothing was trained. Name one.")
-    if sweep and (gate or until_decided is not None):
-        name = "--gate" if gate else "--until-decided"
+    if sweep and (gate is not None or until_decided is not None):
+        name = "--until-decided" if gate is None else "--gate"
         raise UserError(f"{name} judges one B, and --sweep has several, so nothing was trained. Leave one of them out.")
     if budget is not None and (
         given := next((f"--{name}" for name, one in zip(CHOSEN, chosen, strict=True) if one is not None), None)
     ):
         raise UserError(f"--budget chooses {given}, so nothing was trained. Leave one of them out.")
-    if drawing is not None:
-        check_charts(NEEDED_BY)
-        if drawing.suffix != ".svg":
-            raise UserError(f"--picture {drawing}: pictures are SVG, so nothing was trained. Name a file.svg.")
+
+
+def _margin(gate: str | None, margin: str | None) -> float | None:
+    """The share by which B may be worse; None if the gate has no margin."""
+    if gate not in (None, "better", "not-worse"):
+        raise UserError(f"--gate {gate} is not a rule, so nothing was trained. Rules: better, not-worse.")
+    if (gate == "not-worse") != (margin is not None):
+        raise UserError(
+            "--gate not-worse and --margin belong together: without a margin, no comparison can show that B is not "
+            "worse. Nothing was trained. Write --gate not-worse --margin 0.5%."
+        )
+    return None if margin is None else parsed("--margin", margin, parse_share, "nothing was trained")
 
 
 CHOSEN = ("size", "tokens", "seeds", "device")

@@ -1,12 +1,11 @@
-"""What `gristmill ablate` shows: plans, verdicts, sweeps, pictures."""
+"""What `gristmill ablate` shows: plans, verdicts, sweeps."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from typing import Any
 
 from gristmill.cli.shared.options import print_json
 from gristmill.cli.shared.screen import print_paragraph
 from gristmill.cli.shared.show import console, table
-from gristmill.cli.shared.written import write_text
 from gristmill.counted import counted
 from gristmill.engine.mill import Mill
 from gristmill.errors import UserError
@@ -15,7 +14,6 @@ from gristmill.query.ablation.ablation import AblationResult
 from gristmill.query.ablation.setups import AblationPlan
 from gristmill.query.ablation.sweep import Variant, judge
 from gristmill.query.sizing.limits import duration
-from gristmill.report.intervals import IntervalLine, picture
 
 
 def show_plan(plan: AblationPlan | None, variants: Sequence[Variant], json: bool) -> None:
@@ -62,6 +60,8 @@ def show(a: str, b: str, result: AblationResult) -> None:
     for remark in result.remarks:
         print_paragraph(f"NOTE: {remark}")
     overall, trained = result.overall, _trained(result)
+    scored, items = f"{result.scored:,}", counted(result.suite_items, "item")
+    print_paragraph(f"{scored} of {items} of the suite were scored, and {result.counting:,} count.")
     if overall is None:
         print_paragraph(f"No evidence: no item counts ({trained}).")
         return
@@ -71,6 +71,34 @@ def show(a: str, b: str, result: AblationResult) -> None:
         f" {100 * overall.difference:+.2f}% bits per byte ({low} to {high}), {trained}. The smallest difference that "
         f"this could have seen: {100 * overall.smallest:.2f}%."
     )
+
+
+def show_same(json: bool) -> None:
+    """A and B draw the same samples."""
+    if json:
+        print_json({"verdict": "same"})
+    else:
+        print_paragraph("A and B are the same corpus: the same shards and the same mixture. Nothing was trained.")
+
+
+def show_verdicts(records: Sequence[Mapping[str, Any]], json: bool) -> None:
+    """Each verdict with the differences of the recipes."""
+    for one in records:
+        if json:
+            print_json(one)
+            continue
+        setup, items, overall = one["setup"], one["items"], one["tasks"][-1] if one["tasks"] else None
+        low, high = (f"{100 * overall[end]:+.2f}%" for end in ("low", "high")) if overall else ("", "")
+        numbers = f" ({low} to {high} bits per byte)" if overall else ""
+        print_paragraph(
+            f"{one['ended'][:16].replace('T', ' ')}  {one['B']['name']} against {one['A']['name']}: {one['verdict']}"
+            f"{numbers}, {counted(one['seeds'], 'pair')} of {setup['size']} models, suite {one['suite'][:12]}, "
+            f"{items['counting']:,} of {counted(items['suite'], 'item')} count."
+        )
+        for step, changes in one["changes"].items():
+            print_paragraph(f"  {step}: {'; '.join(changes)}")
+    if not records and not json:
+        print_paragraph("No ablation has kept a verdict in this store.")
 
 
 def _trained(result: AblationResult) -> str:
@@ -83,14 +111,12 @@ def _difference(one: TaskScore) -> tuple[str, str, str, str, str]:
     return f"{one.difference:+.3f}", interval, f"{one.signal_to_noise:.1f}", f"{100 * one.weight:.0f}%", one.verdict
 
 
-def show_sweep(a: str, found: Mapping[str, AblationResult], drawing: Path | None, json: bool) -> None:
+def show_sweep(a: str, found: Mapping[str, AblationResult], json: bool) -> None:
     """All variants against the recipe as it is."""
     judged = judge(found)
     if not judged:
         raise UserError(f"Every item of the suite is in the training data of {a}, so nothing can be compared.")
     first = next(iter(found.values()))
-    if drawing is not None:
-        draw(drawing, f"{a} with other settings", lines_of(judged), first)
     if json:
         each = {name: result.to_json() for name, result in found.items()}
         print_json([{"variant": one.name, **each[one.name], "verdict": one.verdict} for one in judged])
@@ -111,21 +137,3 @@ def show_sweep(a: str, found: Mapping[str, AblationResult], drawing: Path | None
         f"Corrected for {counted(len(judged), 'comparison')}; {_trained(first)}. The smallest difference that this "
         f"could have seen: {100 * smallest:.2f}%."
     )
-
-
-def lines_of(tasks: Sequence[TaskScore]) -> list[IntervalLine]:
-    """Differences as shares of A; that of all tasks together is one already, and so are those of a sweep."""
-    found = []
-    for one in tasks:
-        unit = one.a if one.kind else 1.0
-        found.append(
-            IntervalLine(
-                one.name, one.difference / unit, one.low / unit, one.high / unit, one.verdict, one.name == OVERALL
-            )
-        )
-    return found
-
-
-def draw(path: Path, title: str, lines: Sequence[IntervalLine], result: AblationResult) -> None:
-    """Write the picture."""
-    write_text(path, picture(title, f"{_trained(result)}.", lines), "--picture")

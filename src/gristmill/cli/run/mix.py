@@ -18,11 +18,10 @@ from gristmill.cli.shared.written import write_text
 from gristmill.engine.run_options import check_executor
 from gristmill.errors import UserError
 from gristmill.install_command import install_extra
-from gristmill.query.ablation.mixture import MixtureSearch, reusable
+from gristmill.query.ablation.mixture import MixtureSearch
 from gristmill.query.ablation.setups import SIZES, setup_of
 from gristmill.query.ablation.trainings import Side
 from gristmill.recipe.checks.locations import locate_store
-from gristmill.recipe.yaml.lines import read_text
 from gristmill.store.store import Store
 
 app = typer.Typer(help="Search for a mixture of domains with small models.", cls=Commands, rich_markup_mode=None)
@@ -47,10 +46,6 @@ def propose_command(
     runs: Annotated[
         int | None,
         typer.Option(min=4, max=1000, metavar="N", help="Trainings of a swarm. Default: 3 * (domains + 1)."),
-    ] = None,
-    reuse: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="An earlier proposal: keep its ratios where shards are the same."),
     ] = None,
     size: Annotated[str, typer.Option(metavar="NAME", help=f"Of the models: {', '.join(SIZES)}.")] = "3m",
     tokens: Annotated[
@@ -83,7 +78,7 @@ def propose_command(
             raise UserError(
                 f"--{name} {value}: there is no such {name}, so nothing was trained. It is {', '.join(known)}."
             )
-    swarm_only = {"--suite": suite, "--target": target, "--runs": runs, "--reuse": reuse}
+    swarm_only = {"--suite": suite, "--target": target, "--runs": runs}
     if method == "doremi" and (given := [name for name, value in swarm_only.items() if value]):
         raise UserError(f"{given[0]} is for --method swarm, so nothing was trained. Leave it out, or use a swarm.")
     if out is not None and not out.parent.is_dir():
@@ -96,18 +91,11 @@ def propose_command(
     side = Side(recipe, open_shards(recipe))
     there = Store(locate_store(store, "--store")) if store else store_of(side)
     search = MixtureSearch(side, setup, there, str(suite) if suite else None, (executor, address))
-    fixed = {}
-    if reuse:
-        fixed = reusable(read_text(str(reuse), "proposal", "name one that --out wrote"), str(reuse), search.domains)
     with Bars(quiet=json) as bars:
         if method == "swarm":
-            found = search.swarm(floors, targets, bars, workers, runs, fixed)
+            found = search.swarm(floors, targets, bars, workers, runs)
         else:
             found = search.doremi(floors, bars, workers)
-    if reuse and not fixed:
-        found.remarks.append(
-            f"nothing of {reuse} was reused: that takes two domains with the same shards, and one with others."
-        )
     if out is not None:
         write_text(out, found.to_yaml())
     if json:

@@ -4,9 +4,12 @@ The trainings are stages of the engine, so nothing is trained twice: a new seed 
 none, and a run that was stopped goes on.
 """
 
+import hashlib
+import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -18,9 +21,13 @@ from gristmill.proxy.items import Items
 from gristmill.proxy.verdict import Scores, TaskScore, Verdict, compare
 from gristmill.query.ablation.setups import Setup
 from gristmill.query.ablation.trainings import Side, TrainingGraph, Trainings, file_of
+from gristmill.query.versions.diff import compare_recipes
+from gristmill.stages.decontaminate.suite.suite import read_suite
 from gristmill.stages.proxy import evaluate, items, pool, train
 from gristmill.store.store import Store
 
+VERDICTS = "verdicts"
+"""The folder of a store with the newest verdict on each pair of corpora, by suite and setup."""
 SIDES = ("A", "B")
 ONE_SIDED = 0.05
 """A task does not count if only one pool has more than this share of its items. Who has seen a part of a benchmark does
@@ -42,24 +49,43 @@ class AblationResult:
     unprotected: tuple[str, ...] = ()
     """The sides that were not decontaminated against the suite."""
     remarks: list[str] = field(default_factory=list)
+    suite_items: int = 0
+    scored: int = 0
+    """Items that were scored: of each task until it has `setup.scored` tokens."""
+    margin: float | None = None
+    """For the gate, the share by which B may be worse; None: B must be better."""
 
     @property
     def overall(self) -> TaskScore | None:
         return self.tasks[-1] if self.tasks else None
 
     @property
+    def counting(self) -> int:
+        """Items that count for the verdict."""
+        return self.overall.items if self.overall else 0
+
+    @property
     def verdict(self) -> Verdict:
         return self.overall.verdict if self.overall else "no evidence"
 
     @property
+    def is_decided(self) -> bool:
+        """Whether more seeds would hardly change what the gate says."""
+        if self.margin is None or self.overall is None:
+            return self.verdict != "no evidence"
+        return self.overall.high < self.margin or self.overall.low > self.margin
+
+    @property
     def refusal(self) -> str | None:
-        """Why a gate does not let B pass; None where it does."""
-        if self.verdict == "better" and "B" not in self.unprotected:
-            return None
-        if self.verdict == "better":
+        """Why a gate does not let B pass; None if it does. With a margin, B passes if its whole interval is below."""
+        overall = self.overall
+        if overall is not None and (self.verdict == "better" if self.margin is None else overall.high < self.margin):
+            if "B" not in self.unprotected:
+                return None
             return (
-                "B is better, and it was not decontaminated against this suite: it may have seen changed copies of "
-                "the items, which are not recognised. Add a `decontaminate` step with this suite to B, and run it."
+                f"B is {'better' if self.margin is None else 'not worse'}, and it was not decontaminated against this "
+                "suite: it may have seen changed copies of the items, which are not recognised. Add a `decontaminate` "
+                "step with this suite to B, and run it."
             )
         learnt = self.on_touched[-1] if self.on_touched else None
         if learnt is not None and learnt.verdict == "better":
@@ -68,6 +94,9 @@ class AblationResult:
                 f"({100 * learnt.difference:+.1f}% bits per byte), and not elsewhere. It has seen their answers, "
                 "so that win does not count. Decontaminate B against this suite."
             )
+        if self.margin is not None and overall is not None:
+            more = "" if overall.low > self.margin else " More seeds make the interval narrower."
+            return f"B may be up to {100 * overall.high:.2f}% worse, and the margin is {100 * self.margin:g}%.{more}"
         return "there is no evidence that B is better." if self.verdict == "no evidence" else "B is worse."
 
     def to_json(self) -> dict[str, Any]:
@@ -76,6 +105,12 @@ class AblationResult:
             "refusal": self.refusal,
             "setup": asdict(self.setup),
             "seeds": self.seeds,
+            "items": {
+                "suite": self.suite_items,
+                "scored": self.scored,
+                "counting": sum(one.items for one in self.tasks[:-1]),
+            },
+            "margin": self.margin,
             "tasks": [{**asdict(one), "signal_to_noise": one.signal_to_noise} for one in self.tasks],
             "touched": {name: {"A": a, "B": b} for name, (a, b) in self.touched.items()},
             "on_touched": [asdict(one) for one in self.on_touched],
@@ -87,11 +122,19 @@ class Ablation:
     """Two sides, a suite, a setup and a number of seeds, as a graph in a store."""
 
     def __init__(
-        self, a: Side, b: Side, suite: str, setup: Setup, store: Store, on: tuple[str | None, str | None] = (None, None)
+        self,
+        a: Side,
+        b: Side,
+        suite: str,
+        setup: Setup,
+        store: Store,
+        on: tuple[str | None, str | None] = (None, None),
+        margin: float | None = None,
     ) -> None:
-        """`on`: the name of the executor and the address of its cluster."""
+        """`on`: the name of the executor and the address of its cluster. `margin`: that of the gate."""
         self.sides = dict(zip(SIDES, (a, b), strict=True))
         self.setup = setup
+        self._margin = margin
         self._trainings = Trainings(store, setup, os.path.abspath(suite), on)
         for side in (a, b):
             side.check_tokens(side.shards.manifest.samples * side.shards.manifest.seq_len, setup)
@@ -99,9 +142,29 @@ class Ablation:
     def run(
         self, seeds: Sequence[int], listener: Listener, workers: int | None = None, looks: int = 1
     ) -> AblationResult:
-        """Train what is not trained yet, and compare. `looks`: how many comparisons are planned, this one included."""
+        """Train what is not trained yet, compare, and keep the verdict. `looks`: how many comparisons are planned, this
+        one included.
+        """
         run = self._graph(seeds).run(workers, listener)
-        return self._result(run, len(seeds), looks)
+        result = self._result(run, len(seeds), looks)
+        self._keep(result, next(iter(run.states["A/items"].metrics["suites"])))
+        return result
+
+    def _keep(self, result: AblationResult, suite: str) -> None:
+        """Write the verdict into the store, with the differences of the recipes."""
+        store, (a, b) = self._trainings.store, (side.shards.view for side in self.sides.values())
+        hashes = [side.shards.manifest.hash for side in self.sides.values()]
+        name = hashlib.sha256(json.dumps([*hashes, suite, asdict(self.setup)]).encode()).hexdigest()[:16]
+        record = {
+            "ended": datetime.now(UTC).isoformat(timespec="seconds"),
+            **{
+                letter: {"name": side.name, "manifest": side.shards.manifest.hash}
+                for letter, side in self.sides.items()
+            },
+            "suite": suite,
+            "changes": compare_recipes(a, b) if a is not None and b is not None else {},
+        }
+        store.write_json(f"{VERDICTS}/{name}.json", record | result.to_json())
 
     def _graph(self, seeds: Sequence[int]) -> TrainingGraph:
         name = "ablate_" + "_".join(side.shards.manifest.hash[:8] for side in self.sides.values())
@@ -131,7 +194,11 @@ class Ablation:
         tasks, touched, on_touched = compare_sides(read, scores, known, looks)
         unprotected = tuple(letter for letter, side in self.sides.items() if hash_of_suite not in side.suites)
         remarks = list(self._remarks(unprotected, touched, {one.name for one in tasks}))
-        return AblationResult(self.setup, seeds, tasks, touched, on_touched, unprotected, remarks)
+        assert self._trainings.suite is not None
+        counts = len(read_suite(self._trainings.suite).items), len(read.ids)
+        return AblationResult(
+            self.setup, seeds, tasks, touched, on_touched, unprotected, remarks, *counts, self._margin
+        )
 
     def _remarks(
         self, unprotected: Sequence[str], touched: Mapping[str, tuple[int, int]], counting: Collection[str]
@@ -153,6 +220,12 @@ class Ablation:
             what = "They do" if name in counting else "The other items have the same form, so the task does"
             found.append(f"{name}: {in_a} items are in the pool of A, {in_b} in that of B. {what} not count.")
         return found
+
+
+def verdicts(store: Store) -> list[dict[str, Any]]:
+    """The verdicts in a store, the oldest first."""
+    records = (store.read_json(name) for name, _ in store.list_files(VERDICTS))
+    return sorted((record for record in records if record is not None), key=lambda record: record["ended"])
 
 
 def compare_sides(

@@ -3,10 +3,8 @@
 The trainings are stages of the engine, as those of an ablation: none runs twice, and a search that was stopped goes on.
 """
 
-import hashlib
 import json
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +23,7 @@ from gristmill.proxy.verdict import Scores, bits_per_byte
 from gristmill.query.ablation.setups import Setup
 from gristmill.query.ablation.trainings import Side, TrainingGraph, Trainings, file_of
 from gristmill.recipe.checks.mistakes import suggest
+from gristmill.recipe.yaml.edit import written
 from gristmill.shardformat.locations import read_bytes
 from gristmill.stages.decontaminate.suite.suite import read_suite
 from gristmill.stages.proxy import domain_pool, doremi, evaluate, held_out, items, train
@@ -32,12 +31,8 @@ from gristmill.store.store import Store
 
 Array = np.ndarray[Any, Any]
 
-EVIDENCE = "# evidence: "
-"""The line of a proposal that a later search reuses begins with this."""
 COPIES = 0.5
 """The share of documents in another domain from which on a domain is noted as a copy of it."""
-_PLAIN = re.compile(r"(?!(?:null|true|false)$)[A-Za-z_][\w-]*", re.ASCII | re.IGNORECASE)
-"""Names that need no quotes in YAML."""
 UNSURE = 0.5
 """The rank correlation below which the runs cannot be predicted from each other."""
 
@@ -52,8 +47,6 @@ class Domains:
     """Tokens that the whole training draws."""
     most: Array
     """Tokens that max_epochs allows."""
-    digests: dict[str, str]
-    """Of the shards of each domain."""
 
     @classmethod
     def of(cls, side: Side) -> "Domains":
@@ -78,15 +71,11 @@ class Domains:
         def sums(value: Any) -> Array:
             return np.array([sum(value(one) for one in groups if one["domain"] == name) for name in names], float)
 
-        bins: dict[str, list[str]] = {}
-        for group in groups:
-            bins.setdefault(group["domain"], []).extend(shard["bin"] for shard in group["shards"])
         return cls(
             names,
             sums(lambda one: one["tokens"]),
             sums(lambda one: used[one["name"]] * one["tokens"] / one["samples"]),
             sums(lambda one: one["max_epochs"] * one["tokens"]),
-            {name: hashlib.sha256(" ".join(sorted(some)).encode()).hexdigest()[:16] for name, some in bins.items()},
         )
 
     def space(self, floors: Mapping[str, float]) -> MixtureSpace:
@@ -98,28 +87,6 @@ class Domains:
                 )
         low = np.array([floors.get(name, 0.0) for name in self.names])
         return MixtureSpace(self.names, self.tokens / self.tokens.sum(), low, self.most / self.drawn.sum())
-
-
-@dataclass(frozen=True)
-class Grouped:
-    """The space in which the ratios of some domains are fixed: those are searched as one."""
-
-    space: MixtureSpace
-    parts: Array
-    """(shares that are searched, domains): how each is spread over domains."""
-
-    @classmethod
-    def of(cls, whole: MixtureSpace, fixed: Mapping[str, float]) -> "Grouped":
-        free = [name for name in whole.names if name not in fixed]
-        ratios = np.array([fixed.get(name, 0.0) for name in whole.names])
-        rows = [np.array([float(name == one) for name in whole.names]) for one in free]
-        parts = np.stack([*rows, ratios / ratios.sum()] if fixed else rows)
-        used = parts > 0
-        low = np.where(used, whole.low / np.where(used, parts, 1), 0).max(1)
-        high = np.where(used, whole.high / np.where(used, parts, 1), np.inf).min(1)
-        names = (*free, *([" + ".join(fixed)] if fixed else []))
-        natural = np.array([whole.natural[row > 0].sum() for row in parts])
-        return cls(MixtureSpace(names, natural, low, high), parts)
 
 
 @dataclass(frozen=True)
@@ -150,7 +117,7 @@ class Proposed:
 
     def to_yaml(self) -> str:
         """The block for a recipe, with its evidence as comments."""
-        names = [quoted(name) for name in self.domains.names]
+        names = [written(name) for name in self.domains.names]
         width = max(len("domain"), *map(len, names))
         lines = [f"# {line}" for line in self.evidence]
         lines.append(f"# {'domain':{width}}  natural  recipe  proposed  interval          epochs")
@@ -158,31 +125,8 @@ class Proposed:
             interval = f"{low:.4f} to {high:.4f}"
             lines.append(f"# {name:{width}}  {natural:7.4f}  {recipe:6.4f}  {share:8.4f}  {interval}  {epochs:6.2f}")
         lines += [f"# NOTE: {remark}" for remark in self.remarks]
-        ratios = dict(zip(self.domains.names, (round(float(share), 4) for share in self.shares), strict=True))
-        lines.append(EVIDENCE + json.dumps({"domains": ratios, "shards": self.domains.digests}))
-        written = ", ".join(f"{name}: {share}" for name, share in zip(names, ratios.values(), strict=True))
-        return "\n".join([*lines, "mix:", f"  domains: {{{written}}}", ""])
-
-
-def quoted(name: str) -> str:
-    """A name as YAML has it, on one line whatever is in it."""
-    return name if _PLAIN.fullmatch(name) else json.dumps(name)
-
-
-def reusable(text: str, name: str, domains: Domains) -> dict[str, float]:
-    """The ratios that an earlier proposal has for domains whose shards are the same."""
-    line = next((line for line in text.splitlines() if line.startswith(EVIDENCE)), None)
-    try:
-        held = json.loads((line or "").removeprefix(EVIDENCE))
-        same = [one for one in domains.names if held["shards"].get(one) == domains.digests[one]]
-        known = {one: float(held["domains"][one]) for one in same}
-    except (ValueError, KeyError, TypeError, AttributeError):
-        raise UserError(
-            f"{name} has no line that begins with {EVIDENCE.strip()}, so it is not an earlier proposal and "
-            "nothing was trained. Name the file of an earlier proposal."
-        ) from None
-    found = {one: ratio for one, ratio in known.items() if ratio > 0}
-    return found if 2 <= len(found) < len(domains.names) else {}
+        pairs = ", ".join(f"{name}: {round(float(share), 4)}" for name, share in zip(names, self.shares, strict=True))
+        return "\n".join([*lines, "mix:", f"  domains: {{{pairs}}}", ""])
 
 
 class MixtureSearch:
@@ -210,44 +154,35 @@ class MixtureSearch:
         listener: Listener,
         workers: int | None = None,
         runs: int | None = None,
-        fixed: Mapping[str, float] | None = None,
     ) -> Proposed:
-        """Random mixtures, a regression, and its optimum. `fixed`: domains whose ratios stay as they are."""
-        whole = self.domains.space(floors)
+        """Random mixtures, a regression, and its optimum."""
+        space = self.domains.space(floors)
         self._check_targets(targets)
-        grouped = Grouped.of(whole, fixed or {})
-        count = runs or 3 * (len(grouped.space.names) + 1)
-        tried = grouped.space.design(count)
+        count = runs or 3 * (len(space.names) + 1)
+        tried = space.design(count)
         graph = self._begun()
-        for at, row in enumerate(tried @ grouped.parts):
+        for at, row in enumerate(tried):
             self._add_trained(graph, f"run_{at:03}", row)
         run = graph.run(workers, listener)
         pool = DomainPool.load(file_of(run, "pool"))
         scores = self._scores(run, count)
         weights = dict(targets) or self._weights(scores, pool)
-        found = propose(grouped.space, tried, scores, weights)
+        found = propose(space, tried, scores, weights)
         gain, low, high = (f"{100 * value:+.2f}%" for value in found.gain)
         evidence = [
             f"Swarm: {self._described(count)}, mixtures around the natural one.",
-            f"Targets: {', '.join(f'{quoted(name)} ({weight:.3g})' for name, weight in weights.items())}.",
+            f"Targets: {', '.join(f'{written(name)} ({weight:.3g})' for name, weight in weights.items())}.",
             f"Predicted bits per byte against the natural mixture: {gain} (95% interval {low} to {high}).",
             f"Runs predicted from the other runs: rank correlation {found.rank_correlation:.2f}.",
             "Intervals of shares: 95%, over resampled runs.",
         ]
         remarks = self._copies(pool)
-        if fixed:
-            evidence.append(
-                f"Reused: the ratios of {', '.join(map(quoted, fixed))}, whose shards are the same; only the share of "
-                f"the others against them was searched, with {counted(count, 'training')} instead of "
-                f"{3 * (len(self.domains.names) + 1)}."
-            )
         if found.gain[2] >= 0 or found.rank_correlation < UNSURE:
             remarks.append(
                 "these runs are no evidence that the proposal is better than the natural mixture. Use more tokens, "
                 "larger models or more runs."
             )
-        shares, least, most = (each @ grouped.parts for each in (found.shares, found.low, found.high))
-        return Proposed(self.domains, shares, least, most, evidence, remarks)
+        return Proposed(self.domains, found.shares, found.low, found.high, evidence, remarks)
 
     def doremi(self, floors: Mapping[str, float], listener: Listener, workers: int | None = None) -> Proposed:
         """A reference on equal shares, as far as max_epochs allows, and a proxy that weighs the domains."""
@@ -295,7 +230,7 @@ class MixtureSearch:
         return {name: float(1 / pool.shared[at].sum()) for at, name in enumerate(pool.names) if name in scores}
 
     def _copies(self, pool: DomainPool) -> list[str]:
-        names = [quoted(name) for name in pool.names]
+        names = [written(name) for name in pool.names]
         return [
             f"{pool.shared[a, b]:.0%} of the documents of {one} are in {other}, too. Their shares add up: count them "
             "as one domain, or remove the copies."

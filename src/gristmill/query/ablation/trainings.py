@@ -32,6 +32,13 @@ class Side:
     shards: Published
 
     @property
+    def drawn(self) -> tuple[Any, ...]:
+        """What its training draws: two sides with the same give the same models. An index also names its recipe."""
+        manifest = self.shards.manifest
+        groups = [(one.name, [(shard.bin, shard.lineage) for shard in one.shards]) for one in manifest.groups]
+        return manifest.head, groups, manifest.phases
+
+    @property
     def suites(self) -> set[str]:
         """Hashes of the suites that it was decontaminated against."""
         nodes = self.shards.view.states.values() if self.shards.view else ()

@@ -29,12 +29,12 @@ from gristmill.stages import STEPS
 from gristmill.stages.shared.rule import formula
 from gristmill.store.store import CorruptPart
 
-KINDS = ("documents", "steps", "survival", "language", "distribution", "clusters", "tokens_per_byte", "tokens")
+COST = "cost"
+KINDS = ("documents", "steps", "survival", "language", "distribution", "clusters", "tokens_per_byte", "tokens", COST)
 """What is compared, in the order of the pipeline."""
 ALL = "all"
 GROWN = 2.0
 """Documents of a source or snapshot may grow up to this factor: new files are expected, files read twice are not."""
-SLOWER = 2.0
 LEAST_CPU_S = 5.0
 """A step that takes less has no meaningful rate."""
 _TOKENS, _BYTES = Measure("tokens", "tokens.tokens"), Measure("bytes", "text_bytes")
@@ -272,17 +272,37 @@ def _steps_of(view: CorpusView, source: str) -> dict[str, list[str]]:
     return found
 
 
-def slower_steps(sides: Sides) -> Iterator[str]:
-    """Notes on steps that need much more CPU time for a byte. Machines differ, so this is not an alarm."""
+def costs(sides: Sides) -> Iterator[Alarm]:
+    """Steps that need many times the CPU time for a byte. A task from the store counts with the time that it took when
+    it ran.
+    """
     then, now = sides.views
-    for node in (one for one in now.nodes if one in then.nodes):
-        rates = []
-        for state in (view.states[node] for view in sides.views):
-            seconds = float(state.cost.get("cpu_s", 0)) - float(state.cost.get("compile_s", 0))
-            size = float(state.metrics.get("bytes_in", 0))
-            rates += [size / seconds / 1e6] if size and seconds >= LEAST_CPU_S else []
-        if len(rates) == 2 and rates[0] > SLOWER * rates[1]:
-            yield f"watch: {node} processes {rates[1]:.3g} MB/s of CPU time, in {sides.label} {rates[0]:.3g} MB/s."
+    for step in (one for one in now.nodes if one in then.nodes):
+        (earlier_s, earlier_mb), (seconds, mb) = (_cost(view, step) for view in sides.views)
+        if earlier_mb and mb and seconds >= LEAST_CPU_S:
+            before, after = max(earlier_s, LEAST_CPU_S) / earlier_mb, seconds / mb
+            if after > sides.settings.cost * before:
+                fact = f"{step} takes {after:.3g} CPU seconds for each MB, in {sides.label} at most {before:.3g}."
+                change = (after / before, sides.settings.cost)
+                yield sides.alarm(COST, step, (before, after), change, f"{fact} {sides.look}", step=step)
+
+
+def over_budget(view: CorpusView, settings: WatchFields) -> Iterator[Alarm]:
+    """Steps that take more CPU time for a byte than the recipe allows."""
+    for step, node in view.nodes.items():
+        most = settings.most_s_per_mb.get(step, settings.most_s_per_mb.get(node.name))
+        seconds, mb = _cost(view, step)
+        if most is not None and mb and seconds >= LEAST_CPU_S and seconds / mb > most:
+            rate = seconds / mb
+            fact = f"watch: {step} takes {rate:.3g} CPU seconds for each MB, more than its budget of {most:g}."
+            yield Alarm(COST, step, most, rate, rate, most, fact, step=step)
+
+
+def _cost(view: CorpusView, step: str) -> tuple[float, float]:
+    """The CPU seconds of a step without compilation, and the MB of content, or else of files, that it read."""
+    state = view.states[step]
+    seconds = state.cost.get("cpu_s", 0.0) - state.cost.get("compile_s", 0.0)
+    return seconds, float(state.metrics.get("bytes_in") or state.cost.get("input_bytes", 0)) / 1e6
 
 
 # Distributions

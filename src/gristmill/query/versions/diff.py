@@ -17,10 +17,12 @@ import pyarrow.compute as pc
 
 from gristmill.engine.plan.graph import CORPUS
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
+from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
 from gristmill.query.documents.documents import LANGUAGE
 from gristmill.query.removal.funnel import funnels
 from gristmill.query.sizing.plan import differences, file_changes
+from gristmill.stages import INGEST
 from gristmill.store.parquet import PartReader
 
 Ints = npt.NDArray[np.int64]
@@ -278,9 +280,7 @@ def _labels(view: CorpusView, document: DocumentPart, rows: Ints) -> Mapping[str
 
 def compare_recipes(before: CorpusView, now: CorpusView) -> dict[str, list[str]]:
     """Step -> its changes: fields, VERSION, libraries, code and input files; also steps that are new or gone."""
-    assert before.record is not None
-    assert now.record is not None
-    nodes = [before.record["nodes"], now.record["nodes"]]
+    nodes = [_nodes(view) for view in (before, now)]
     found: dict[str, list[str]] = {}
     for step in dict.fromkeys((*nodes[0], *nodes[1])):
         if step not in nodes[0] or step not in nodes[1]:
@@ -292,3 +292,13 @@ def compare_recipes(before: CorpusView, now: CorpusView) -> dict[str, list[str]]
         if changes and not step.endswith(f"/{CORPUS}"):  # its config lists the steps, which are reported separately
             found[step] = changes
     return found
+
+
+def _nodes(view: CorpusView) -> Mapping[str, Mapping[str, Any]]:
+    """The identity of each step, and the input files of those that read."""
+    if not isinstance(view, Run):
+        assert view.record is not None
+        nodes: Mapping[str, Mapping[str, Any]] = view.record["nodes"]
+        return nodes
+    files = {f"{source}/{INGEST}": inputs.record() for source, inputs in view.inputs.items()}
+    return {step: {"identity": node.identity, "files": files.get(step, {})} for step, node in view.nodes.items()}

@@ -1,5 +1,7 @@
 """The `watch` of a recipe: the version that a finished run is compared with. No key depends on it."""
 
+from typing import Annotated
+
 from pydantic import Field
 
 from gristmill.recipe.checks.check import check
@@ -27,6 +29,10 @@ class WatchFields(StageConfig):
     """least part of the whole that moves between languages, sizes of clusters, or groups of the mixture"""
     tokens_per_byte: float = Field(default=0.05, gt=0, lt=1)
     """least relative change of the tokens for each byte of text"""
+    cost: float = Field(default=5.0, gt=1)
+    """least factor by which the CPU time of a step for each byte grows; steps of less than 5 s are not compared"""
+    most_s_per_mb: dict[str, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
+    """budgets: the most CPU seconds that a step may take for each MB that it reads, by its name"""
     ignore: tuple[str, ...] = ()
     """comparisons to leave out: a kind (documents, survival, language, ...), a source, a step or a measure, as an alarm
     names them"""

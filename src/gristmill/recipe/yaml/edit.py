@@ -11,7 +11,7 @@ from gristmill.errors import UserError
 from gristmill.recipe.checks.mistakes import Mistakes
 from gristmill.recipe.yaml.lines import node_of, parse
 
-_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./-]*")
+_PLAIN = re.compile(r"(?!(?:null|true|false|yes|no|on|off)$)[A-Za-z_][A-Za-z0-9_./-]*", re.IGNORECASE | re.ASCII)
 
 
 def with_entry(text: str, holder: str, name: str, value: str) -> str | None:
@@ -39,9 +39,9 @@ def with_value(text: str, path: Sequence[str | int], value: object) -> str | Non
     if node is None or "$" in json.dumps(value):
         return None
     if left and isinstance(node, yaml.MappingNode) and node.value:
-        edited = _with_key(text, node, str(left[0]), _written(_nested(left[1:], value)))
+        edited = _with_key(text, node, str(left[0]), written(_nested(left[1:], value)))
     else:
-        edited = _replaced(text, node, _written(_nested(left, value)))
+        edited = _replaced(text, node, written(_nested(left, value)))
     wanted = _with(before, path, value)
     return edited if wanted is not None and _values(edited) == wanted else None
 
@@ -79,7 +79,8 @@ def _nested(path: Sequence[str | int], value: object) -> Any:
     return value
 
 
-def _written(value: object) -> str:
+def written(value: object) -> str:
+    """A value as YAML has it, on one line whatever is in it."""
     return value if isinstance(value, str) and _PLAIN.fullmatch(value) else json.dumps(value)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gristmill.proxy.domains import DomainPool
-from gristmill.proxy.items import TextItem, encode_items
+from gristmill.proxy.items import SuiteItem, encode_items
 from gristmill.stages.contract import Asset, File, StageConfig
 from gristmill.tokenizer.files import load
 
@@ -23,7 +23,7 @@ def make(config: Config, path: Path, *, models: Mapping[str, Path]) -> dict[str,
         ids = pool.held_tokens[pool.held_starts[number] : pool.held_starts[number + 1]]
         text = tokenizer.decode([int(one) for one in ids if one != pool.end])
         if text.strip():
-            found.append(TextItem(pool.names[domain], str(number), text))
+            found.append(SuiteItem(pool.names[domain], str(number), text))
     items = encode_items(found, tokenizer.encode_text, pool.end, config.window, len(pool.held_tokens))
     items.save(path)
     return {"items": len(items.task)}

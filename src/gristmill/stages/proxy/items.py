@@ -6,7 +6,7 @@ from pathlib import Path
 from pydantic import Field
 
 from gristmill.errors import UserError
-from gristmill.proxy.items import encode_items
+from gristmill.proxy.items import SuiteItem, encode_items
 from gristmill.stages.contract import Asset, File, StageConfig
 from gristmill.stages.decontaminate.eval_suite import SuiteFolder
 from gristmill.stages.decontaminate.suite.suite import read_suite
@@ -36,7 +36,8 @@ def make(config: Config, path: Path) -> dict[str, dict[str, int]]:
         texts = (_text(tokenizer, token) for token in range(tokenizer.vocab_size))
         return [text[:1].isalnum() or text[:1] == "\ufffd" for text in texts]  # also a byte inside a character
 
-    items = encode_items(ordered, tokenizer.encode_text, config.end, config.window, config.tokens, continues)
+    texts = [SuiteItem(one.benchmark, one.id, one.question, one.answer, one.choices, one.context) for one in ordered]
+    items = encode_items(texts, tokenizer.encode_text, config.end, config.window, config.tokens, continues)
     items.save(path)
     counts = {name: int((items.task == number).sum()) for number, name in enumerate(items.tasks)}
     return {"suites": {suite.hash: 1}, "items": counts}
