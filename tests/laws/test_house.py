@@ -14,7 +14,7 @@ MAY_IMPORT = {
     "objects": {"errors", "log"},
     "shardformat": {"objects", "counted", "errors"},
     "loader": {"kernels", "shardformat", "counted", "errors", "log"},
-    "store": {"objects", "errors", "hints", "log", "processes", "schema", "places", "thrift"},
+    "store": {"objects", "errors", "hints", "log", "processes", "schema", "places"},
     "tokenizer": {"kernels", "counted", "errors", "places"},
     "proxy": {"loader", "shardformat", "errors", "student"},
     "stages": {
@@ -33,7 +33,6 @@ MAY_IMPORT = {
             "processes",
         ),
         "ranges",
-        "thrift",
     },
     "recipe": {
         *(

@@ -19,10 +19,9 @@ from tests.stages.ingest.archives import http, packed, page, reasons, record, ro
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import jsonl, parquet
 from gristmill.stages.ingest.http import LEAST_LIMIT_BYTES, MOST_RATIO
-from gristmill.stages.ingest.parquet_footer import dictionary_bytes
+from gristmill.stages.ingest.parquet_footer import Unreadable, dictionary_bytes
 from gristmill.stages.ingest.row_sizes import row_bytes
 from gristmill.stages.reading.decompress import CHUNK_BYTES, unpack
-from gristmill.thrift import Unreadable
 from gristmill_formats import jats, latex, mbox, mediawiki, notebook, stack_exchange, subtitles
 
 

@@ -10,7 +10,7 @@ page. Everything else has a `drop`:
     robots_txt         kept in `text`, for the stage that obeys it  body_too_large    see `max_record_bytes`
     bad_http_header    no HTTP response in a response record        bad_content_encoding
     undecodable_charset                                             bad_warc_header
-    truncated_gzip     a frame that ends early (also _zstd)     corrupt_gzip      a frame with an error (also _zstd, _lz4)
+    truncated_gzip     a frame that ends early (also _zstd)        corrupt_gzip      a frame with an error (_zstd, _lz4)
     truncated_record   the file ends within the record              unreadable_bytes  bytes without a record
     empty_file, not_an_archive                                      no_record         an index names a record here
 
