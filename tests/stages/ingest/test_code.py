@@ -197,5 +197,5 @@ def test_a_repository_is_a_part_of_the_path(tmp_path, pattern, repository):
 @pytest.mark.parametrize("pattern", ["[a", "a", "(a)(b)"])
 def test_a_repository_pattern_has_one_group(pattern):
     """Anything else is a mistake in the recipe."""
-    with pytest.raises(ValueError, match="regular expression|group"):
+    with pytest.raises(ValueError, match=r"regular expression|group"):
         code.Config(repository=pattern)
