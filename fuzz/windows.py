@@ -10,7 +10,7 @@ SMALL: dict[str, dict[str, Any]] = {
     "gristmill.stages.ingest.pages": {"FIRST_READ_BYTES": 128},
     "gristmill.stages.ingest.source": {"WINDOW_BYTES": 1 << 13, "HOP_BYTES": 1 << 8},
     "gristmill.stages.ingest.tape": {"FORGET_BYTES": 1 << 8},
-    "gristmill.stages.ingest.frames": {"LEAVE_SHARE": 16, "WHOLE_INPUT_BYTES": 1 << 9},
+    "gristmill.stages.ingest.frames": {"LEAVE_SHARE": 2, "WHOLE_INPUT_BYTES": 1 << 9, "PROBE_BYTES": 1 << 8},
     "gristmill.stages.reading.stream": {"CHUNK_BYTES": 1 << 8},
     "gristmill.stages.ingest.jsonl": {"_HEAD_BYTES": 1 << 8},
     "gristmill.stages.ingest.json_values": {"_HEAD_BYTES": 1 << 8},

@@ -7,6 +7,7 @@ file are one frame here: fastwarc decodes them, and what follows damage is lost.
 
 import io
 import re
+import zlib
 from collections.abc import Callable, Iterator
 
 import zstandard
@@ -19,6 +20,7 @@ from gristmill.stages.reading.decompress import (
     Feed,
     ReadFault,
     gzip_member,
+    raise_for_memory,
     unpack_bytes,
     zstd_frame,
 )
@@ -44,6 +46,8 @@ WHOLE_OUTPUT_BYTES = 16 << 20
 MOST_RATIO = 1032
 """Deflate's own bound: 258 bytes from 2 bits. A member that claims more is damaged, and no memory is allocated for it.
 """
+PROBE_STEP_BYTES, PROBE_BYTES = 1 << 8, 1 << 12
+"""How much of a possible gzip member is read to see whether it has a record: its name may be long."""
 LEAVE_SHARE = 256
 """After a frame without a record, one byte is skipped for this many bytes that were read of it. So nested frames, as in
 hostile files, are not each read to the end of the file."""
@@ -175,12 +179,29 @@ def next_frame(source: ByteSource, kind: str, start: int, dictionary: bytes | No
     """Offset of the first frame from `start` on that has a record in its first bytes, or the end."""
     stop = source.size if stop is None else stop
     while (offset := source.search(FRAME[kind], start, stop, 5)) is not None:
-        frame = Frame(source, kind, offset, dictionary)
-        head = next(frame.steps(), b"")[: 1 << 16]
+        head, taken = _opening(source, kind, offset, dictionary)
         if WARC_HEAD.search(head) or ARC_HEAD.match(head) or ARC_SEARCH.search(head):
             return offset
-        start = frame.next_start
+        start = offset + 1 + taken // LEAVE_SHARE
     return source.size
+
+
+def _opening(source: ByteSource, kind: str, offset: int, dictionary: bytes | None) -> tuple[bytes, int]:
+    """The first decoded bytes of a possible frame, and how many bytes were read for them."""
+    if kind != "gzip":
+        frame = Frame(source, kind, offset, dictionary)
+        return next(frame.steps(), b"")[: 1 << 16], LEAVE_SHARE * (frame.next_start - offset - 1)
+    inflate, taken = zlib.decompressobj(31), 0
+    while taken < PROBE_BYTES and (data := source.read(offset + taken, PROBE_STEP_BYTES)):
+        taken += len(data)
+        try:
+            head = inflate.decompress(data, 1 << 12)
+        except zlib.error as error:
+            raise_for_memory(error)
+            break
+        if head:
+            return head, taken
+    return b"", taken
 
 
 def skippable(source: ByteSource, start: int) -> int | None:

@@ -59,7 +59,7 @@ def cut(
             where = "by the end of the file" if size <= limit_bytes else f"within max_record_bytes = {limit_bytes}"
             row = ReadFault("unclosed_quote", f"a quote of this record is not closed {where}")
         else:
-            row = split(b"".join([data for data, _ in record]), width)
+            row = split(b"".join([data for data, _ in record if isinstance(data, bytes)]), width)
         lines = len(record)
         if isinstance(row, ReadFault):
             last = number + lines - 1
@@ -107,7 +107,7 @@ def _lines(chunks: Iterator[bytes], limit_bytes: int) -> Iterator[_Line]:
 
 
 def _ends_in_quotes(line: bytes, in_quotes: bool, opening: bytes) -> bool:
-    """Whether a quoted field goes on after a line; `in_quotes`: whether one goes on from the line before it."""
+    """Whether a quoted field is open after a line; `in_quotes`: whether it was open before the line."""
     start = 0
     if not in_quotes:
         found = -1 if line.startswith(b'"') else line.find(opening)

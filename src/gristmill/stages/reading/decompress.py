@@ -49,7 +49,7 @@ class Feed:
     def take(self, size: int) -> bytes:
         """Up to `size` bytes; none only at the end."""
         if self._at == len(self._data):
-            self._data, self._at = self._read(1 << 16), 0
+            self._data, self._at = self._read(max(size, 1 << 9)), 0  # little: a member may have 20 bytes
         part = self._data[self._at : self._at + size]
         self._at += len(part)
         self.taken += len(part)
