@@ -61,7 +61,8 @@ class FileIndex:
         fields = orjson.loads(zstandard.ZstdDecompressor().decompress(data[32:]))
         inside = Unpacked(*fields["inside"]) if fields["inside"] else None
         members = {
-            from_exact(name): ArchiveMember(*numbers, inside) for name, *numbers in fields["members"] or ()
+            from_exact(name): ArchiveMember(offset, size, method, packed_size, crc, inside)
+            for name, offset, size, method, packed_size, crc in fields["members"] or ()
         }
         faults = tuple((from_exact(name), reason, detail) for name, reason, detail in fields["faults"])
         return cls(members if fields["is_archive"] else None, faults)
