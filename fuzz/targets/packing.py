@@ -10,7 +10,6 @@ import zlib
 from contextlib import suppress
 from itertools import pairwise
 
-import lz4.frame
 import zstandard
 
 from fuzz.mutate import mutated
@@ -82,8 +81,6 @@ def _decoder(data: bytes):  # type: ignore[no-untyped-def]
         return zlib.decompressobj(31)
     if data.startswith(b"\x28\xb5\x2f\xfd"):
         return zstandard.ZstdDecompressor(max_window_size=1 << 24).decompressobj()
-    if data.startswith(b"\x04\x22\x4d\x18"):
-        return lz4.frame.LZ4FrameDecompressor()
     if data.startswith(b"BZh"):
         return bz2.BZ2Decompressor()
     return lzma.LZMADecompressor() if data.startswith(b"\xfd7zXZ") else None
@@ -94,8 +91,6 @@ def pack(kind: str, data: bytes, draw: random.Random) -> bytes:
         return gzip.compress(data, draw.choice((0, 1, 9)), mtime=0)
     if kind == "zstd":
         return zstandard.ZstdCompressor(draw.choice((1, 9)), write_checksum=draw.random() < 0.5).compress(data)
-    if kind == "lz4":
-        return lz4.frame.compress(data, content_checksum=draw.random() < 0.5)
     if kind == "bzip2":
         return bz2.compress(data, 1)
     return lzma.compress(data, preset=0) if kind == "xz" else data

@@ -14,10 +14,10 @@ import pytest
 import gristmill
 from gristmill.install_command import install_extra
 from gristmill.loader import read_manifest
-from gristmill.query.documents import joined_files
 from gristmill.query.documents.documents import rows
 from gristmill.query.documents.sql import Session
 from gristmill.query.opening import open_run
+from gristmill.store.parquet import PartReader
 from gristmill.store.store import Store
 
 pytest.importorskip("duckdb", reason="DuckDB is not installed: pip install 'gristmill[sql]'")
@@ -128,7 +128,7 @@ def test_every_view_can_be_read(session, query_rows):
 
 
 def test_texts_are_not_read_unless_requested(project, monkeypatch):
-    """For verdicts, the small verdict file of a layer is enough. (DuckDB prefetches up to 16 kB of neighbours.)"""
+    """Only the columns that a query needs are read."""
     draw = random.Random(1)
     texts = ["".join(draw.choices(string.ascii_letters, k=2000)) for _ in range(40)]
     (project.folder / "in" / "00.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts))
@@ -136,13 +136,13 @@ def test_texts_are_not_read_unless_requested(project, monkeypatch):
     project.recipe.write_text(project.recipe.read_text().replace("part_bytes: 4KB", "part_bytes: 1MB"))
     project.run()
     read = Counter()
-    hold = joined_files.JoinedFiles.hold
+    read_group = PartReader.read_group
 
-    def counting_hold(files, part, opened, chunk):
-        read[chunk.path] += opened.known(chunk) is None
-        return hold(files, part, opened, chunk)
+    def counting_read(reader, index, columns):
+        read.update(columns)
+        return read_group(reader, index, columns)
 
-    monkeypatch.setattr(joined_files.JoinedFiles, "hold", counting_hold)
+    monkeypatch.setattr(PartReader, "read_group", counting_read)
     session = Session(project.dry_run())
     for query, is_read in (
         ("select reason, count(*), sum(text_bytes) from documents group by 1", False),

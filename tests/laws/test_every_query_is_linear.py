@@ -344,7 +344,7 @@ PARTS = {
     "shifts": "diff", "watch": "diff", "comparisons": "diff", "distances": "diff", "histograms": "diff",
     "changes": "whatif", "whatif_clusters": "whatif", "whatif_mix": "whatif",
     "columns": "export", "croissant": "export", "dataset_card": "export", "sql_views": "sql",
-    "joined_files": "sql", "disk": "plan", "mixture": "plan", "pinning": "plan",
+    "joined_layers": "sql", "disk": "plan", "mixture": "plan", "pinning": "plan",
     "measured": "plan", "asking": "plan", "generated": "export", "word_changes": "canaries",
     "sizing": "plan", "limits": "plan", "disclosure": "export", "page_boxes": "lookup", "page_image": "lookup",
 }  # fmt: skip

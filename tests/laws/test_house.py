@@ -14,7 +14,7 @@ MAY_IMPORT = {
     "objects": {"install_command", "errors", "log"},
     "shardformat": {"install_command", "objects", "counted", "errors"},
     "loader": {"install_command", "kernels", "shardformat", "counted", "errors", "log"},
-    "store": {"objects", "errors", "hints", "log", "processes", "schema", "places", "thrift"},
+    "store": {"objects", "errors", "hints", "log", "processes", "schema", "places"},
     "tokenizer": {"install_command", "kernels", "counted", "errors", "places"},
     "proxy": {"loader", "shardformat", "errors", "student"},
     "stages": {
@@ -34,7 +34,6 @@ MAY_IMPORT = {
             "processes",
         ),
         "ranges",
-        "thrift",
     },
     "recipe": {
         "install_command",

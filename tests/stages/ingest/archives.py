@@ -5,15 +5,13 @@ import random
 from collections.abc import Iterable
 from pathlib import Path
 
-import lz4.frame
-import pytest
 import zstandard
 
 from gristmill.schema import Record, as_str
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import resync, warc
+from gristmill.stages.ingest import warc
 
-SUFFIX = {"plain": ".warc", "gzip": ".warc.gz", "zstd": ".warc.zst", "lz4": ".warc.lz4"}
+SUFFIX = {"plain": ".warc", "gzip": ".warc.gz", "zstd": ".warc.zst"}
 KINDS = tuple(SUFFIX)
 
 
@@ -45,13 +43,7 @@ def packed(kind: str, data: bytes) -> bytes:
         return gzip.compress(data, mtime=0)
     if kind == "zstd":
         return zstandard.ZstdCompressor(write_checksum=True).compress(data)
-    return data if kind == "plain" else lz4.frame.compress(data, content_checksum=True)
-
-
-def small_seams(monkeypatch: pytest.MonkeyPatch, verbatim_bytes: int) -> None:
-    """Seams in files of some kilobytes, where a chain of intact frames has this many bytes."""
-    monkeypatch.setattr(resync, "SEAM_BYTES", dict.fromkeys(KINDS, verbatim_bytes))
-    monkeypatch.setattr(resync, "VERBATIM_BYTES", dict.fromkeys(KINDS, verbatim_bytes))
+    return data
 
 
 def rows(

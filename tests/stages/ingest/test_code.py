@@ -179,3 +179,23 @@ def test_python_library_reads_as_python(tmp_path):
     for name, row in rows(tmp_path, names).items():
         assert row.language_hint == "Python"
         assert (row.text or "") == (tmp_path / name).read_bytes().decode(row.charset)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "repository"),
+    [("([^/]+)/", "owner"), ("([^/]+/[^/]+)/", "owner/mill"), ("/(src)/", "src"), (None, None)],
+)
+def test_a_repository_is_a_part_of_the_path(tmp_path, pattern, repository):
+    """The first folder, what a pattern finds, or none; a file above the repositories has none."""
+    (tmp_path / "a.py").write_text("x = 1\n")
+    config = code.Config(repository=pattern)
+    [row] = code.read(Piece(str(tmp_path / "a.py"), "owner/mill/src/a.py"), config)
+    [above] = code.read(Piece(str(tmp_path / "a.py"), "a.py"), config)
+    assert (row.more, above.more) == ((repository,), (None,))
+
+
+@pytest.mark.parametrize("pattern", ["[a", "a", "(a)(b)"])
+def test_a_repository_pattern_has_one_group(pattern):
+    """Anything else is a mistake in the recipe."""
+    with pytest.raises(ValueError, match=r"regular expression|group"):
+        code.Config(repository=pattern)

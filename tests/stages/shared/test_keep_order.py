@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from gristmill.errors import UserError
-from gristmill.stages.shared.keep_order import RANK_BYTES, KeepOrder, ranks, reads, unseen_sources
+from gristmill.stages.shared.keep_order import RANK_BYTES, KeepOrder, may_read, ranks, reads, unseen_sources
 
 MOST = 2**63 - 1
-FIELDS = ("source", "score", "length", "date")
+FIELDS = ("source", "repository", "score", "length", "date")
 
 documents = st.lists(
     st.tuples(
@@ -59,6 +59,7 @@ def plainly(row, order):
         "source": (order.sources.index(source) if source in order.sources else len(order.sources),),
         "score": (1, 0) if score is None or math.isnan(score) or order.score is None else (0, -score),
         "length": (1, 0) if not size else (0, -size if order.length == "longest" else size),
+        "repository": (),
         "date": (1, 0) if moment is None else (0, moment if order.date == "oldest" else -moment),
     }
     if order.score is None:
@@ -102,6 +103,21 @@ def test_any_timestamp_comes_before_a_missing_one():
         order = KeepOrder(by=("date",), date=date)
         found = ranks(batch_of(rows, order), order).to_pylist()
         assert max(found) == found[2]
+
+
+def test_documents_of_one_repository_are_next_to_each_other():
+    """Whatever else differs; documents without one come last, with or without the column."""
+    order = KeepOrder()
+    names = ["b", None, "a", "b", "ü", "a", None]
+    rows = [(bytes([at]) * 16, "a", None, 99 - at, at) for at in range(len(names))]
+    plain = batch_of(rows, order)
+    batch = plain.append_column("repository", pa.array(names))
+    found = ranks(batch, order).to_pylist()
+    by_rank = [name for _, name in sorted(zip(found, names, strict=True), key=lambda pair: pair[0])]
+    assert by_rank[5:] == [None, None]
+    assert len([name for at, name in enumerate(by_rank) if at == 0 or by_rank[at - 1] != name]) == 4
+    assert ranks(plain, order).to_pylist()[1] == found[1]
+    assert (may_read(order), may_read(KeepOrder(by=()))) == (("repository",), ())
 
 
 def test_only_columns_that_are_compared_are_read():

@@ -1,32 +1,24 @@
 """Reads XML dumps of MediaWiki (`pages-articles`), one document per page: plain text of the last revision in the dump.
 
-A page's position is the byte of its `<page>` in the decompressed stream. In a bzip2 file it is the byte of the file at
-which the page's stream begins, times 2^26, plus the number of the page in that stream. So a file of many streams
-(`multistream`) can be read from the middle: a range has the pages of the streams that begin in it. A dump states no
-license: name it in the recipe.
+A page's position is the byte of its `<page>` in the decompressed stream. A dump states no license: name it in the
+recipe.
 """
 
-import bz2
 import re
 from collections.abc import Iterator
-from typing import IO
 
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest.sniff import refuse
-from gristmill.stages.reading.decompress import CHUNK_BYTES, ReadFault
+from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import dump
-from gristmill.stages.reading.head import Head
-from gristmill.stages.reading.stream import MAGIC_BYTES, compression, decompressed, peek, plain_chunks
+from gristmill.stages.reading.stream import decompressed, peek, plain_chunks
 from gristmill.stages.reading.timestamps import microseconds
 from gristmill_formats.wiki.templates import DISAMBIGUATION, REDIRECTS, UNSHOWN
 from gristmill_formats.wiki.wikitext import plain_text
 
 _HEAD_BYTES = 1 << 16
 _OPEN, _CLOSE = b"<page>", b"</page>"
-_STREAM = re.compile(rb"BZh[1-9](?:\x31\x41\x59\x26\x53\x59|\x17\x72\x45\x38\x50\x90)")
-_STREAM_PAGES = 1 << 26
-"""The most pages in a bzip2 stream, so that positions rise from stream to stream."""
 _NAMESPACE = re.compile(rb'<namespace key="(-?\d+)"[^<>]*>([^<]*)<')
 _FIELDS = {
     name: re.compile(rb"<%s\b[^<>]*>([^<]*)<" % name.encode()) for name in ("title", "ns", "id", "timestamp", "model")
@@ -68,18 +60,16 @@ class _Site:
 
 
 def splittable(name: str) -> bool:
-    """Plain files and bzip2 files of many streams can be read from the middle."""
-    return name.lower().endswith((".xml", ".bz2"))
+    """Only plain files can be read from the middle."""
+    return name.lower().endswith(".xml")
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
     """Reasons: `empty_file`, `not_mediawiki`, `xml_entities`, `other_namespace`, `redirect`, `disambiguation_page`,
-    `not_wikitext`, `empty_text`, `invalid_utf8`, `record_too_large`, `truncated_page`, `too_many_pages`, and
-    `truncated_` or `corrupt_` with `gzip`, `zstd`, `bzip2`, `xz`.
+    `not_wikitext`, `empty_text`, `invalid_utf8`, `record_too_large`, `truncated_page`, and `truncated_`
+    or `corrupt_` with `gzip`, `zstd`, `bzip2`, `xz`.
     """
     with piece.open() as file:
-        is_bzip2 = compression(file.read(MAGIC_BYTES)) == "bzip2"
-        file.seek(0)
         plain, chunks = decompressed(file)
         head, broken, chunks = peek(chunks, _HEAD_BYTES)
         try:
@@ -95,147 +85,66 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
                 yield Record(0, drop=fault.reason, detail=fault.detail)
             return
         site = _Site(head)
-        if is_bzip2:
-            found = _numbered(_pages(_streams(file, piece.start), config.max_record_bytes))
-        elif plain:
-            file.seek(piece.start)
-            found = _placed(_pages(_offset(plain_chunks(file), piece.start), config.max_record_bytes))
-        else:
-            found = _placed(_pages(_offset(chunks, 0), config.max_record_bytes))
+        start = 0
+        if plain and piece.start > 0:
+            start = piece.start
+            file.seek(start)
+            chunks = plain_chunks(file)
         empty = True
-        for begins_at, position, page in found:
-            if piece.stop is not None and begins_at >= piece.stop:
+        for position, page in _pages(chunks, start, config.max_record_bytes):
+            if piece.stop is not None and position >= piece.stop:
                 return
             empty = False
-            if begins_at >= piece.start:
+            if position >= piece.start:
                 yield _record(position, page, site, config)
         if empty and piece.start == 0 and piece.stop != 0:
             yield Record(0, drop="empty_file", detail="a dump without a page")
 
 
-_Chunks = Iterator[tuple[int, bytes | ReadFault]]
-"""Chunks of the decompressed stream, each with its offset there, or with that of its bzip2 stream in the file."""
-_Found = Iterator[tuple[int, int, bytes | ReadFault]]
-"""Pages or faults: the offset that came with the chunk in which it begins, its own offset in a plain stream, its bytes.
-"""
-
-
-def _offset(chunks: Iterator[bytes], position: int) -> _Chunks:
-    try:
-        for chunk in chunks:
-            yield position, chunk
-            position += len(chunk)
-    except ReadFault as fault:
-        yield position, fault
-
-
-def _streams(file: IO[bytes], at: int) -> _Chunks:
-    """The content of the bzip2 streams from the first one that begins at or after a byte of the file."""
-    start = _next_stream(file, at)
-    while start is not None:
-        file.seek(start)
-        decoder = bz2.BZ2Decompressor()
-        used = 0
-        try:
-            while not decoder.eof:
-                data = file.read(1 << 14) if decoder.needs_input else b""
-                if not data and decoder.needs_input:
-                    raise ReadFault("truncated_bzip2", f"the file ends inside the stream at byte {start}")
-                used += len(data)
-                chunk = decoder.decompress(data, CHUNK_BYTES)
-                if isinstance(file, Head):
-                    chunk = next(file.bounded(iter((chunk,))))
-                if chunk:
-                    yield start, chunk
-        except OSError as error:
-            yield start, ReadFault("corrupt_bzip2", f"the stream at byte {start}: {error}")
-            start = _next_stream(file, start + 1)
-        except ReadFault as fault:
-            yield start, fault
-            return
-        else:
-            start = _next_stream(file, start + used - len(decoder.unused_data))
-
-
-def _next_stream(file: IO[bytes], start: int) -> int | None:
-    """The first byte of the next bzip2 stream. Its magic is 80 bits long, so chance matches do not occur."""
-    file.seek(start)
-    kept = b""
-    while data := file.read(1 << 16):
-        data = kept + data
-        if found := _STREAM.search(data):
-            return start - len(kept) + found.start()
-        start += len(data) - len(kept)
-        kept = data[-(MAGIC_BYTES - 1) :]
-    return None
-
-
-def _pages(chunks: _Chunks, limit_bytes: int) -> _Found:
-    """The bytes between `<page>` and `</page>`. A longer page is never held; damage ends the page that it is in."""
+def _pages(chunks: Iterator[bytes], position: int, limit_bytes: int) -> Iterator[tuple[int, bytes | ReadFault]]:
+    """The bytes between `<page>` and `</page>`, with positions; `position` is that of the first chunk. A page over the
+    limit is never held."""
     held = b""  # the end of the last chunk, which may begin a tag
-    held_origins: list[int] = []  # for each byte of it
     parts: list[bytes] = []
     size = 0
-    begun: tuple[int, int] | None = None
-    for origin, chunk in chunks:
-        if isinstance(chunk, ReadFault):
-            if begun and chunk.reason.endswith("_bzip2") and begun[0] != origin:  # a row of each of two ranges
-                yield (*begun, ReadFault("truncated_page", "the stream in which it goes on is damaged"))
-                begun = None
-            yield (*(begun or (origin, origin)), chunk)
-            begun, parts, size, held, held_origins = None, [], 0, b"", []
-            continue
-        data, at, shift = held + chunk, 0, len(held)
-        end = data.find(_CLOSE)
-        while True:
-            if begun is None:
-                start = data.find(_OPEN, at)
-                if start < 0:
-                    kept = max(at, len(data) - len(_OPEN) + 1)
+    begun: int | None = None
+    fault = ReadFault("truncated_page", "the file ends inside the page")
+    try:
+        for chunk in chunks:
+            data, at = held + chunk, 0
+            origin = position - len(held)
+            position += len(chunk)
+            end = data.find(_CLOSE)
+            while True:
+                if begun is None:
+                    start = data.find(_OPEN, at)
+                    if start < 0:
+                        kept = max(at, len(data) - len(_OPEN) + 1)
+                        break
+                    begun = origin + start
+                    at = start + len(_OPEN)
+                if 0 <= end < at:  # not again for every <page>: many may be open before one end
+                    end = data.find(_CLOSE, at)
+                if (inner := data.find(_OPEN, at, len(data) if end < 0 else end)) >= 0:  # every <page> begins a page
+                    yield begun, ReadFault("truncated_page", "another page begins inside it")
+                    begun, parts, size, at = None, [], 0, inner
+                    continue
+                if end < 0:
+                    kept = max(at, len(data) - len(_CLOSE) + 1)
+                    size += kept - at
+                    if size <= limit_bytes:
+                        parts.append(data[at:kept])
                     break
-                begun = (held_origins[start] if start < shift else origin, origin + start - shift)
-                at = start + len(_OPEN)
-            if 0 <= end < at:  # not again for every <page>: many may be open before one end
-                end = data.find(_CLOSE, at)
-            if (inner := data.find(_OPEN, at, len(data) if end < 0 else end)) >= 0:  # every <page> begins a page
-                yield (*begun, ReadFault("truncated_page", "another page begins inside it"))
-                begun, parts, size, at = None, [], 0, inner
-                continue
-            if end < 0:
-                kept = max(at, len(data) - len(_CLOSE) + 1)
-                size += kept - at
-                if size <= limit_bytes:
-                    parts.append(data[at:kept])
-                break
-            size += end - at
-            fault = ReadFault("record_too_large", f"{size} bytes, max_record_bytes = {limit_bytes}")
-            yield (*begun, fault if size > limit_bytes else b"".join((*parts, data[at:end])))
-            begun, parts, size, at = None, [], 0, end + len(_CLOSE)
-        held = data[kept:]
-        held_origins = [*held_origins[kept:], *[origin] * (len(held) - len(held_origins[kept:]))]
+                size += end - at
+                large = ReadFault("record_too_large", f"{size} bytes, max_record_bytes = {limit_bytes}")
+                yield begun, large if size > limit_bytes else b"".join((*parts, data[at:end]))
+                begun, parts, size, at = None, [], 0, end + len(_CLOSE)
+            held = data[kept:]
+    except ReadFault as damage:
+        fault = damage
+        begun = position if begun is None else begun
     if begun is not None:
-        yield (*begun, ReadFault("truncated_page", "the file ends inside the page"))
-
-
-_Placed = Iterator[tuple[int, int, bytes | ReadFault]]
-"""The byte of the file that decides to which range a page belongs, its position, and the page."""
-
-
-def _placed(found: _Found) -> _Placed:
-    for _, offset, page in found:
-        yield offset, offset, page
-
-
-def _numbered(found: _Found) -> _Placed:
-    """Positions of pages in bzip2 streams."""
-    last, number = -1, 0
-    for origin, _, page in found:
-        number = number + 1 if origin == last else 0
-        last = origin
-        if number == _STREAM_PAGES - 1:
-            page = ReadFault("too_many_pages", f"the stream at byte {origin} has more, which are not read")
-        if number < _STREAM_PAGES:
-            yield origin, origin * _STREAM_PAGES + number, page
+        yield begun, fault
 
 
 def _record(position: int, page: bytes | ReadFault, site: _Site, config: Config) -> Record:
@@ -311,10 +220,10 @@ def _character(reference: bytes) -> bytes:
 
 
 STAGE = Reader(
-    version=6,
+    version=7,
     config=Config,
     libraries=("orjson", "zstandard"),
-    positions="bytes of the decompressed stream; in bzip2, 2^26 for each byte of the file, and the page in its stream",
+    positions="bytes of the decompressed stream",
     beside=("redirect", "other_namespace", "disambiguation_page", "not_wikitext"),
     splittable=splittable,
     read=read,

@@ -26,6 +26,7 @@ from gristmill.cli.tokenizer.open import is_recipe
 from gristmill.engine.run_options import check_executor
 from gristmill.engine.work.memory import available_cores
 from gristmill.errors import UserError
+from gristmill.install_command import install_extra
 from gristmill.query.ablation.ablation import Ablation, looks_of, verdicts
 from gristmill.query.ablation.setups import FEWEST_SEEDS, HARDWARE, MOST_SEEDS, SIZES, choose, plan_of, setup_of
 from gristmill.query.ablation.sweep import make_variants, run_sweep

@@ -1,20 +1,20 @@
 """Groups the input files of a source into tasks.
 
-Files are cut and grouped by their names, sizes and indexes alone: large files that can be read from the middle are cut
+Files are cut and grouped by their names and sizes alone: large files that can be read from the middle are cut
 into ranges, and small files are grouped. The end of a group depends on the hash of the next file's name, so that a new
 file only changes the group that it falls into.
 """
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from gristmill.engine.files.listing import InputFile
 from gristmill.places import shown
 from gristmill.ranges import unpack_ranges
 from gristmill.stages.contract import Piece, Reader
-from gristmill.stages.reading.views import ArchiveMember, Unpacked, View
+from gristmill.stages.reading.views import ArchiveMember, View
 
 MOST_RANGES = 64
 """The most ranges of one file. If records can only be found from the start, a range costs as much as all before it."""
@@ -63,7 +63,7 @@ def one_after_the_other(file: InputFile, group: Sequence[InputFile]) -> bool:
 
 def is_sequential(view: View | None) -> bool:
     """Whether a member can only be reached by unpacking everything before it."""
-    return isinstance(view, ArchiveMember) and view.inside is not None and len(view.inside.points) == 1
+    return isinstance(view, ArchiveMember) and view.inside is not None
 
 
 def _ends_before(file: InputFile, filled: int, part_bytes: int) -> bool:
@@ -78,49 +78,21 @@ def _ends_before(file: InputFile, filled: int, part_bytes: int) -> bool:
 
 def _group_of(files: Sequence[InputFile]) -> FileGroup:
     label = shown(files[0].name) + (f" and {len(files) - 1} more" if len(files) > 1 else "")
-    return FileGroup(files[0].snapshot, _pieces_of(files), label, sum(file.size for file in files))
-
-
-def _pieces_of(files: Sequence[InputFile]) -> tuple[Piece, ...]:
-    """The pieces of whole files. Members of one compressed archive share the points from which it is unpacked."""
-    pieces = []
-    near: dict[str, Unpacked] = {}
-    stops = {file.uri: file.view.offset + file.view.size for file in files if isinstance(file.view, ArchiveMember)}
-    for file in files:
-        piece = file.piece()
-        if isinstance(file.view, ArchiveMember) and file.view.inside is not None:
-            inside = near.setdefault(file.uri, file.view.inside.near(file.view.offset, stops[file.uri]))
-            piece = replace(piece, view=replace(file.view, inside=inside))
-        elif isinstance(file.view, Unpacked):
-            piece = replace(piece, view=file.view.near(0))
-        pieces.append(piece)
-    return tuple(pieces)
+    return FileGroup(files[0].snapshot, tuple(file.piece() for file in files), label, sum(file.size for file in files))
 
 
 def _ranges(file: InputFile, part_bytes: int, reader: Reader[Any]) -> Iterator[FileGroup]:
     starts = _starts(file, part_bytes, reader)
     for index, (start, stop) in enumerate(zip(starts, [*starts[1:], None], strict=True)):
         label = shown(file.name) + (f" {index + 1}/{len(starts)}" if len(starts) > 1 else "")
-        piece = file.piece(start, stop)
-        if isinstance(file.view, Unpacked):
-            piece = replace(piece, view=file.view.near(max(0, start - 1), stop))
-        elif isinstance(file.view, ArchiveMember):
-            piece = replace(_pieces_of([file])[0], start=start, stop=stop)
-        yield FileGroup(file.snapshot, (piece,), label, file.size // len(starts))
+        yield FileGroup(file.snapshot, (file.piece(start, stop),), label, file.size // len(starts))
 
 
 def _starts(file: InputFile, part_bytes: int, reader: Reader[Any]) -> list[int]:
     """Where the ranges of a large file begin."""
-    if isinstance(file.view, Unpacked):
-        # One byte after a point: readers look at the byte before their range.
-        starts = [0]
-        for point in file.view.points[1:]:
-            if part_bytes <= point.unpacked + 1 - starts[-1] and point.unpacked + part_bytes // 2 < file.view.size:
-                starts.append(point.unpacked + 1)
-        return starts
     if file.place is not None and file.place.ranges is not None:
         return _starts_of_ranges(unpack_ranges(file.place.ranges), part_bytes * file.size // file.payload_guess)
-    is_plain = not isinstance(file.view, ArchiveMember) or (file.view.is_plain and file.view.inside is None)
+    is_plain = not isinstance(file.view, ArchiveMember) or file.view.is_plain
     if not is_plain or not reader.splittable(file.name):
         return [0]
     step = max(1, part_bytes * file.size // file.payload_guess, -(-file.size // MOST_RANGES))

@@ -1,11 +1,8 @@
-"""Indexes a file once, so that tasks can open it in the middle: the members of an archive, and the points of a
-compressed file from which it can be unpacked.
+"""Indexes an archive once, so that tasks can open its members.
 
-An index is a function of the file's content and is stored under its hash. A damaged compressed file has no points: one
-task reads it from the start, keeps what comes before the damage, and reports the rest.
+An index is a function of the file's content and is stored under its hash.
 """
 
-import base64
 import hashlib
 import io
 import re
@@ -21,49 +18,39 @@ import zstandard
 
 from gristmill.places import exact, from_exact, shown
 from gristmill.stages.reading.archive import CUT_ZIP, TarMember, is_cut_zip
-from gristmill.stages.reading.decompress import ReadFault, read_zstd
+from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.stream import MAGIC_BYTES, compression, decompressed
-from gristmill.stages.reading.views import ArchiveMember, Point, Unpacked, from_gzip_index
+from gristmill.stages.reading.views import ArchiveMember, Unpacked
 from gristmill.store.store import Store
 
-VERSION = 2
+VERSION = 3
 """Raise it with every change of what `index_of` returns."""
-SPACING_BYTES = 16 << 20
-"""The unpacked bytes between two points. A task unpacks half of them for nothing, on average."""
-MOST_POINTS = 4096
-"""A point of gzip takes 32 KiB."""
-RATIO = 4
-"""Assumed unpacked bytes per packed byte."""
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 _DAMAGE = (OSError, EOFError, ValueError, OverflowError, LookupError, struct.error)
 
 
 @dataclass(frozen=True)
 class FileIndex:
-    """Where a file can be opened."""
+    """The members of an archive."""
 
-    stream: Unpacked | None = None
-    """Of a compressed file."""
     members: dict[str, ArchiveMember] | None = None
     """By name, in the order of the archive; None if the file is not an archive."""
     faults: tuple[tuple[str, str, str], ...] = ()
     """Name, reason and detail of what cannot be read: members, or the rest of the archive, which has no name."""
 
     def to_bytes(self) -> bytes:
-        stream = self.stream
-        points = [] if stream is None else stream.points
-        packed = {
-            "stream": stream and [stream.kind, stream.packed_size, stream.size, stream.spacing],
-            "points": [[*one[:3], base64.b64encode(one.window).decode()] for one in points],
+        inside = next((member.inside for member in (self.members or {}).values()), None)
+        fields = {
+            "inside": inside and [inside.kind, inside.size],
             "members": self.members
             and [
-                [exact(name), one.offset, one.size, one.method, one.packed_size, one.crc]
-                for name, one in self.members.items()
+                [exact(name), member.offset, member.size, member.method, member.packed_size, member.crc]
+                for name, member in self.members.items()
             ],
             "is_archive": self.members is not None,
             "faults": [[exact(name), reason, shown(detail)] for name, reason, detail in self.faults],
         }
-        data = zstandard.ZstdCompressor().compress(orjson.dumps(packed))
+        data = zstandard.ZstdCompressor().compress(orjson.dumps(fields))
         return hashlib.sha256(data).digest() + data
 
     @classmethod
@@ -71,20 +58,14 @@ class FileIndex:
         """The index that `to_bytes` wrote; None if it is damaged."""
         if hashlib.sha256(data[32:]).digest() != data[:32]:
             return None
-        held = orjson.loads(zstandard.ZstdDecompressor().decompress(data[32:]))
-        stream = None
-        if held["stream"]:
-            kind, packed_size, size, spacing = held["stream"]
-            points = (
-                Point(at, unpacked, bits, base64.b64decode(window)) for at, unpacked, bits, window in held["points"]
-            )
-            stream = Unpacked(kind, packed_size, size, tuple(points), spacing)
+        fields = orjson.loads(zstandard.ZstdDecompressor().decompress(data[32:]))
+        inside = Unpacked(*fields["inside"]) if fields["inside"] else None
         members = {
-            from_exact(name): ArchiveMember(offset, size, method, packed_size, crc, stream)
-            for name, offset, size, method, packed_size, crc in held["members"] or ()
+            from_exact(name): ArchiveMember(offset, size, method, packed_size, crc, inside)
+            for name, offset, size, method, packed_size, crc in fields["members"] or ()
         }
-        faults = tuple((from_exact(name), reason, detail) for name, reason, detail in held["faults"])
-        return cls(stream, members if held["is_archive"] else None, faults)
+        faults = tuple((from_exact(name), reason, detail) for name, reason, detail in fields["faults"])
+        return cls(members if fields["is_archive"] else None, faults)
 
 
 def known_index(store: Store, sha256: str) -> FileIndex | None:
@@ -111,14 +92,23 @@ def index_of(file: IO[bytes]) -> FileIndex:
     kind = compression(magic)
     if kind is None:
         return _tar_index(file, size, None) if _is_tar(file) else FileIndex()
-    stream, fault = _stream_index(file, kind, size)
+    stream, fault = _unpacked(file, kind)
     unpacked = stream.open(lambda: _Unclosed(file))
-    if _is_tar(unpacked):
-        found = _tar_index(unpacked, stream.size, stream)
-        return found if fault is None else FileIndex(stream, found.members, (*found.faults, ("", *fault)))
-    unpacked.seek(0)
-    is_packed_twice = compression(unpacked.read(MAGIC_BYTES)) is not None
-    return FileIndex() if fault is not None or is_packed_twice else FileIndex(stream)
+    if not _is_tar(unpacked):
+        return FileIndex()
+    found = _tar_index(unpacked, stream.size, stream)
+    return found if fault is None else FileIndex(found.members, (*found.faults, ("", *fault)))
+
+
+def _unpacked(file: IO[bytes], kind: str) -> tuple[Unpacked, tuple[str, str] | None]:
+    """The size of what a compressed file unpacks to, and the damage in it."""
+    size, fault = 0, None
+    try:
+        for chunk in decompressed(file)[1]:
+            size += len(chunk)
+    except ReadFault as met:
+        fault = met.reason, met.detail
+    return Unpacked(kind, size), fault
 
 
 class _Unclosed(io.BufferedReader):
@@ -129,51 +119,6 @@ class _Unclosed(io.BufferedReader):
 
     def close(self) -> None:
         self.detach()
-
-
-def _stream_index(file: IO[bytes], kind: str, packed_size: int) -> tuple[Unpacked, tuple[str, str] | None]:
-    """The points of a compressed file, and the damage in it."""
-    spacing = max(SPACING_BYTES, RATIO * packed_size // MOST_POINTS)
-    points, size = [Point(0, 0)], 0
-    indexed = _gzip_points(file, spacing) if kind == "gzip" and RATIO * packed_size > spacing else None
-    if indexed is not None and _ends_with_size(file, indexed.size):
-        return indexed, None
-
-    def note(offset: int) -> None:
-        if size - points[-1].unpacked >= spacing:
-            points.append(Point(offset, size))
-
-    fault = None
-    file.seek(0)
-    try:
-        for chunk in read_zstd(file, note) if kind == "zstd" else decompressed(file)[1]:
-            size += len(chunk)
-    except ReadFault as met:
-        fault = met.reason, met.detail
-    if indexed is not None and fault is None and indexed.size == size:
-        return indexed, None
-    return Unpacked(kind, packed_size, size, tuple(points)), fault
-
-
-def _gzip_points(file: IO[bytes], spacing: int) -> Unpacked | None:
-    """The points of a gzip file; None if a checksum is wrong. A cut file, or bytes after it, are not noticed."""
-    from indexed_gzip import IndexedGzipFile, ZranError
-
-    exported = io.BytesIO()
-    file.seek(0)
-    try:
-        indexed = IndexedGzipFile(fileobj=file, spacing=spacing, readbuf_size=1 << 20)
-        indexed.build_full_index()
-        indexed.export_index(fileobj=exported)
-    except (ZranError, OSError):
-        return None
-    return from_gzip_index(exported.getvalue())
-
-
-def _ends_with_size(file: IO[bytes], size: int) -> bool:
-    """Whether a gzip file ends with this size, as an intact file of one member does. Others are checked in full."""
-    file.seek(-4, io.SEEK_END)
-    return file.read(4) == (size & 0xFFFFFFFF).to_bytes(4, "little")
 
 
 def _is_tar(file: IO[bytes]) -> bool:
@@ -217,7 +162,7 @@ def _tar_index(file: IO[bytes], size: int, stream: Unpacked | None) -> FileIndex
     except (tarfile.TarError, ReadFault, *_DAMAGE) as error:
         if not found.is_cut:
             found.refuse("", "corrupt_tar", str(error) or type(error).__name__)
-    return FileIndex(stream, found.members, tuple(found.faults))
+    return FileIndex(found.members, tuple(found.faults))
 
 
 def _zip_index(file: IO[bytes]) -> FileIndex:
@@ -228,7 +173,7 @@ def _zip_index(file: IO[bytes]) -> FileIndex:
     except (zipfile.BadZipFile, NotImplementedError, *_DAMAGE) as error:
         is_cut = is_cut_zip(file)
         fault = ("truncated_archive", CUT_ZIP) if is_cut else ("corrupt_zip", str(error) or type(error).__name__)
-        return FileIndex(None, {}, (("", *fault),))
+        return FileIndex({}, (("", *fault),))
     for info, after in zip_longest(infos, infos[1:]):
         name = info.filename
         if info.is_dir():
@@ -245,7 +190,7 @@ def _zip_index(file: IO[bytes]) -> FileIndex:
             sizes = info.file_size, info.compress_type, info.compress_size, info.CRC
             found.add(name, ArchiveMember(info.header_offset, *sizes))
     found.end()
-    return FileIndex(None, found.members, tuple(found.faults))
+    return FileIndex(found.members, tuple(found.faults))
 
 
 class _Members:

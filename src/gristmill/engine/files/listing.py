@@ -40,7 +40,7 @@ from gristmill.stages.ingest.html_files import PAGE_PARTS
 from gristmill.stages.ingest.sniff import CONVERT, format_by_name, is_old_text
 from gristmill.stages.reading.archive import archive_glob, is_archive
 from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES, without_compression_suffix
-from gristmill.stages.reading.views import Unpacked, View
+from gristmill.stages.reading.views import View
 
 COMPRESSED = (*COMPRESSED_SUFFIXES, ".lz4", ".parquet")
 COMPRESSION = 4
@@ -79,8 +79,6 @@ class InputFile:
 
     @property
     def payload_guess(self) -> int:
-        if isinstance(self.view, Unpacked):
-            return self.view.size
         return self.size * (COMPRESSION if self.name.lower().endswith(COMPRESSED) else 1)
 
 

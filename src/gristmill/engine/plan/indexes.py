@@ -1,4 +1,4 @@
-"""Hashes files, opens the archives of a source, and cuts its large compressed files, with indexes from the store."""
+"""Hashes files, and opens the archives of a source, with indexes from the store."""
 
 import asyncio
 from collections import Counter
@@ -28,13 +28,10 @@ from gristmill.log import Note
 from gristmill.places import place_of, shown
 from gristmill.recipe.model import Recipe, Source
 from gristmill.stages.contract import Reader
-from gristmill.stages.reading.stream import without_compression_suffix
 from gristmill.stages.reading.views import Faults
 
 HASH_TASK_BYTES = 256 << 20
 HASH_TASK_FILES = 1000
-CUT_SUFFIXES = (".gz", ".gzip", ".zst", ".zstd")
-"""Compressed files with points in the middle from which they can be unpacked."""
 
 
 async def hash_new(
@@ -64,7 +61,7 @@ async def hash_new(
 
 
 class Indexer:
-    """The indexes of files: from the store, or made by tasks."""
+    """The indexes of archives: from the store, or made by tasks."""
 
     def __init__(self, contents: ContentHashes, executor: Executor, note: Note) -> None:
         self._contents, self._executor, self._note = contents, executor, note
@@ -88,37 +85,6 @@ class Indexer:
             return self._contents.remember_index(sha256, data)
 
         return list(await asyncio.gather(*map(one, files)))
-
-    def cut_known(self, files: Sequence[InputFile], part_bytes: int, reader: Reader[Any]) -> list[InputFile]:
-        """The files; large compressed ones are seen unpacked, if the store has their index."""
-        found = []
-        for file in files:
-            if _may_be_cut(file, part_bytes, reader):
-                known = self._contents.get(file.uri, file.stamp)
-                index = None if known is None else self._contents.index(known.sha256)
-                file = file if index is None else replace(file, view=index.stream)
-            found.append(file)
-        return found
-
-    async def cut(
-        self, files: Sequence[InputFile], content: Mapping[str, Content], part_bytes: int, reader: Reader[Any]
-    ) -> list[InputFile]:
-        """The files; large compressed ones are seen unpacked. Those that a sample skips are not indexed."""
-        large = [file for file in files if _may_be_cut(file, part_bytes, reader) and file.uri in content]
-        indexes = await self.index(large, content)
-        views = {file.name: index.stream for file, index in zip(large, indexes, strict=True)}
-        return [replace(file, view=views.get(file.name, file.view)) for file in files]
-
-
-def _may_be_cut(file: InputFile, part_bytes: int, reader: Reader[Any]) -> bool:
-    """Whether the reader could start in the middle of a large file if it were not compressed."""
-    return (
-        file.view is None
-        and file.payload_guess > part_bytes
-        and file.name.lower().endswith(CUT_SUFFIXES)
-        and not reader.splittable(file.name)
-        and reader.splittable(without_compression_suffix(file.name))
-    )
 
 
 async def open_archives(

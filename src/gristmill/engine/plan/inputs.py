@@ -35,7 +35,7 @@ from gristmill.stages.own_code import is_own
 from gristmill.stages.pdf import FOR_OCR
 from gristmill.stages.reading.json_repair import REPAIRED
 from gristmill.stages.reading.markup import markup_warnings
-from gristmill.stages.reading.views import Faults, Unpacked, View
+from gristmill.stages.reading.views import Faults
 from gristmill.store.store import Part, Store
 from gristmill.warned import Warned, Warnings
 
@@ -97,8 +97,6 @@ class SourceInputs:
     """Whether texts may hold markup: code does, and `extract` or the user's own step may remove it later."""
     is_generated: bool = False
     """Whether the files are answers of servers, of which the step that requested them warns."""
-    in_one_piece: Sequence[str] = ()
-    """Names of large compressed files that can only be unpacked from the start, although they were indexed."""
 
     def pieces(self, group: FileGroup) -> tuple[Piece, ...]:
         """What a group's reader opens: only content that was hashed."""
@@ -150,13 +148,6 @@ class SourceInputs:
         for why, paths in sorted(self.skipped.items()):
             one, many, what = _SKIPPED[why]
             messages.add("skipped_files", f"{counted(len(paths), one, many)} {what} (the first: {shown(paths[0])})")
-        if self.in_one_piece:
-            messages.add(
-                "one_frame",
-                f"{counted(len(self.in_one_piece), 'large file is', 'large files are')} a single Zstandard frame, "
-                f"which can only be unpacked from its start (the first: {shown(self.in_one_piece[0])}), so one task "
-                "reads all of it. To share it among workers, write many frames: `zstd -dc OLD.zst | pzstd -o NEW.zst`",
-            )
         if self.others:
             messages.add(
                 "other_suffixes",
@@ -355,8 +346,6 @@ async def find_inputs(
     indexer = Indexer(contents, executor, note)
     content = {file.uri: Content(NOTHING, 0) for file in found.files if file.place is None}
     files = await open_archives(found, source, reader, recipe, indexer, content)
-    if source.limit is None:
-        files = indexer.cut_known(files, source.part_bytes, reader)
     pieces = {file.name: file.piece() for file in files}
     needed = reader.companions(list(pieces)) if reader.companions else {}
     companions = _each_once(needed, lambda others: tuple(pieces[other] for other in others))
@@ -378,8 +367,6 @@ async def find_inputs(
     await listed(inputs)
     if source.limit is None:
         await hash_files(inputs, inputs.groups, contents, executor, note)
-        files = await indexer.cut(files, inputs.content, source.part_bytes, reader)
-        inputs = _grouped(inputs, files, source, reader, recipe.sample)
     return inputs
 
 
@@ -390,12 +377,7 @@ def _grouped(
     groups, taken = tuple(group_files(files, source.part_bytes, reader)), None
     if share is not None:
         groups, taken = sampled(files, source.part_bytes, reader, share)
-    whole = [file.name for file in files if _is_one_frame(file.view) and file.payload_guess > source.part_bytes]
-    return replace(inputs, groups=groups, share=taken, in_one_piece=whole)
-
-
-def _is_one_frame(view: View | None) -> bool:
-    return isinstance(view, Unpacked) and view.kind == "zstd" and len(view.points) == 1
+    return replace(inputs, groups=groups, share=taken)
 
 
 def layer_inputs(name: str, recipe: Recipe, parts: Sequence[tuple[str, Part]], store: Store) -> SourceInputs:

@@ -1,7 +1,7 @@
 """Read-only SQL over a corpus, with DuckDB.
 
-A query sees views, but no files: DuckDB can only open `gristmill://` files, which are virtual and read-only, it loads
-no extensions, and its settings are locked. Spilled data goes to a temporary folder that is removed afterwards.
+A query sees views, but no files: DuckDB may open none and loads no extensions, and its settings are locked. Spilled
+data goes to a temporary folder that is removed afterwards.
 """
 
 import re
@@ -16,7 +16,7 @@ from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.hints import hint
 from gristmill.install_command import install_extra
-from gristmill.query.documents.joined_files import PROTOCOL, JoinedFiles
+from gristmill.query.documents.joined_layers import StoreFaults
 from gristmill.query.documents.sql_views import Views, literal, quoted
 from gristmill.query.opening import check_finished
 from gristmill.recipe.checks.mistakes import nearest
@@ -34,15 +34,13 @@ class Session:
         check_finished(view, "sql")
         self._duckdb = _duckdb()
         self._folder = TemporaryDirectory(prefix="gristmill-sql-")
-        self._files = JoinedFiles(view.store)
+        self._faults = StoreFaults()
         config = {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
         self._connection = self._duckdb.connect(":memory:", config=config)
-        self._connection.register_filesystem(self._files)
-        self.views = Views(view, self._files, self._connection.register)
+        self.views = Views(view, self._faults, self._connection.register)
         self._there: set[str] = set()
         for setting in (
             f"temp_directory = {literal(self._folder.name)}",
-            f"allowed_directories = ['{PROTOCOL}://']",
             "python_enable_replacements = false",
             "timezone = 'UTC'",
             "lambda_syntax = 'ENABLE_SINGLE_ARROW'",  # views are stored as text in this syntax
@@ -73,7 +71,7 @@ class Session:
         try:
             yield
         except (self._duckdb.Error, pa.ArrowException, OSError) as error:
-            fault, self._files.fault = self._files.fault, None
+            fault, self._faults.fault = self._faults.fault, None
             raise fault or UserError(self._plain(str(error))) from None
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""The SQL views of a corpus, each defined by a query over joined files (`joined_files.py`)."""
+"""The SQL views of a corpus, each defined by a query over joined layers (`joined_layers.py`)."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from gristmill.loader.order import Order
 from gristmill.query.documents.columns import WRITTEN, layers_of, origin_of, plain_type
 from gristmill.query.documents.documents import COLUMNS, LANGUAGE
 from gristmill.query.documents.generated import BIRTH
-from gristmill.query.documents.joined_files import JoinedFiles, LayerColumns
+from gristmill.query.documents.joined_layers import PART, ROW, JoinedLayers, LayerColumns, StoreFaults
 from gristmill.query.takedown import withheld
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.sections.mix import MIX
@@ -33,8 +33,8 @@ Place = tuple[str, str]
 class Views:
     """The views by name; each is built on first use."""
 
-    def __init__(self, view: CorpusView, files: JoinedFiles, register: Callable[[str, Any], object]) -> None:
-        self._view, self._files, self._register = view, files, register
+    def __init__(self, view: CorpusView, faults: StoreFaults, register: Callable[[str, Any], object]) -> None:
+        self._view, self._faults, self._register = view, faults, register
         self._types: dict[tuple[str, str], pa.Schema] = {}
         self._made: dict[str, Callable[[], str]] = {
             "documents": self._documents,
@@ -100,7 +100,7 @@ class Views:
         columns += [f"{reason} is null as kept", f"{quoted(f'{verdict}.step')} as step", f"{reason} as reason"]
         never = ", ".join(map(literal, sorted(NO_DOCUMENT)))
         where = f"where {reason} is null or {reason} not in ({never})"
-        return f"select {', '.join(columns)}, {_PLACE} from {self._read('documents', source, wanted)} {where}"
+        return f"select {', '.join(columns)}, {PART}, {ROW} from {self._read('documents', source, wanted)} {where}"
 
     def _verdicts(self) -> str:
         made = []
@@ -144,7 +144,7 @@ class Views:
             read = self._read(f"step-{'+'.join(node.id for node in mine)}", source, wanted)
             made.append(
                 f"select {self._value(source, wanted[0])} as doc_id, {literal(source)} as source, "
-                f"{', '.join(values)}, {_PLACE} from {read}"
+                f"{', '.join(values)}, {PART}, {ROW} from {read}"
             )
         return " union all by name ".join(made)
 
@@ -154,7 +154,7 @@ class Views:
         assert catalogue is not None
         outputs = [(one["entry"], Part(**one["files"][LINEAGE])) for one in catalogue["outputs"]]
         columns = ("sample", "offset", "length", "doc_id", "doc_offset", "locator", "source")
-        pattern = self._files.add("lineage", len(outputs), lambda number: (("", outputs[number][1], columns),))
+        lineage = self._join("lineage", len(outputs), lambda number: (("", outputs[number][1], columns),))
         groups = pa.table(
             {
                 "number": pa.array(range(len(outputs)), pa.int64()),
@@ -166,8 +166,7 @@ class Views:
         plain = [f"l.{quoted(f'.{name}')} as {quoted(name)}" for name in columns if name != "doc_id"]
         found = (
             f'select g."group", g.shard, {", ".join(plain)}, lower(hex(l.".doc_id")) as doc_id '
-            f"from read_parquet({literal(pattern)}, filename = true) l "
-            f"join _lineage g on {_NUMBER} = g.number"
+            f"from {lineage} l join _lineage g on l.{PART} = g.number"
         )
         if "schedule" not in self._made:
             return found
@@ -209,8 +208,12 @@ class Views:
         def columns(number: int) -> LayerColumns:
             return tuple((step, view.layer(step, documents[number]), tuple(names)) for step, names in by_step.items())
 
-        pattern = self._files.add(f"{name}/{source}", len(documents), columns)
-        return f"read_parquet({literal(pattern)}, filename = true, file_row_number = true)"
+        return self._join(f"{name}/{source}", len(documents), columns)
+
+    def _join(self, name: str, count: int, columns: Callable[[int], LayerColumns]) -> str:
+        """The name of a table with columns of `count` parts."""
+        self._register(f"_{name}", JoinedLayers(self._view.store, self._faults, count, columns))
+        return quoted(f"_{name}")
 
     def _value(self, source: str, place: Place) -> str:
         """A column of a joined file in its public type: ids are text."""
@@ -288,11 +291,6 @@ class _Tasks(_RereadStream):
         cost = {name: record["cost"].get(name) for name in ("cpu_s", "wall_s", "peak_rss_bytes")}
         parts = [part["hash"] for part in record["parts"]]
         return {"step": step, "task": label, "key": key, **numbers, **cost, "parts": parts}
-
-
-_NUMBER = r"regexp_extract(filename, '([0-9]+)\.parquet$', 1)::bigint"
-_PLACE = f"{_NUMBER} as part, file_row_number as row"
-"""The location of a row: the same part and row number mean the same document in every view."""
 
 
 def quoted(name: str) -> str:

@@ -16,7 +16,7 @@ from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import Exchange, StageConfig
 from gristmill.stages.dedup import copies
 from gristmill.stages.dedup.scope import Scope
-from gristmill.stages.shared.keep_order import KeepOrder, unseen_sources
+from gristmill.stages.shared.keep_order import KeepOrder, may_read, unseen_sources
 from gristmill.warned import idle
 
 RECORD_SCHEMA, summary = copies.RECORD_SCHEMA, copies.summary
@@ -68,6 +68,7 @@ STAGE = Exchange(
     config=Config,
     libraries=libraries,
     reads=reads,
+    may_read=lambda config: may_read(config.keep),
     only_kept=True,
     record_schema=RECORD_SCHEMA,
     schema=pa.schema([("dup_count", pa.int32()), ("drop", pa.string()), ("detail", pa.string())]),

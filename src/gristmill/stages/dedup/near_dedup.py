@@ -123,6 +123,7 @@ STAGE = Exchange(
     config=Config,
     libraries=("unicode",),
     reads=reads,
+    may_read=lambda config: keep_order.may_read(config.keep),
     only_kept=True,
     prerequisites=("gristmill.stages.dedup.near_candidates",),
     record_schema=RECORD_SCHEMA,

@@ -134,6 +134,7 @@ STAGE = Exchange(
     config=Config,
     libraries=("unicode",),
     reads=reads,
+    may_read=lambda config: keep_order.may_read(config.keep),
     only_kept=True,
     record_schema=RECORD_SCHEMA,
     schema=clusters.SCHEMA,

@@ -103,6 +103,7 @@ STAGE = Exchange(
     version=2,
     config=Config,
     reads=reads,
+    may_read=lambda config: keep_order.may_read(config.keep),
     only_kept=True,
     record_schema=RECORD_SCHEMA,
     schema=pa.schema([("spans", SPAN_TYPE)]),

@@ -13,7 +13,7 @@ from gristmill.stages.buffers import fixed_bytes
 from gristmill.stages.contract import Exchange
 from gristmill.stages.dedup import copies, url_parts
 from gristmill.stages.dedup.scope import Scope
-from gristmill.stages.shared.keep_order import KeepOrder, unseen_sources
+from gristmill.stages.shared.keep_order import KeepOrder, may_read, unseen_sources
 from gristmill.warned import idle
 
 PREREQUISITES = ("gristmill.stages.dedup.url_parts",)
@@ -55,6 +55,7 @@ STAGE = Exchange(
     version=2,
     config=Config,
     reads=reads,
+    may_read=lambda config: may_read(config.keep),
     only_kept=True,
     prerequisites=PREREQUISITES,
     record_schema=RECORD_SCHEMA,

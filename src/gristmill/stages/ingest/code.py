@@ -3,7 +3,8 @@
 The license is the file's own `SPDX-License-Identifier`, or that of the license files in the nearest folder upward that
 has any. Those are other files, so the planner names them (`companions`) and the engine hashes them: the record only
 depends on what the task reads. An unrecognised license text becomes `NOASSERTION`, which the recipe's default does not
-replace. Without any license file, `license` is null and the recipe may fill it. Notebooks stay JSON text.
+replace. Without any license file, `license` is null and the recipe may fill it. Notebooks stay JSON text. The column
+`repository` is a part of the path; dedup steps keep all files that forks share from one repository.
 
 Files of records (`.jsonl`, `.csv`, `.parquet`, `.warc` and so on, compressed or not) and binary files (`.png`) are
 skipped by name; a run counts them by suffix. Prose (`README`, `.txt`, Markdown), translations (`.po`), data (SVG),
@@ -18,8 +19,10 @@ from functools import lru_cache
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
+import pyarrow as pa
 from pydantic import field_validator
 
+from gristmill.counted import counted
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest import spdx
@@ -77,8 +80,23 @@ class Config(StageConfig):
     data), `any` text file, or a list of languages by their GitHub names. Others are dropped as `not_code`."""
     license: Literal["from_files", "from_recipe"] = "from_files"
     """`from_files` finds licenses in the files; `from_recipe` leaves `license` to the recipe."""
+    repository: str | None = "([^/]+)/"
+    """A regular expression that finds the repository in a file's path below the source's folder; its group is the name.
+    The default is the first folder: `([^/]+/[^/]+)/` is for OWNER/NAME. null: the source is no set of repositories."""
     max_record_bytes: Bytes = 64 << 20
     """A larger file is dropped as `record_too_large`. Bytes."""
+
+    @field_validator("repository")
+    @classmethod
+    def _one_group(cls, value: str | None) -> str | None:
+        if value is not None:
+            try:
+                groups = re.compile(value).groups
+            except re.error as error:
+                raise ValueError(f"{value!r} is not a regular expression: {error}") from None
+            if groups != 1:
+                raise ValueError(f"{value!r} has {counted(groups, 'group')}. Put parentheses around the name only")
+        return value
 
     @field_validator("languages")
     @classmethod
@@ -148,7 +166,8 @@ def read(piece: Piece, config: Config, companions: Sequence[Piece] = ()) -> Iter
     """Reasons: `not_code`, `empty_file`, `invalid_utf8`, `record_too_large`."""
     if piece.start > 0 or piece.stop == 0:
         return
-    record = Record(0)
+    name = re.search(config.repository, piece.name) if config.repository is not None else None
+    record = Record(0, more=(name[1] if name else None,))
     try:
         with piece.open() as file:
             data = bounded(plain_chunks(file), config.max_record_bytes)
@@ -204,9 +223,10 @@ def _recognise(file: Piece) -> str | None:
 
 
 STAGE = Reader(
-    version=2,
+    version=3,
     config=Config,
     libraries=("orjson", "resiliparse"),
+    columns=pa.schema([("repository", pa.string())]),
     positions="the whole file",
     splittable=splittable,
     wanted=wanted,

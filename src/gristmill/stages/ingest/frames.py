@@ -1,24 +1,33 @@
-"""Compressed frames: gzip members, zstd frames, lz4 frames. A well-formed archive has one for each record.
+"""Compressed frames of archives: gzip members, zstd frames. A well-formed archive has one for each record.
 
-A frame is decoded in pieces, in bounded memory. Everything before a fault is still returned, to the byte. Whole members
-of usual size are decoded by fastwarc's inflate (zlib-rs), which is twice as fast as CPython's zlib.
+A frame is decoded in pieces, in bounded memory. Everything before a fault is still returned. Whole gzip members of
+usual size are decoded by fastwarc's inflate (zlib-rs), which is twice as fast as CPython's zlib. The frames of an lz4
+file are one frame here: fastwarc decodes them, and what follows damage is lost.
 """
 
 import io
 import re
 import zlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
-import lz4.frame
 import zstandard
-from fastwarc.stream_io import GzipReader
+from fastwarc.stream_io import GzipReader, Lz4Reader
 
 from gristmill.stages.ingest.source import ByteSource
-from gristmill.stages.reading.decompress import raise_for_memory
+from gristmill.stages.ingest.warc_headers import ARC_HEAD, ARC_SEARCH, WARC_HEAD, opens_record
+from gristmill.stages.reading.decompress import (
+    ZSTD_MAGIC,
+    Feed,
+    ReadFault,
+    gzip_member,
+    raise_for_memory,
+    unpack_bytes,
+    zstd_frame,
+)
+from gristmill.stages.reading.views import Window
 
-MAGIC = {"gzip": b"\x1f\x8b\x08", "zstd": b"\x28\xb5\x2f\xfd", "lz4": b"\x04\x22\x4d\x18"}
-# Reserved flag bits of the three headers must be zero, which reduces chance matches when searching for a frame.
+MAGIC = {"gzip": b"\x1f\x8b\x08", "zstd": ZSTD_MAGIC, "lz4": b"\x04\x22\x4d\x18"}
+# Reserved flag bits of the headers must be zero, which reduces chance matches when searching for a frame.
 FRAME = {
     "gzip": re.compile(rb"\x1f\x8b\x08[\x00-\x1f]"),
     "zstd": re.compile(rb"\x28\xb5\x2f\xfd[\x00-\x07\x20-\x27\x40-\x47\x60-\x67\x80-\x87\xa0-\xa7\xc0-\xc7\xe0-\xe7]"),
@@ -26,94 +35,81 @@ FRAME = {
 }
 SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 DICTIONARY_MAGIC = b"\x5d\x2a\x4d\x18"  # IIPC "WARC with zstandard compression": the file's first frame
-
-# The longest run of input bytes that a compressor copies verbatim: a stored deflate block, a raw zstd block, an
-# uncompressed lz4 block. A longer chain of intact frames cannot be inside another frame.
-VERBATIM_BYTES = {"gzip": (1 << 16) + 64, "zstd": (1 << 17) + 64, "lz4": (1 << 22) + 64}
-
-STEP_BYTES = {"gzip": 1 << 12, "zstd": 1 << 10, "lz4": 1 << 12}
-"""How much input is decoded at once. zstd's decoder cannot bound its output: 1 KiB of input gives 32 MiB at most."""
-OUTPUT_BYTES = 1 << 20
+SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".lz4": "lz4"}
+MOST_DICTIONARY_BYTES = 1 << 26
+ZSTD_WINDOW_BYTES = 1 << 27
+LZ4_STEP_BYTES = 1 << 12
+"""The call that meets damage returns nothing."""
 WHOLE_INPUT_BYTES = 4 << 20
 WHOLE_OUTPUT_BYTES = 16 << 20
 """Members up to these sizes are decoded in one call."""
 MOST_RATIO = 1032
 """Deflate's own bound: 258 bytes from 2 bits. A member that claims more is damaged, and no memory is allocated for it.
 """
-
-ERRORS = (zlib.error, zstandard.ZstdError, RuntimeError, OSError, EOFError, ValueError)
-
-
-def _decoder(kind: str, dictionary: bytes | None) -> Any:
-    if kind == "gzip":
-        return zlib.decompressobj(31)
-    if kind == "lz4":
-        return lz4.frame.LZ4FrameDecompressor()
-    known = zstandard.ZstdCompressionDict(dictionary) if dictionary else None
-    return zstandard.ZstdDecompressor(dict_data=known, max_window_size=1 << 27).decompressobj()
-
-
-def _feed(kind: str, decoder: Any, data: bytes) -> Iterator[bytes]:
-    """All output for `data`, in pieces of bounded size."""
-    if kind == "zstd":
-        yield decoder.decompress(data)
-        return
-    out = decoder.decompress(data, OUTPUT_BYTES)
-    yield out
-    while not decoder.eof and (decoder.unconsumed_tail if kind == "gzip" else not decoder.needs_input):
-        rest = decoder.unconsumed_tail if kind == "gzip" else b""
-        out = decoder.decompress(rest, OUTPUT_BYTES)
-        yield out
-        if not out and kind == "lz4":
-            return
+PROBE_STEP_BYTES, PROBE_BYTES = 1 << 8, 1 << 12
+"""How much of a possible gzip member is read to see whether it has a record: its name may be long."""
+LEAVE_SHARE = 256
+"""After a frame without a record, one byte is skipped for this many bytes that were read of it. So nested frames, as in
+hostile files, are not each read to the end of the file."""
 
 
 class Frame:
     """One frame of `source` from `start`. After its chunks are read, either `end` or `fault` is set."""
 
     def __init__(
-        self, source: ByteSource, kind: str, start: int, dictionary: bytes | None = None, salvage: bool = True
+        self, source: ByteSource, kind: str, start: int, dictionary: bytes | None = None, stop: int | None = None
     ) -> None:
         self.source, self.kind, self.start, self.dictionary = source, kind, start, dictionary
-        self._step, self._salvage = STEP_BYTES[kind], salvage
-        self.fed = 0
-        """Bytes of input passed to the decoder so far."""
+        self._feed = Feed(_reads(source, start, source.size if stop is None else stop))
         self.taken = 0
-        """Bytes of input that certainly belong to the frame. It may end within the bytes that were passed last."""
+        """Bytes of input that certainly belong to the frame."""
         self.end: int | None = None
         """Offset of the first byte after an intact frame."""
         self.fault: str | None = None
+
+    @property
+    def next_start(self) -> int:
+        """Where the search for a frame continues if this one is damaged or has no record."""
+        return self.start + 1 + self._feed.taken // LEAVE_SHARE
 
     def chunks(self) -> Iterator[bytes]:
         if self.kind == "gzip" and (whole := self._whole()) is not None:
             yield whole
             return
-        decoder = _decoder(self.kind, self.dictionary)
-        given = 0
+        yield from self.steps()
+
+    def steps(self) -> Iterator[bytes]:
+        """The chunks, without decoding more of the frame than is taken."""
+        try:
+            for chunk in self._decoded():
+                self.taken = self._feed.taken
+                yield chunk
+            self.end = self.start + self._feed.taken
+            self.taken = self._feed.taken
+        except ReadFault as fault:
+            self.fault = fault.reason
+
+    def _decoded(self) -> Iterator[bytes]:
+        if self.kind == "gzip":
+            return gzip_member(self._feed, 1)
+        if self.kind == "zstd":
+            known = zstandard.ZstdCompressionDict(self.dictionary) if self.dictionary else None
+            return zstd_frame(self._feed, 1, known, ZSTD_WINDOW_BYTES)
+        return self._unlz4()
+
+    def _unlz4(self) -> Iterator[bytes]:
+        file = Window(self.source.file, self.start, self.source.size - self.start, closes=False)
+        reader = Lz4Reader(file)
         while True:
-            at = self.start + self.fed
-            data = self.source.read(at, self._step)
-            if not data:
-                self.fault = f"truncated_{self.kind}"
-                return
-            self.fed += len(data)
             try:
-                for out in _feed(self.kind, decoder, data):
-                    given += len(out)
-                    if decoder.eof:
-                        self.taken = self.fed - len(decoder.unused_data or b"")
-                        self.end = self.start + self.taken
-                    if out:
-                        yield out
-            except ERRORS as error:
-                raise_for_memory(error)
-                self.fault = f"corrupt_{self.kind}"
-                if self._salvage:
-                    yield from self._up_to_fault(at, given)
+                chunk = reader.read(LZ4_STEP_BYTES)
+            except OSError as error:
+                raise ReadFault("corrupt_lz4", str(error)) from error
+            finally:
+                self._feed.taken = file.tell()
+            if not chunk:
                 return
-            if self.end is not None:
-                return
-            self.taken = self.fed
+            yield chunk
 
     def _whole(self) -> bytes | None:
         """A whole gzip member, if the next member's magic (or the end of the file) shows where it ends.
@@ -124,9 +120,9 @@ class Frame:
         source, start = self.source, self.start
         end = source.find(MAGIC["gzip"], start, 3, WHOLE_INPUT_BYTES)
         if end < 0:
-            if source.end - start > WHOLE_INPUT_BYTES:
+            if source.size - start > WHOLE_INPUT_BYTES:
                 return None
-            end = source.end
+            end = source.size
         length = end - start
         data = source.read(start, length + 1)
         size = int.from_bytes(data[length - 4 : length], "little")
@@ -137,59 +133,75 @@ class Frame:
             out: bytes = reader.read(size + 1)  # the reader allocates the whole requested size
             if len(out) != size or reader.frame_start_position() != length:
                 return None
-        except ERRORS:
+        except (OSError, EOFError, ValueError, RuntimeError):
             return None
-        self.fed = self.taken = length
+        self.taken = length
         self.end = end
         return out
 
-    def _up_to_fault(self, at: int, given: int) -> Iterator[bytes]:
-        """The output from byte `given` to the fault in the step at offset `at`, which the failed call did not return.
 
-        Decodes again from the start, in smaller and smaller steps around the fault.
-        """
-        for fine in (64, 1):
-            decoder = _decoder(self.kind, self.dictionary)
-            offset, skip = self.start, given
-            parts: list[bytes] = []
-            try:
-                while not decoder.eof and (
-                    data := self.source.read(offset, max(0, min(self._step, at - offset)) or fine)
-                ):
-                    for out in _feed(self.kind, decoder, data):
-                        if fine == 1 and len(out) > skip:
-                            parts.append(out[skip:])
-                        skip = max(0, skip - len(out))
-                    offset += len(data)
-            except ERRORS as error:
-                raise_for_memory(error)
-                at = offset
-            if parts:
-                yield b"".join(parts)
+def fault_before(source: ByteSource, frame: Frame, stop: int) -> str | None:
+    """The fault of a frame that ends before another one begins: its end may only be missing."""
+    again = Frame(source, frame.kind, frame.start, frame.dictionary, stop)
+    for _ in again.steps():
+        pass
+    return again.fault
 
 
-def prefix(
-    source: ByteSource, kind: str, start: int, length: int, most_input: int, dictionary: bytes | None
-) -> tuple[bytes, int]:
-    """Up to `length` decoded bytes of the frame at `start`, and how many bytes were read for them.
+def _reads(source: ByteSource, start: int, stop: int) -> Callable[[int], bytes]:
+    """Reads a range of a source sequentially."""
+    offset = start
 
-    Returns few or no bytes if the frame cannot be decoded, or if that would take more than `most_input` bytes: a header
-    may claim an endless name.
-    """
-    decoder = _decoder(kind, dictionary)
-    parts: list[bytes] = []
-    have = fed = 0
-    try:
-        while have < length and fed < most_input and not decoder.eof and (data := source.read(start + fed, 256)):
-            fed += len(data)
-            for part in _feed(kind, decoder, data):
-                parts.append(part)
-                have += len(part)
-                if have >= length:
-                    break
-    except ERRORS as error:
-        raise_for_memory(error)
-    return b"".join(parts)[:length], fed
+    def read(size: int) -> bytes:
+        nonlocal offset
+        data = source.read(offset, min(size, stop - offset))
+        offset += len(data)
+        return data
+
+    return read
+
+
+def container(source: ByteSource, name: str) -> str:
+    """ "gzip", "zstd", "lz4" or "plain": decided by the first bytes, and by the name only if these are damaged."""
+    head = source.read(0, 1 << 14)
+    for kind, magic in MAGIC.items():
+        if head.startswith(magic):
+            return kind
+    if opens_record(head):
+        return "plain"
+    if skippable(source, 0) is not None:
+        return "zstd"
+    named = next((kind for suffix, kind in SUFFIXES.items() if name.endswith(suffix)), "plain")
+    return named if named != "plain" and next_frame(source, named, 0, None) < source.size else "plain"
+
+
+def next_frame(source: ByteSource, kind: str, start: int, dictionary: bytes | None, stop: int | None = None) -> int:
+    """Offset of the first frame from `start` on that has a record in its first bytes, or the end."""
+    stop = source.size if stop is None else stop
+    while (offset := source.search(FRAME[kind], start, stop, 5)) is not None:
+        head, taken = _opening(source, kind, offset, dictionary)
+        if WARC_HEAD.search(head) or ARC_HEAD.match(head) or ARC_SEARCH.search(head):
+            return offset
+        start = offset + 1 + taken // LEAVE_SHARE
+    return source.size
+
+
+def _opening(source: ByteSource, kind: str, offset: int, dictionary: bytes | None) -> tuple[bytes, int]:
+    """The first decoded bytes of a possible frame, and how many bytes were read for them."""
+    if kind != "gzip":
+        frame = Frame(source, kind, offset, dictionary)
+        return next(frame.steps(), b"")[: 1 << 16], LEAVE_SHARE * (frame.next_start - offset - 1)
+    inflate, taken = zlib.decompressobj(31), 0
+    while taken < PROBE_BYTES and (data := source.read(offset + taken, PROBE_STEP_BYTES)):
+        taken += len(data)
+        try:
+            head = inflate.decompress(data, 1 << 12)
+        except zlib.error as error:
+            raise_for_memory(error)
+            break
+        if head:
+            return head, taken
+    return b"", taken
 
 
 def skippable(source: ByteSource, start: int) -> int | None:
@@ -198,36 +210,16 @@ def skippable(source: ByteSource, start: int) -> int | None:
     if len(head) < 8 or not SKIPPABLE.match(head):
         return None
     end = start + 8 + int.from_bytes(head[4:], "little")
-    return end if end <= source.end else None
+    return end if end <= source.size else None
 
 
 def zstd_dictionary(source: ByteSource) -> bytes | None:
     """The dictionary in the file's first frame, which is plain or itself a zstd frame."""
     end = skippable(source, 0)
-    if end is None or source.read(0, 4) != DICTIONARY_MAGIC or end > 1 << 26:
+    if end is None or source.read(0, 4) != DICTIONARY_MAGIC or end > MOST_DICTIONARY_BYTES:
         return None
     data = source.read(8, end - 8)
-    if data.startswith(MAGIC["zstd"]):
-        try:
-            with zstandard.ZstdDecompressor().stream_reader(data) as reader:
-                data = reader.read(1 << 26)
-        except ERRORS as error:
-            raise_for_memory(error)
-            return None
-    return data
-
-
-def cut_short(source: ByteSource, kind: str, start: int, stop: int, dictionary: bytes | None = None) -> bool:
-    """Whether the frame at `start` is intact up to `stop`, where another one starts, and only its end is missing."""
-    decoder = _decoder(kind, dictionary)
-    step = STEP_BYTES[kind]
-    try:
-        for offset in range(start, stop, step):
-            for _ in _feed(kind, decoder, source.read(offset, min(step, stop - offset))):
-                pass
-            if decoder.eof:
-                return False
-    except ERRORS as error:
-        raise_for_memory(error)
-        return False
-    return True
+    if not data.startswith(ZSTD_MAGIC):
+        return data
+    dictionary, fault = unpack_bytes("zstd", data, MOST_DICTIONARY_BYTES)
+    return dictionary if fault is None else None

@@ -12,14 +12,12 @@ ignored and noted. What a browser would show of a broken body is kept:
 """
 
 import re
-import zlib
 from dataclasses import dataclass, field
 
 import brotli
-import zstandard
 
 from gristmill.stages.ingest.warc_headers import blank_line, decoded
-from gristmill.stages.reading.decompress import raise_for_memory
+from gristmill.stages.reading.decompress import ZSTD_MAGIC, ReadFault, raise_for_memory, unpack_bytes
 
 _STATUS = re.compile(rb"(?:HTTP/\d(?:\.\d)?|ICY)[ \t]+(\d{3})(?!\d)")
 _FIELD = re.compile(
@@ -124,35 +122,33 @@ def _unchunk(body: Body) -> None:
 def _decompress(body: Body, name: str, limit: int) -> None:
     if name in _PLAIN_ENCODINGS or not body.data:
         return
-    data = body.data
-    complete = True
-    try:
-        if name in ("gzip", "x-gzip", "deflate", "x-deflate"):
-            if data.startswith(b"\x1f\x8b"):
-                body.data, complete = _inflate(data, 31, limit)
-            elif "gzip" in name:
-                body.notes.append("not_encoded")
-            else:
-                body.data, complete = _inflate_bare(data, limit)
-        elif name == "br":
-            body.data, complete = _unbrotli(data, limit)
-        elif name in ("zstd", "x-zstd"):
-            if not data.startswith(b"\x28\xb5\x2f\xfd"):
-                body.notes.append("not_encoded")
-                return
-            body.data, complete = _unzstd(data, limit)
-        else:
-            body.notes.append("unknown_encoding")
-    except (zlib.error, brotli.error, zstandard.ZstdError, ValueError) as error:
-        raise_for_memory(error)
-        if looks_like_text(data):
+    data, fault = body.data, None
+    if name in ("gzip", "x-gzip", "deflate", "x-deflate"):
+        if data.startswith(b"\x1f\x8b"):
+            body.data, fault = unpack_bytes("gzip", data, limit)
+        elif "gzip" in name:
             body.notes.append("not_encoded")
-            body.data = data
-        else:
-            body.fault, body.detail, body.data = "bad_content_encoding", f"{name}: {error}", b""
+        else:  # HTTP's deflate is zlib by the standard, but bare deflate on some servers
+            body.data, fault = unpack_bytes("zlib", data, limit)
+            if fault is not None and fault.reason == "corrupt_gzip":
+                body.data, fault = unpack_bytes("deflate", data, limit)
+    elif name == "br":
+        body.data, fault = _unbrotli(data, limit)
+    elif name not in ("zstd", "x-zstd"):
+        body.notes.append("unknown_encoding")
+    elif data.startswith(ZSTD_MAGIC):
+        body.data, fault = unpack_bytes("zstd", data, limit)
+    else:
+        body.notes.append("not_encoded")
+    if fault is None:
         return
-    if not complete and len(body.data) <= limit:
+    if fault.reason.startswith("truncated_"):
         body.notes.append("truncated_encoding")
+    elif looks_like_text(data):
+        body.notes.append("not_encoded")
+        body.data = data
+    else:
+        body.fault, body.detail, body.data = "bad_content_encoding", f"{name}: {fault.detail}", b""
 
 
 def looks_like_text(data: bytes) -> bool:
@@ -160,60 +156,18 @@ def looks_like_text(data: bytes) -> bool:
     return not any(byte < 9 or 13 < byte < 27 for byte in data[:256])
 
 
-def _inflate(data: bytes, bits: int, limit: int) -> tuple[bytes, bool]:
-    """At most `limit` + 1 bytes of one or more members, and whether the last one was complete."""
-    whole: list[bytes] = []
-    view, at = memoryview(data), 0
-    left = limit + 1
-    while True:
-        inflater = zlib.decompressobj(bits)
-        parts: list[bytes] = []
-        # A call copies what it does not consume, and a member may be a few bytes long, so the first steps are small.
-        step = 1 << 9
-        try:
-            while not inflater.eof and left > 0 and at < len(data):
-                given = view[at : at + step]
-                parts.append(inflater.decompress(given, left))
-                at += len(given) - len(inflater.unconsumed_tail) - len(inflater.unused_data)
-                left -= len(parts[-1])
-                step = min(2 * step, 1 << 20)
-        except zlib.error:
-            if whole:  # bytes after the last member are padding
-                return b"".join(whole), True
-            raise
-        whole += parts
-        if not inflater.eof or left <= 0 or at == len(data):
-            return b"".join(whole), inflater.eof
-
-
-def _inflate_bare(data: bytes, limit: int) -> tuple[bytes, bool]:
-    """HTTP's deflate is zlib by the standard, but bare deflate on some servers."""
-    try:
-        return _inflate(data, 15, limit)
-    except zlib.error:
-        return _inflate(data, -15, limit)
-
-
-def _unbrotli(data: bytes, limit: int) -> tuple[bytes, bool]:
+def _unbrotli(data: bytes, limit: int) -> tuple[bytes, ReadFault | None]:
     decoder = brotli.Decompressor()
-    parts = [decoder.process(data, output_buffer_limit=limit + 1)]
-    left = limit + 1 - len(parts[0])
-    while left > 0 and not decoder.is_finished() and not decoder.can_accept_more_data():
-        parts.append(decoder.process(b"", output_buffer_limit=left))
-        if not parts[-1]:
-            break
-        left -= len(parts[-1])
-    return b"".join(parts), decoder.is_finished()
-
-
-def _unzstd(data: bytes, limit: int) -> tuple[bytes, bool]:
     parts: list[bytes] = []
-    have = 0
-    decoder = zstandard.ZstdDecompressor(max_window_size=1 << 27).decompressobj()
-    for at in range(0, len(data), 1024):  # the decoder cannot bound its output: 1 KiB decodes to 32 MiB at most
-        part = decoder.decompress(data[at : at + 1024])
-        have += len(part)
-        parts.append(part)
-        if decoder.eof or have > limit:
-            break
-    return b"".join(parts), decoder.eof
+    left = limit + 1
+    try:
+        while left > 0 and not decoder.is_finished():
+            parts.append(decoder.process(b"" if parts else data, output_buffer_limit=left))
+            left -= len(parts[-1])
+            if not parts[-1] or decoder.can_accept_more_data():
+                break
+    except brotli.error as error:
+        raise_for_memory(error)
+        return b"", ReadFault("corrupt_brotli", str(error))
+    is_whole = left <= 0 or decoder.is_finished()
+    return b"".join(parts), None if is_whole else ReadFault("truncated_brotli", "the data end early")

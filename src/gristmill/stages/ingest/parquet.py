@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from gristmill.errors import UserError
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
-from gristmill.stages.ingest.parquet_footer import dictionary_bytes
+from gristmill.stages.ingest.parquet_footer import Unreadable, dictionary_bytes
 from gristmill.stages.ingest.plain_types import plain, selected
 from gristmill.stages.ingest.row_sizes import row_bytes
 from gristmill.stages.ingest.sniff import HEAD_BYTES, refuse_packed
@@ -28,7 +28,6 @@ from gristmill.stages.reading.fields import Fields, field_names, locate, mapper,
 from gristmill.stages.reading.head import Head
 from gristmill.stages.reading.json_repair import REPAIRED
 from gristmill.stages.reading.stream import decompressed, peek
-from gristmill.thrift import Unreadable
 
 _BATCH_BYTES = 16 << 20
 _BATCH_ROWS = 4096

@@ -6,17 +6,87 @@ ends the process if the footer is damaged (an uncaught C++ exception, pyarrow 26
 compact protocol (parquet.thrift of parquet-format); only the necessary fields are parsed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from gristmill.thrift import LIST, Compact, Unreadable
-
+TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
+_DEPTH = 24
 _DICTIONARY_PAGE, _DATA_PAGES = 2, (0, 3)
 _MOST_FOOTER_BYTES = 1 << 28
 _PAGE_HEADER_BYTES = (1 << 8, 1 << 14)
 """How much of a page is read for its header, which statistics make long. Little at first: there are many pages."""
 _MOST_PAGES = 8
 """Pages of other kinds that may come before a dictionary."""
+
+
+class Unreadable(Exception):
+    """The bytes are not valid. The caller reports what is wrong with the file."""
+
+
+class Compact:
+    """A reader of the part of Thrift's compact protocol that Parquet uses. It is safe on damaged data: it raises
+    `Unreadable` instead of reading past the end."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data, self.at = data, 0
+
+    def byte(self) -> int:
+        if self.at >= len(self.data):
+            raise Unreadable
+        self.at += 1
+        return self.data[self.at - 1]
+
+    def varint(self) -> int:
+        value = shift = 0
+        while True:
+            byte = self.byte()
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+            if shift > 63:
+                raise Unreadable
+
+    def number(self) -> int:
+        value = self.varint()
+        return value >> 1 ^ -(value & 1)
+
+    def fields(self) -> Iterator[tuple[int, int]]:
+        """Number and type of each field of a struct; the caller reads or skips its value."""
+        last = 0
+        while head := self.byte():
+            last = last + (head >> 4) if head >> 4 else self.number()
+            yield last, head & 15
+
+    def entries(self) -> tuple[int, int]:
+        """Count and type of a list; each entry takes at least one byte."""
+        head = self.byte()
+        count = self.varint() if head >> 4 == 15 else head >> 4
+        if count > len(self.data) - self.at:
+            raise Unreadable
+        return count, head & 15
+
+    def skip(self, kind: int, depth: int = 0, in_list: bool = False) -> None:
+        if depth > _DEPTH:
+            raise Unreadable
+        if kind in (TRUE, FALSE):
+            self.at += in_list
+        elif kind in (BYTE, DOUBLE):
+            self.at += 1 if kind == BYTE else 8
+        elif kind in (I16, I32, I64):
+            self.varint()
+        elif kind == BINARY:
+            length = self.varint()
+            self.at += length
+        elif kind in (LIST, SET):
+            count, inner = self.entries()
+            for _ in range(count):
+                self.skip(inner, depth + 1, True)
+        elif kind == STRUCT:
+            for _, inner in self.fields():
+                self.skip(inner, depth + 1)
+        else:  # maps do not occur
+            raise Unreadable
 
 
 class FooterFile(Protocol):

@@ -7,9 +7,8 @@ never joined to the frame before it. So an archive reads the same from there on,
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Protocol
 
-from gristmill.stages.ingest.frames import MAGIC, Frame
+from gristmill.stages.ingest.frames import MAGIC, Frame, fault_before
 from gristmill.stages.ingest.source import ByteSource
 from gristmill.stages.ingest.warc_headers import holds_arc, opens_record
 
@@ -17,79 +16,64 @@ FORGET_BYTES = 1 << 16
 """How many bytes before the reader's position are kept before they are freed."""
 
 
-class Tape(Protocol):
+class Tape:
+    """A plain file."""
+
+    fault: str | None = None
+    """The fault of the last frame."""
+    whole = False
+    """Whether the tape ends where its writer ended, which the end of an intact single frame shows."""
+    jumps = True
+    """Whether skipping bytes is free."""
     arc: bool
     """Whether the records are ARC records."""
-    fault: str | None
-    """The fault of the last frame."""
-    whole: bool
-    """Whether the tape ends where its writer ended, which the end of an intact single frame shows."""
-    jumps: bool
-    """Whether skipping bytes is free."""
+
+    def __init__(self, source: ByteSource) -> None:
+        self.source = source
+        self.arc = holds_arc(source.read(0, 1 << 20))
 
     @property
     def known(self) -> int:
         """How far the tape was read; if `at` or `must` returned less than requested, its end."""
+        return self.source.size
 
     def at(self, offset: int, length: int) -> bytes:
         """Returns `length` bytes from `offset`; fewer only at the end."""
+        return self.source.read(offset, length)
 
     def whole_frame(self) -> bytes:
         """The tape from its beginning if it is one intact frame in one piece, else nothing."""
+        return b""
 
     def peek(self, offset: int, length: int) -> bytes:
         """As `at`, to check an offset where a header claims that something is."""
+        return self.source.peek(offset, length)
 
     def must(self, offset: int, length: int) -> int:
         """How many bytes `at` will return, for a range that belongs to a record already begun."""
+        return max(0, min(length, self.known - offset))
 
     def damage(self) -> str | None:
         """The fault of the current frame, before or after the bytes read so far."""
+        return None
 
     def forget(self, offset: int) -> None:
         """Promises that no byte before `offset` will be read again."""
 
 
-class PlainTape:
-    """The file itself."""
-
-    fault: str | None = None
-    whole = False
-    jumps = True
-
-    def __init__(self, source: ByteSource) -> None:
-        self.at = source.read
-        self.peek = source.peek
-        self.known = source.size
-        self.arc = holds_arc(source.read(0, 1 << 20))
-
-    def whole_frame(self) -> bytes:
-        return b""
-
-    def must(self, offset: int, length: int) -> int:
-        return max(0, min(length, self.known - offset))
-
-    def damage(self) -> str | None:
-        return None
-
-    def forget(self, offset: int) -> None:
-        pass
-
-
-class FrameTape:
+class FrameTape(Tape):
     """The frames from `start` on, decoded as far as needed."""
 
     jumps = False
 
     def __init__(self, source: ByteSource, kind: str, start: int, dictionary: bytes | None) -> None:
-        self.source, self.kind, self.start, self.dictionary = source, kind, start, dictionary
-        self.fault: str | None = None
+        self.source, self.kind, self.dictionary = source, kind, dictionary
         self.whole = True
         self._before = 0
         self._checked: Frame | None = None
         self._damage: str | None = None
-        self._frame = Frame(source, kind, start, dictionary)
-        self._chunks: Iterator[bytes] = self._frame.chunks()
+        self.last = Frame(source, kind, start, dictionary)
+        self._chunks: Iterator[bytes] = self.last.chunks()
         first = next(self._chunks, b"")
         # Kept as bytes, because most frames are one chunk that holds one record; a bytearray once it grows or shrinks.
         self._data: bytes | bytearray = first
@@ -104,11 +88,7 @@ class FrameTape:
     @property
     def taken(self) -> int:
         """Bytes of the file from `start` on that certainly belong to these frames."""
-        return self._before + self._frame.taken
-
-    @property
-    def last(self) -> Frame:
-        return self._frame
+        return self._before + self.last.taken
 
     def at(self, offset: int, length: int) -> bytes:
         first = offset - self._base
@@ -119,25 +99,23 @@ class FrameTape:
         with memoryview(self._data) as view:
             return bytes(view[first : first + length])
 
-    peek = at
+    def peek(self, offset: int, length: int) -> bytes:
+        return self.at(offset, length)
 
     def whole_frame(self) -> bytes:
-        return self._data if self._frame.end is not None and isinstance(self._data, bytes) else b""
+        return self._data if self.last.end is not None and isinstance(self._data, bytes) else b""
 
     def must(self, offset: int, length: int) -> int:
-        wanted = offset - self._base + length
-        if wanted > len(self._data):
-            self._fill(wanted, join=True)
+        end = offset - self._base + length
+        if end > len(self._data):
+            self._fill(end, join=True)
             return max(0, min(length, self.known - offset))
         return length
 
     def damage(self) -> str | None:
-        if self._checked is not self._frame:
-            self._checked = self._frame
-            again = Frame(self.source, self.kind, self._frame.start, self.dictionary, salvage=False)
-            for _ in again.chunks():
-                pass
-            self._damage = again.fault
+        if self._checked is not self.last:
+            self._checked = self.last
+            self._damage = fault_before(self.source, self.last, self.source.size)
         return self._damage
 
     def forget(self, offset: int) -> None:
@@ -155,12 +133,12 @@ class FrameTape:
                     self._data = bytearray(self._data)
                 self._data += part
             elif not (join and self._join_next()):
-                self.fault = self._frame.fault
+                self.fault = self.last.fault
                 break
 
     def _join_next(self) -> bool:
         """Continues with the next frame, unless it begins with a record or there is none."""
-        end = self._frame.end
+        end = self.last.end
         if end is None or end == self._unjoined or not self.source.read(end, 4).startswith(MAGIC[self.kind]):
             return False
         follower = Frame(self.source, self.kind, end, self.dictionary)
@@ -169,6 +147,6 @@ class FrameTape:
         if opens_record(first[: 1 << 14]):
             self._unjoined = end  # any number of records may try again
             return False
-        self._before += self._frame.taken
-        self._frame, self._chunks, self.whole = follower, chain([first] if first else [], chunks), False
+        self._before += self.last.taken
+        self.last, self._chunks, self.whole = follower, chain([first] if first else [], chunks), False
         return True

@@ -10,7 +10,7 @@ page. Everything else has a `drop`:
     robots_txt         kept in `text`, for the stage that obeys it  body_too_large    see `max_record_bytes`
     bad_http_header    no HTTP response in a response record        bad_content_encoding
     undecodable_charset                                             bad_warc_header
-    truncated_gzip     a frame that ends early (also _zstd, _lz4)   corrupt_gzip      a frame with an error in it
+    truncated_gzip     a frame that ends early (also _zstd)        corrupt_gzip      a frame with an error (_zstd, _lz4)
     truncated_record   the file ends within the record              unreadable_bytes  bytes without a record
     empty_file, not_an_archive                                      no_record         an index names a record here
 
@@ -35,12 +35,12 @@ from pydantic import Field
 from gristmill.schema import Record
 from gristmill.stages.contract import AsCount, Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest import pages, pdf
-from gristmill.stages.ingest.frames import MAGIC, cut_short, skippable, zstd_dictionary
-from gristmill.stages.ingest.resync import after_broken, container, next_frame, seam_after, seam_before
+from gristmill.stages.ingest.frames import MAGIC, container, fault_before, next_frame, skippable, zstd_dictionary
 from gristmill.stages.ingest.source import ByteSource
-from gristmill.stages.ingest.tape import FrameTape, PlainTape
+from gristmill.stages.ingest.tape import FrameTape, Tape
 from gristmill.stages.ingest.walk import walk
 from gristmill.stages.pdf.child import PageImages
+from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES
 from gristmill.stages.reading.views import Window
 
 BESIDE = pages.BESIDE
@@ -69,8 +69,8 @@ class Config(StageConfig):
 
 
 def splittable(name: str) -> bool:
-    """True: any archive can be read from the middle. An archive whose records share one frame becomes one piece."""
-    return True
+    """Only plain archives can be read from the middle."""
+    return not name.lower().endswith((*COMPRESSED_SUFFIXES, ".lz4"))
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
@@ -129,7 +129,7 @@ def _read(source: ByteSource, kind: str, start: int, stop: int, config: Config) 
 def _read_plain(source: ByteSource, start: int, stop: int, config: Config) -> Iterator[Record]:
     # Always from the start of the file: skipping bodies is cheap, and only from the start is it certain that a header
     # is not part of an archive inside a record.
-    tape = PlainTape(source)
+    tape = Tape(source)
     for found in walk(tape, config.max_record_bytes):
         if found.offset >= stop:
             return
@@ -142,18 +142,9 @@ def _read_plain(source: ByteSource, start: int, stop: int, config: Config) -> It
 
 def _read_frames(source: ByteSource, kind: str, start: int, stop: int, config: Config) -> Iterator[Record]:
     dictionary = zstd_dictionary(source) if kind == "zstd" else None
-    at = seam_before(source, kind, start, dictionary)
+    # A range begins at a record, whose frame is there unless it holds several: then all is read from the start.
+    at = start if start > 0 and next_frame(source, kind, start, dictionary, start + 1) == start else 0
     while at < min(stop, source.size):
-        seam = seam_after(source, kind, at, dictionary)
-        with source.up_to(seam):
-            yield from _read_to_seam(source, kind, at, start, stop, dictionary, config)
-        at = seam
-
-
-def _read_to_seam(
-    source: ByteSource, kind: str, at: int, start: int, stop: int, dictionary: bytes | None, config: Config
-) -> Iterator[Record]:
-    while at < min(stop, source.end):
         if not source.read(at, 4).startswith(MAGIC[kind]):
             if (end := skippable(source, at)) is not None:
                 at = end
@@ -164,19 +155,17 @@ def _read_to_seam(
             at = after
             continue
         tape = FrameTape(source, kind, at, dictionary)
-        position, resumed = at, source.end
-        cut: bool | None = None
+        position, resumed, fault = at, source.size, None
         for index, found in enumerate(walk(tape, config.max_record_bytes)):
             # Stays within this frame, even with many records in a few bytes.
             position = min(at + min(index, max(tape.taken - 1, 0)), resumed - 1)
             if position >= stop:
                 return
             if tape.fault and found.fault == tape.fault:
-                if cut is None:
-                    resumed = after_broken(source, tape.last, position, dictionary)
-                    cut = cut_short(source, kind, tape.last.start, resumed, dictionary)
-                if cut:
-                    found.fault = f"truncated_{kind}"
+                if fault is None:  # the next frame may begin within the bytes of a broken one
+                    resumed = next_frame(source, kind, max(tape.last.next_start, position + 1), dictionary)
+                    fault = fault_before(source, tape.last, resumed)
+                found.fault = fault
             if position < start:
                 continue
             row = pages.record(position, found, tape, config)
@@ -186,15 +175,17 @@ def _read_to_seam(
             yield row
         if tape.last.end is not None:
             at = tape.last.end
+        elif fault is not None:
+            at = resumed
         else:
-            at = resumed if cut is not None else after_broken(source, tape.last, position, dictionary)
+            at = next_frame(source, kind, max(tape.last.next_start, position + 1), dictionary)
 
 
 STAGE = Reader(
-    version=11,
+    version=12,
     config=Config,
     libraries=lambda config: (
-        *("fastwarc", "resiliparse", "brotli", "zstandard", "lz4"),
+        *("fastwarc", "resiliparse", "brotli", "zstandard"),
         *pdf.libraries(config.images),
     ),
     columns=lambda config: pdf.columns(config.images),

@@ -7,7 +7,7 @@ was gzipped by hand are both read correctly. Everything before damage is yielded
 from collections.abc import Iterable, Iterator
 from typing import IO
 
-from gristmill.stages.reading.decompress import CHUNK_BYTES, ReadFault, read_bzip2, read_gzip, read_xz, read_zstd
+from gristmill.stages.reading.decompress import CHUNK_BYTES, ReadFault, unpack
 from gristmill.stages.reading.head import Head
 
 COMPRESSED_SUFFIXES = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz")
@@ -44,8 +44,7 @@ def decompressed(file: IO[bytes]) -> tuple[bool, Iterator[bytes]]:
     """Whether the file is plain, and its content from the start; iterating may raise `ReadFault`."""
     kind = compression(file.read(MAGIC_BYTES))
     file.seek(0)
-    readers = {None: plain_chunks, "gzip": read_gzip, "zstd": read_zstd, "bzip2": read_bzip2, "xz": read_xz}
-    chunks = _without_references(readers[kind](file))
+    chunks = plain_chunks(file) if kind is None else _without_references(unpack(kind, file))
     return kind is None, file.bounded(chunks) if isinstance(file, Head) else chunks
 
 

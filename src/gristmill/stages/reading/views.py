@@ -1,73 +1,37 @@
 """The bytes that a reader sees of a file, if it does not see the file itself: a member of an archive, or what a
-compressed file unpacks to. Both can be opened anywhere, so readers read them like plain files.
+compressed file unpacks to.
 """
 
 import io
 import struct
 import zipfile
 import zlib
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import IO, Any, NamedTuple
+from dataclasses import dataclass
+from typing import IO, Any
 
 from gristmill.checked import SeekableFile
-from gristmill.stages.reading.decompress import ReadFault, read_bzip2, read_gzip, read_xz, read_zstd
+from gristmill.stages.reading.decompress import ReadFault, unpack
 
 Opener = Callable[[], IO[bytes]]
 HELD_BYTES = 64 << 20
 """A compressed member up to this size is unpacked in memory. A larger one is unpacked again if its reader goes back."""
-BUFFER_BYTES = 32 << 20
-"""Bytes that are unpacked at once: indexed_gzip starts every reading at a point."""
 _LOCAL_HEADER = struct.Struct("<4s22xHH")  # the magic, and the lengths of name and extra field
-_STREAMS = {"gzip": read_gzip, "zstd": read_zstd, "bzip2": read_bzip2, "xz": read_xz}
-
-
-class Point(NamedTuple):
-    """A position of a compressed file from which it can be unpacked."""
-
-    packed: int
-    unpacked: int
-    bits: int = 0
-    """gzip: bits of the byte before `packed` that belong to the next block."""
-    window: bytes = b""
-    """gzip: the unpacked bytes before the point, to which later ones refer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unpacked:
-    """What a compressed file unpacks to."""
+    """What a compressed file unpacks to. It is read from the start; going back unpacks it again."""
 
     kind: str
-    packed_size: int
     size: int
-    points: tuple[Point, ...]
-    """The first one is the start of the file."""
-    spacing: int = 0
-    """gzip: bytes between points."""
-
-    def near(self, start: int, stop: int | None = None) -> "Unpacked":
-        """The same with only the points for reading from the start of the file, and from `start` to `stop`."""
-        first = bisect_right(self.points, start, key=lambda point: point.unpacked) - 1
-        end = self.size if stop is None else stop
-        own = [point for point in self.points[max(first, 1) :] if point.unpacked < end]
-        return replace(self, points=(self.points[0], *own))
 
     def open(self, opener: Opener, identity: str | None = None) -> IO[bytes]:
-        file = opener()
-        if self.kind != "gzip" or not self.spacing:
-            return io.BufferedReader(_Stream(file, self), 1 << 16)
-        from indexed_gzip import IndexedGzipFile
-
-        unpacked: IO[bytes] = IndexedGzipFile(
-            fileobj=file, readbuf_size=1 << 20, buffer_size=BUFFER_BYTES, skip_crc_check=True
-        )
-        unpacked.import_index(fileobj=io.BytesIO(gzip_index(self)))  # type: ignore[attr-defined]
-        return unpacked
+        return io.BufferedReader(_Stream(opener(), self), 1 << 16)
 
 
 class _Stream(SeekableFile):
-    """Unpacks from the nearest point before a position."""
+    """Unpacks a file, again from its start if the reader goes back."""
 
     def __init__(self, file: IO[bytes], view: Unpacked) -> None:
         super().__init__(view.size)
@@ -79,11 +43,9 @@ class _Stream(SeekableFile):
     def readinto(self, target: Any) -> int:
         if self._at >= self._size:
             return 0
-        points = self._view.points
-        point = points[bisect_right(points, self._at, key=lambda one: one.unpacked) - 1]
-        if self._start < 0 or self._at < self._start or point.unpacked > self._start + len(self._chunk):
-            self._file.seek(point.packed)
-            self._chunks, self._chunk, self._start = _STREAMS[self._view.kind](self._file), b"", point.unpacked
+        if self._start < 0 or self._at < self._start:
+            self._file.seek(0)
+            self._chunks, self._chunk, self._start = unpack(self._view.kind, self._file), b"", 0
         while self._at >= self._start + len(self._chunk):
             self._start += len(self._chunk)
             self._chunk = next(self._chunks)
@@ -206,7 +168,7 @@ class Faults:
 
 View = Unpacked | ArchiveMember | Faults
 
-_last: tuple[tuple[str, int], IO[bytes]] | None = None
+_last: tuple[str, IO[bytes]] | None = None
 """The archive that was unpacked last. The members of a task follow each other in it, so it is unpacked once."""
 
 
@@ -214,34 +176,9 @@ def _shared(view: Unpacked, opener: Opener, identity: str | None) -> IO[bytes]:
     global _last
     if identity is None:
         return view.open(opener)
-    key = identity, view.points[-1].unpacked
-    if _last is None or _last[0] != key:
+    if _last is None or _last[0] != identity:
         if _last is not None:
             _last[1].close()
         _last = None
-        _last = key, view.open(opener)
+        _last = identity, view.open(opener)
     return _last[1]
-
-
-_HEADER = struct.Struct("<5sBBQQIII")  # GZIDX, version, reserved; sizes; spacing, bytes of a window, points
-_POINT = struct.Struct("<QQBB")  # offsets; bits; whether there is a window
-_WINDOW_BYTES = 32 << 10
-
-
-def gzip_index(view: Unpacked) -> bytes:
-    """The points as a file of indexed_gzip."""
-    head = _HEADER.pack(b"GZIDX", 1, 0, view.packed_size, view.size, view.spacing, _WINDOW_BYTES, len(view.points))
-    points = [_POINT.pack(one.packed, one.unpacked, one.bits, bool(one.window)) for one in view.points]
-    return b"".join([head, *points, *(one.window for one in view.points)])
-
-
-def from_gzip_index(data: bytes) -> Unpacked:
-    """The inverse of `gzip_index`."""
-    _, version, _, packed_size, size, spacing, window_bytes, count = _HEADER.unpack_from(data)
-    assert (version, window_bytes) == (1, _WINDOW_BYTES)
-    found, at = [], _HEADER.size + count * _POINT.size
-    for number in range(count):
-        packed, unpacked, bits, has_window = _POINT.unpack_from(data, _HEADER.size + number * _POINT.size)
-        found.append(Point(packed, unpacked, bits, data[at : at + _WINDOW_BYTES] if has_window else b""))
-        at += _WINDOW_BYTES if has_window else 0
-    return Unpacked("gzip", packed_size, size, tuple(found), spacing)

@@ -4,11 +4,12 @@ A rank is a string of bytes that sorts (memcmp) like the documents: the smallest
 once, from columns that a reducer then does not need, and ends with the doc_id. So no two documents tie, and nothing
 depends on the order in which records arrive.
 
-    (fields of `by`, big-endian, in that order)  source 2  score 8  length 4  date 8 bytes
+    (fields of `by`, big-endian, in that order)  source 2  repository 4  score 8  length 4  date 8 bytes
     (zeros for the fields that `by` leaves out)
     (doc_id)                                     16 bytes
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
@@ -24,7 +25,7 @@ from gristmill.warned import Warned
 
 Array = np.ndarray[Any, Any]
 
-RANK_BYTES = 38
+RANK_BYTES = 42
 RANK = pa.binary(RANK_BYTES)
 """The type of a column of ranks, for RECORD_SCHEMA."""
 ID_BYTES = 16
@@ -32,13 +33,18 @@ ID_BYTES = 16
 _SIGN = np.uint64(1 << 63)
 _WORST = np.uint64(2**64 - 1)
 _MOST_SOURCES = 2**16 - 1
+REPOSITORY = "repository"
+_NO_REPOSITORY = 2**32 - 1
 
 
 class KeepOrder(StageConfig):
     """The first field in which two documents differ decides; if none differs, doc_id decides."""
 
-    by: tuple[Literal["source", "score", "length", "date"], ...] = ("source", "score", "length", "date")
-    """What is compared, most important first. doc_id always comes last and makes the choice unique."""
+    by: tuple[Literal["source", "repository", "score", "length", "date"], ...] = (
+        *("source", "repository", "score", "length", "date"),
+    )
+    """What is compared, most important first. doc_id always comes last and makes the choice unique. repository: of two
+    forks, all files that both have are kept from the same one; which one is arbitrary, but fixed by their names."""
     sources: Annotated[tuple[SourceName, ...], Field(max_length=_MOST_SOURCES)] = ()
     """Names of sources, best first; unnamed sources come after all of them. Empty: all are equal."""
     score: str | None = None
@@ -75,8 +81,13 @@ def reads(order: KeepOrder) -> tuple[str, ...]:
     return ("doc_id", *(name for name, wanted in needed.items() if wanted), *((order.score,) if order.score else ()))
 
 
+def may_read(order: KeepOrder) -> tuple[str, ...]:
+    """Columns that `ranks` uses on routes that have them."""
+    return (REPOSITORY,) if REPOSITORY in order.by else ()
+
+
 def ranks(batch: pa.RecordBatch, order: KeepOrder) -> pa.Array:
-    """The rank of every row, fixed_size_binary(RANK_BYTES). Columns are found by the names in `reads`."""
+    """The rank of every row, fixed_size_binary(RANK_BYTES). Columns have the names in `reads` and `may_read`."""
     rows = batch.num_rows
     out = np.zeros((rows, RANK_BYTES), np.uint8)
     at = 0
@@ -111,6 +122,17 @@ def _source(batch: pa.RecordBatch, order: KeepOrder) -> Array:
     return np.asarray(place.fill_null(len(order.sources)).to_numpy(zero_copy_only=False)).astype(np.uint16)
 
 
+def _repository(batch: pa.RecordBatch, order: KeepOrder) -> Array:
+    """A hash of the name. Documents without a repository come last."""
+    if REPOSITORY not in batch.schema.names:
+        return np.full(batch.num_rows, _NO_REPOSITORY, np.uint32)
+    names = batch.column(REPOSITORY).dictionary_encode()
+    digests = (hashlib.blake2b(name.encode(), digest_size=4).digest() for name in names.dictionary.to_pylist())
+    keys = [min(int.from_bytes(digest, "big"), _NO_REPOSITORY - 1) for digest in digests]
+    index = np.asarray(names.indices.fill_null(len(keys)).to_numpy(zero_copy_only=False), np.int64)
+    return np.array([*keys, _NO_REPOSITORY], np.uint32)[index]
+
+
 def _score(batch: pa.RecordBatch, order: KeepOrder) -> Array:
     """The bits of a double rise with its value, once those of negative numbers are inverted."""
     kind = batch.column(order.score).type
@@ -142,4 +164,4 @@ def _date(batch: pa.RecordBatch, order: KeepOrder) -> Array:
     return np.where(column.is_null().to_numpy(zero_copy_only=False), _WORST, key)
 
 
-_KEYS = {"source": _source, "score": _score, "length": _length, "date": _date}
+_KEYS = {"source": _source, "repository": _repository, "score": _score, "length": _length, "date": _date}
