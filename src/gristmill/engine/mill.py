@@ -131,7 +131,6 @@ class Mill:
         self,
         workers: int | None,
         listener: Listener,
-        retry_crashed: bool = False,
         tag: str | None = None,
         observers: Sequence[Observer] = (),
     ) -> Run:
@@ -139,8 +138,7 @@ class Mill:
         as well, and can be continued.
 
         If a part turns out to be damaged, it is removed, and the run starts over; finished work is not repeated.
-        `retry_crashed` also repeats the tasks that gave documents up because they killed their worker. `observers`
-        receive its progress (`journal.py`).
+        `observers` receive its progress (`journal.py`).
         """
         self._started, self._requests_before = datetime.now(UTC), requests.counted()
         earlier = Earlier()
@@ -176,7 +174,6 @@ class Mill:
                     self.contents,
                     listener,
                     lease=lease,
-                    retry_crashed=retry_crashed,
                     earlier=earlier,
                     previews=True,
                 )

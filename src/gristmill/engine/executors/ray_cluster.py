@@ -188,14 +188,14 @@ class RayExecutor:
         """Translate Ray's errors into those of an executor."""
         text, kinds = str(error), self._ray.exceptions
         if isinstance(error, kinds.OutOfMemoryError):
-            return WorkerDied(NO_MEMORY, reached=True)
+            return WorkerDied(NO_MEMORY)
         if isinstance(error, kinds.LocalRayletDiedError):
             return _lost_cluster("the Ray process on this machine has ended")
         lost = (kinds.NodeDiedError, kinds.ObjectLostError, kinds.ActorUnschedulableError, kinds.ActorUnavailableError)
         if isinstance(error, lost):
             return WorkerDied(LOST, machine_lost=True)
         if isinstance(error, kinds.WorkerCrashedError | kinds.ActorDiedError):
-            return WorkerDied(ENDED, reached=True)
+            return WorkerDied(ENDED)
         if isinstance(error, ImportError):
             return UserError(
                 f"A node of the Ray cluster cannot import what tasks need ({error.args[0] if error.args else error}), "

@@ -112,7 +112,7 @@ def _answer(request: bytes, store: Store) -> Any:
     except (UserError, CorruptPart, OthersCanWrite) as error:
         return error
     except MemoryError:
-        return WorkerDied("MemoryError", False, True, peak_bytes())
+        return WorkerDied("MemoryError", peak_rss_bytes=peak_bytes())
     except BaseException:
         return StageFailed(f"{what}:\n{traceback.format_exc()}")
 
