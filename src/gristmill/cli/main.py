@@ -205,7 +205,7 @@ def _unknown_command(name: str, known: Collection[str]) -> str:
 
 def _report(error: Exception) -> int:
     """Report an error and return the exit code. A bug of ours shows its traceback."""
-    from gristmill.engine.executors.shared_kernels import OthersCanWrite
+    from gristmill.engine.executors.worker import OthersCanWrite
 
     if isinstance(error, OthersCanWrite):  # before anything that imports kernels
         complain(error)

@@ -7,7 +7,7 @@ the record, which is given up only after it ended three of three new workers.
 """
 
 from gristmill.engine.executors.attempts import Attempts
-from gristmill.engine.executors.executor import Executor, StartWorker, WorkerDied
+from gristmill.engine.executors.executor import Executor, WorkerDied
 from gristmill.engine.executors.isolate import Search
 from gristmill.engine.work.needs import needs_of
 from gristmill.engine.work.task import MapWork, Read, Result, Task
@@ -25,10 +25,7 @@ async def insist(task: Task, executor: Executor, note: Note) -> Result:
     """The result of a task, without the records that kill its worker. Raises UserError, CorruptPart, or StageFailed."""
     for _ in range(MOST_POISONED + 1):
         attempts = Attempts(task, note)
-        found = await _beside_others(attempts, executor)
-        if found is None:
-            async with executor.alone(needs_of(task.work)) as start:
-                found = await _alone(attempts, start)
+        found = await _beside_others(attempts, executor) or await _alone(attempts, executor)
         if isinstance(found, Result):
             if isinstance(task.work, Read | MapWork):
                 found.poisoned = [list(record) for record in task.work.poisoned]
@@ -50,13 +47,14 @@ async def _beside_others(attempts: Attempts, executor: Executor) -> Result | Non
     return None
 
 
-async def _alone(attempts: Attempts, start: StartWorker) -> Result | Task:
+async def _alone(attempts: Attempts, executor: Executor) -> Result | Task:
     """The result, or the task without the record that ends its worker."""
-    for _ in range(CRASHES):
-        result = await attempts.in_new_worker(attempts.task, start)
-        if isinstance(result, Result):
-            return result
-        attempts.note(f"the worker {result}, alone", WARNING)
-        if (task := await Search(attempts, start).find()) is not None:
-            return task
+    async with executor.alone(needs_of(attempts.task.work)) as start:
+        for _ in range(CRASHES):
+            result = await attempts.in_new_worker(attempts.task, start)
+            if isinstance(result, Result):
+                return result
+            attempts.note(f"the worker {result}, alone", WARNING)
+            if (task := await Search(attempts, start).find()) is not None:
+                return task
     raise attempts.stop("no single record is the cause")

@@ -137,7 +137,7 @@ class Run(RunContext):
         whole.
         """
         begun = await self._begin_assets()
-        folders = Folders(self._contents.list_folder)
+        folders = Folders()
         generated = {source: self.graph.recipe.sources[source] for source in self.graph.generated}
         sources = {
             name: self._group.create_task(self._source(name, folders)) for name in self.chains if name not in generated
