@@ -13,19 +13,21 @@ from types import SimpleNamespace
 import pytest
 
 from gristmill.cli.main import main
-from gristmill.engine.executors import attempts, ray_cluster, ray_connection, ray_host
+from gristmill.engine.executors import attempts
 from gristmill.engine.executors.executor import StageFailed, WorkerDied
-from gristmill.engine.executors.ray_cluster import HOST_BYTES, RayExecutor
 from gristmill.engine.mill import Mill, Silent
 from gristmill.engine.publish.journal import read_journals
 from gristmill.engine.work.needs import PROCESS_BYTES
 from gristmill.engine.work.task import Hash, MapWork, Result, Task
 from gristmill.errors import UserError
-from gristmill.install_command import install_extra
 from gristmill.processes import name_of, runs
 from gristmill.recipe.load import load
 from gristmill.stages.contract import Resources
 from gristmill.store.store import Store
+from gristmill_ray import connection as ray_connection
+from gristmill_ray import executor as ray_cluster
+from gristmill_ray import host as ray_host
+from gristmill_ray.executor import HOST_BYTES, RayExecutor
 from stagebox import loads
 
 TASK = Task("", "inputs", "hashing", Hash(()))
@@ -260,14 +262,6 @@ def typed(monkeypatch, capsys, *words):
     with pytest.raises(SystemExit) as ended:
         main()
     return ended.value.code, " ".join(capsys.readouterr().err.split())
-
-
-def test_without_ray_one_message_says_what_to_install(project, monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    code, said = typed(monkeypatch, capsys, "run", str(project.recipe), "--executor", "ray")
-    assert code == 2
-    assert "needs Ray" in said
-    assert install_extra("ray") in said
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "[::1]:1", "nowhere.invalid:6379"])
