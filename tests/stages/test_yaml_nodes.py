@@ -37,7 +37,7 @@ def test_a_scalar_has_the_same_value_in_a_recipe_and_in_another_file(written):
 
 
 def test_a_number_beyond_64_bits_is_one_message():
-    with pytest.raises(UserError, match=r"suite.yaml:2: numbers go from .* put 9223372036854775808 in quotes"):
+    with pytest.raises(UserError, match=r"suite.yaml:2: numbers go from .* Put 9223372036854775808 in quotes"):
         value_in_a_file("a: 1\nb: 9223372036854775808\n")
 
 
