@@ -59,7 +59,7 @@ class Machines:
 
 
 @dataclass(frozen=True)
-class Step:
+class StepCost:
     """What the tasks of a step cost: measured, or predicted."""
 
     name: str
@@ -85,7 +85,7 @@ class MeasuredRun:
     tokens: float
     tokens_by: str
     """A description of how tokens were counted."""
-    steps: Sequence[Step]
+    steps: Sequence[StepCost]
     sources: Mapping[str, Sequence[str]]
     """The sources of each step."""
     parts: Mapping[str, int]
@@ -104,7 +104,7 @@ class MeasuredRun:
 class Sizing:
     """The prediction for a run on a cluster."""
 
-    steps: Sequence[Step]
+    steps: Sequence[StepCost]
     growth: float
     """The requested tokens divided by the tokens of the measured run."""
     wall_s: float
@@ -145,14 +145,14 @@ def size_up(measured: MeasuredRun, tokens: float, cluster: Machines) -> Sizing:
     return Sizing(steps, growth, max(wall, COORDINATOR_S * sum(step.tasks for step in steps)))
 
 
-def _times(measured: MeasuredRun, step: Step, more_parts: Mapping[str, float]) -> float:
+def _times(measured: MeasuredRun, step: StepCost, more_parts: Mapping[str, float]) -> float:
     """How many times as many tasks a step will have."""
     sources = [source for source in measured.sources[step.name] if source in more_parts]
     known = sum(measured.parts[source] for source in sources)
     return sum(measured.parts[source] * more_parts[source] for source in sources) / known if known else 1.0
 
 
-def _grown(step: Step, growth: float, times: float) -> Step:
+def _grown(step: StepCost, growth: float, times: float) -> StepCost:
     """The same step for a larger corpus."""
     if step.kind in _FIXED:
         return step
@@ -167,7 +167,7 @@ def _grown(step: Step, growth: float, times: float) -> Step:
     content = max(step.stored_bytes - FOOTER_BYTES * step.tasks, 0.0)
     stored = content * growth + (FOOTER_BYTES + RECORD_BYTES) * tasks
     longest_s = step.longest_s * max(size, 1.0)
-    return Step(step.name, step.kind, tasks, cpu_s, slow * cpu_s, longest_s, memory, stored)
+    return StepCost(step.name, step.kind, tasks, cpu_s, slow * cpu_s, longest_s, memory, stored)
 
 
 def last_measured(mill: Mill) -> MeasuredRun:
@@ -206,10 +206,10 @@ def last_measured(mill: Mill) -> MeasuredRun:
     )
 
 
-def _step(node: Node, recorded: Mapping[str, Any]) -> Step:
+def _step(node: Node, recorded: Mapping[str, Any]) -> StepCost:
     cost, compile_s = recorded["cost"], recorded["cost"].get("compile_s", 0.0)
     slowest = (pace["slowest"]["wall_s"] for pace in recorded["pace"].values() if pace["slowest"])
-    return Step(
+    return StepCost(
         node.id,
         node.kind,
         recorded["executed"] + recorded["cached"],
