@@ -64,7 +64,7 @@ def test_a_list_of_commands_has_whole_sentences(say, monkeypatch, group):
         listed = [line for line in listed if line.startswith("  ")]
     assert (
         len(listed)
-        == {(): len(COMMANDS), ("tokenizer",): 4, ("shards",): 2, ("versions",): 6, ("extractor",): 3}[group]
+        == {(): len(COMMANDS), ("tokenizer",): 4, ("shards",): 2, ("versions",): 5, ("extractor",): 3}[group]
     )
     assert all(line.endswith(".") and not line.endswith("..") and len(line) <= 80 for line in listed), listed
     without = say(*group)
