@@ -86,7 +86,7 @@ coverage: $(VENV)/dev
 
 # Executors of clusters alone: Ray on two nodes, and Slurm where its packages are (apt-get install slurm-wlm munge).
 test-cluster: $(VENV)/dev
-	$(BIN)/pytest tests/engine/test_ray.py tests/slurm tests/laws/test_slurm_page.py tests/engine/test_executors.py
+	$(BIN)/pytest packages/ray/tests tests/slurm tests/laws/test_slurm_page.py tests/engine/test_executors.py
 
 # The explorer in a real browser: installs Playwright, and needs Chromium (apt-get install chromium).
 test-browser: $(VENV)/dev

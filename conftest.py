@@ -254,7 +254,7 @@ class RayNodes:
 def ray_nodes(request: pytest.FixtureRequest) -> RayNodes:
     """Two nodes, to which this process is connected."""
     assert needs_ray(request.node), "a test that requests the cluster while it runs has the marker `ray`"
-    pytest.importorskip("ray", reason="Ray is not installed: pip install 'gristmill[ray]'")
+    pytest.importorskip("ray", reason="Ray is not installed: pip install ./packages/ray")
     nodes = RayNodes.running or RayNodes()
     nodes.restore()
     return nodes

@@ -57,7 +57,7 @@ def run(data: Path | None) -> Iterable[dict]:
     try:
         import ray  # noqa: F401
     except ImportError:
-        yield measurement("on_ray: skipped, Ray is not installed (gristmill[ray])", 0, "")
+        yield measurement("on_ray: skipped, Ray is not installed (packages/ray)", 0, "")
         return
     with scratch() as folder, _cluster() as cluster:
         yield from task_overhead(folder, cluster.address)

@@ -19,8 +19,7 @@ from fastwarc.warc import ArchiveIterator
 from bench.inputs import measurement, scratch, texts, warc_files
 from gristmill.engine.mill import Mill, Silent
 from gristmill.engine.work.memory import available_cores
-from gristmill.query.sizing.measured import MeasuredRun, last_measured
-from gristmill.query.sizing.sizing import Machines, size_up
+from gristmill.query.sizing.sizing import FACTOR, Machines, MeasuredRun, last_measured, size_up
 from gristmill.recipe.load import load
 
 FILES = 100
@@ -58,10 +57,9 @@ def run(data: Path | None) -> Iterable[dict]:
         whole = _measured(recipe, folder / "whole", None)
         cluster = Machines(1, available_cores())
         planned = size_up(sample, sample.tokens / sample.share, cluster)
-    cpu_s = sum(float(kind.cpu_s.mean()) * kind.tasks for kind in whole.kinds)
-    low, middle, high = planned.cpu_s
-    unit = f"of the truth, {cpu_s:.0f} CPU s: {middle:.0f}, {low:.0f} to {high:.0f}, predicted (goal: 0.8 to 1.2)"
-    yield measurement("plan.cpu", middle / cpu_s, unit)
+    cpu_s = sum(step.cpu_s for step in whole.steps)
+    unit = f"of the truth, {cpu_s:.0f} CPU s: {planned.cpu_s:.0f} predicted (goal: within a factor of {FACTOR:g})"
+    yield measurement("plan.cpu", planned.cpu_s / cpu_s, unit)
     yield measurement(
         "plan.tokens", sample.tokens / sample.share / whole.tokens, f"of {whole.tokens / 1e6:.1f}M tokens"
     )

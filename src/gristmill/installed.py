@@ -19,7 +19,7 @@ PACKAGES = {
     FORMATS: {"formats": "epub jats latex mbox mediawiki notebook office stack_exchange subtitles"},
     STEPS: {"formats": "threads"},
     COMMANDS: {"bias": "bias", "explore": "explore", "extractor": "extractor"},
-    EXECUTORS: {"slurm": "slurm"},
+    EXECUTORS: {"ray": "ray", "slurm": "slurm"},
     OBSERVERS: {"explore": "metrics openlineage"},
 }
 """What the packages in packages/ add, for the message about one that is not installed. Nothing else names them."""

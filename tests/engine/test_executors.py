@@ -6,11 +6,12 @@ import hashlib
 import pytest
 from tests.packages import installed_from
 
-from gristmill.engine.executors.registry import BUILT_IN, PACKAGES
+from gristmill.engine.executors.registry import BUILT_IN
 from gristmill.engine.mill import Mill, Silent, make_executor
 from gristmill.engine.run_options import check_executor
 from gristmill.engine.work.task import Hash, MapWork, Task
 from gristmill.errors import UserError
+from gristmill.installed import EXECUTORS, PACKAGES
 from gristmill.places import FileLocation
 from gristmill.recipe.load import load
 from gristmill.stages.contract import Resources
@@ -20,7 +21,7 @@ from gristmill.store.store import CorruptPart, Part, Store
 MARKS = {"ray": [pytest.mark.slow, pytest.mark.ray], "slurm": [pytest.mark.slow, pytest.mark.slurm]}
 
 
-@pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, [])) for name in (*BUILT_IN, *PACKAGES)])
+@pytest.fixture(params=[pytest.param(name, marks=MARKS.get(name, [])) for name in (*BUILT_IN, *PACKAGES[EXECUTORS])])
 def name(request):
     if request.param == "ray":
         request.getfixturevalue("ray_nodes")

@@ -26,10 +26,6 @@ WHOLE = replace(jsonl.STAGE, splittable=lambda name: False)
 PART = 1000
 
 
-def _scanned(folder):
-    return list(os.scandir(folder))
-
-
 def files_of(sizes, snapshot=None, prefix="f"):
     return [
         InputFile(f"/x/{prefix}{n:04}", f"{prefix}{n:04}", size, snapshot, "", None) for n, size in enumerate(sizes)
@@ -290,7 +286,7 @@ def test_a_listing_visits_every_entry_once(tmp_path, monkeypatch):
         rings(tmp_path / str(count), count)
         for glob in (ANYTHING, ("**", "x.jsonl"), ("*", "*.jsonl")):
             listed.clear()
-            tree = list_tree(str(tmp_path / str(count)), glob, follow=True, folders=Folders(_scanned))
+            tree = list_tree(str(tmp_path / str(count)), glob, follow=True, folders=Folders())
             assert len(tree.files) == count
             assert len(listed) == count + 1
 
@@ -298,7 +294,7 @@ def test_a_listing_visits_every_entry_once(tmp_path, monkeypatch):
 def test_a_listing_ends_when_it_is_no_longer_needed(tmp_path):
     """A signal reaches a run that lists a large tree."""
     rings(tmp_path, 3)
-    folders = Folders(_scanned)
+    folders = Folders()
     folders.stopped.set()
     with pytest.raises(ListingStopped):
         list_tree(str(tmp_path), ANYTHING, follow=False, folders=folders)
@@ -309,7 +305,7 @@ def test_a_signal_ends_a_run_that_is_listing(project):
     """The loop that receives signals continues while a thread lists."""
     script = (
         "import os, signal, sys\n"
-        "from gristmill.engine.files import content\n"
+        "from gristmill.engine.files import tree\n"
         "from gristmill.engine.mill import Interrupted, Mill, Silent\n"
         "from gristmill.recipe.load import load\n"
         "real = os.scandir\n"
@@ -317,9 +313,9 @@ def test_a_signal_ends_a_run_that_is_listing(project):
         "    os.kill(os.getpid(), signal.SIGTERM)\n"
         "    return real(path)\n"
         "mill = Mill(load(sys.argv[1]))\n"
-        "content.os = type(sys)('os')\n"
-        "content.os.__dict__.update(os.__dict__)\n"
-        "content.os.scandir = scan\n"
+        "tree.os = type(sys)('os')\n"
+        "tree.os.__dict__.update(os.__dict__)\n"
+        "tree.os.scandir = scan\n"
         "try:\n"
         "    mill.run(1, Silent())\n"
         "except Interrupted as stop:\n"
@@ -387,7 +383,7 @@ def test_globs_match_like_pythons_glob(tmp_path_factory, segments):
         (root / path).touch()
     found = glob.glob("/".join(segments), root_dir=root, recursive=True, include_hidden=True)
     expected = {f"{root}/{name}" for name in found if os.path.isfile(f"{root}/{name}")}
-    assert set(list_tree(str(root), segments, follow=False, folders=Folders(_scanned)).files) == expected
+    assert set(list_tree(str(root), segments, follow=False, folders=Folders()).files) == expected
 
 
 def test_links_to_scripts_and_styles_beside_pages_are_no_warning(project):

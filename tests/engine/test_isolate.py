@@ -1,32 +1,31 @@
 """The search for a fatal record: found by bisection with few workers; it gives up if no single record is the cause."""
 
 import asyncio
-from itertools import pairwise
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gristmill.engine.executors import trial
+from gristmill.engine.executors import attempts
+from gristmill.engine.executors.attempts import Attempts
 from gristmill.engine.executors.executor import WorkerDied
-from gristmill.engine.executors.isolate import FARTHEST, Search, _nearby
-from gristmill.engine.executors.trial import Patience
+from gristmill.engine.executors.isolate import FARTHEST, TIMES, Search
 from gristmill.engine.work.task import Hash, MapWork, Read, Result, Task
+from gristmill.errors import UserError
 from gristmill.stages.contract import Piece, StageConfig
 from gristmill.store.store import Part
 
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch):
-    monkeypatch.setattr(trial, "PAUSE_S", 0.0)
+    monkeypatch.setattr(attempts, "PAUSE_S", 0.0)
 
 
 class Machine:
     """Workers that die where `kills` says so for the ranges that a task reads: a cause, or None."""
 
-    def __init__(self, kills, observed=lambda stretches: True):
+    def __init__(self, kills):
         self.kills = kills
-        self.observed = observed
         self.requests = []
         self.living = 0
 
@@ -35,7 +34,7 @@ class Machine:
         return Worker(self)
 
     def search(self, task):
-        found = asyncio.run(Search(task, self.start, Patience()).find())
+        found = asyncio.run(Search(Attempts(task, lambda *_: None), self.start).find())
         assert self.living == 0, "a worker was left behind"
         return found
 
@@ -54,8 +53,8 @@ class Worker:
         self.machine.requests.append(stretches)
         cause = self.machine.kills(stretches)
         if cause:
-            raise WorkerDied(cause, cause == "SIGSEGV", True)
-        return Result(values=[int(self.machine.observed(stretches))])
+            raise WorkerDied(cause, cause == "SIGSEGV")
+        return Result()
 
     def kill(self):
         self.machine.living -= 1
@@ -99,26 +98,25 @@ def test_a_fatal_row_is_found_in_as_many_steps_as_halving_takes(case):
     """Whichever row it is; only it is removed, and nothing else of the task changes."""
     rows, fatal = case
     machine = Machine(on_rows(fatal))
-    task, evidence = machine.search(mapping(rows))
-    assert [row for row, _ in task.work.poisoned] == [fatal] == evidence["record"]
+    task = machine.search(mapping(rows))
+    assert task.work.poisoned == ((fatal, "killed its worker 3 of 3 times alone (SIGSEGV)"),)
     assert task == mapping(rows, task.work.poisoned)
-    trials = 3 * trial.INSIDE_TRIALS
-    assert len(machine.requests) <= 2 + (rows - 1).bit_length() + trials + 4
+    assert len(machine.requests) <= 3 + 2 + (rows - 1).bit_length() + TIMES + 1
 
 
-@pytest.mark.parametrize(("cause", "times"), [("SIGSEGV", 1), ("SIGKILL", 2)])
-def test_only_a_death_that_happens_twice_leads_the_search_where_it_may_come_from_outside(cause, times):
-    """The first range is probed again before it counts, unless its worker crashed by its own fault."""
-    machine = Machine(on_rows(3, cause=cause))
-    machine.search(mapping(16))
-    assert machine.requests.count([(0, 8)]) == times
+def test_deaths_from_outside_do_not_lead_the_search():
+    """The same probe runs again, so every third worker may be killed, and the right record is found."""
+    count = iter(range(1000))
+    crash = on_rows(3)
+    machine = Machine(lambda stretches: crash(stretches) if next(count) % 3 else "SIGKILL")
+    assert [row for row, _ in machine.search(mapping(16)).work.poisoned] == [3]
 
 
 def test_a_single_kill_from_outside_accuses_no_record():
     """It was over before the search began: both halves survive, and not all rows are tried."""
     machine = Machine(lambda stretches: None)
     assert machine.search(mapping(1 << 20)) is None
-    assert len(machine.requests) == 2
+    assert len(machine.requests) == 3
 
 
 @pytest.mark.parametrize("pair", [(3, 12), (3, 6)])
@@ -130,41 +128,31 @@ def test_rows_that_are_fatal_only_together_are_not_given_up(pair):
 
 
 def test_a_stage_that_dies_of_everything_has_no_fatal_record():
-    """The remaining row has no neighbour that survives, so nothing is known about it."""
+    """The first, the middle and the last document are fatal alone: the run stops after three workers."""
     machine = Machine(lambda stretches: "SIGSEGV" if any(a < b for a, b in stretches) else None)
-    assert machine.search(mapping(40)) is None
+    with pytest.raises(UserError, match="any single document is enough"):
+        machine.search(mapping(40))
+    assert len(machine.requests) == 3
 
 
-def test_a_single_row_is_tried_against_no_record():
-    machine = Machine(on_rows(0))
-    task, _ = machine.search(mapping(1))
-    ((row, detail),) = task.work.poisoned
-    assert row == 0
-    assert detail.endswith("3 of 3 controls without a record survived")
+def test_a_stage_that_dies_without_a_record_accuses_none():
+    """Reading no record is the control."""
+    machine = Machine(lambda stretches: "SIGSEGV" if stretches[0][1] <= 1 else None)
+    assert machine.search(mapping(2)) is None
     assert [(0, 0)] in machine.requests
-
-
-def test_the_control_is_the_nearest_neighbour_that_the_stage_sees():
-    """Rows that earlier verdicts hide prove nothing: a range with one more row is used."""
-    hidden = range(20, 30)
-    machine = Machine(on_rows(30), observed=lambda stretches: any(row not in hidden for row in range(*stretches[0])))
-    task, _ = machine.search(mapping(64))
-    assert "controls beside it" in task.work.poisoned[0][1]
-    control = max((stretch for stretch in machine.requests if stretch != [(30, 31)]), key=machine.requests.count)
-    assert control == [(0, 21)]
 
 
 def test_records_given_up_before_stay_given_up():
     """The next search finds the next record, and both are in the task."""
     machine = Machine(on_rows(9))
-    task, _ = machine.search(mapping(16, ((2, "before"),)))
+    task = machine.search(mapping(16, ((2, "before"),)))
     assert [row for row, _ in task.work.poisoned] == [2, 9]
 
 
 def test_a_fatal_position_is_cut_out_of_the_middle_of_its_file():
     """Its file comes in three pieces, before, at and after it; the other files are unchanged."""
     first, file, last = Piece("/a", "a"), Piece("/b", "b", 100, 5000), Piece("/c", "c")
-    task, evidence = Machine(at("b", 777)).search(reading(first, file, last))
+    task = Machine(at("b", 777)).search(reading(first, file, last))
     assert [(piece.name, piece.start, piece.stop) for piece in task.work.pieces] == [
         ("a", 0, None),
         ("b", 100, 777),
@@ -173,14 +161,13 @@ def test_a_fatal_position_is_cut_out_of_the_middle_of_its_file():
         ("c", 0, None),
     ]
     assert [record[:2] for record in task.work.poisoned] == [("b", 777)]
-    assert evidence["record"] == ["b", 777]
 
 
 @pytest.mark.parametrize("position", [0, 5, (1 << 20) - 1, 1 << 20, 12_345_678_901])
 def test_a_position_is_found_in_a_file_of_unknown_length(position):
     """By ranges of doubling width, then by bisection: some dozen workers for any size."""
     machine = Machine(at("b", position))
-    task, _ = machine.search(reading(Piece("/b", "b")))
+    task = machine.search(reading(Piece("/b", "b")))
     assert [record[:2] for record in task.work.poisoned] == [("b", position)]
     stretches = [(piece.start, piece.stop) for piece in task.work.pieces]
     assert stretches == [*([(0, position)] if position else []), (position, position), (position + 1, None)]
@@ -193,7 +180,7 @@ def test_a_position_that_no_reader_can_pass_is_the_end_of_its_file():
     def wall(stretches):
         return next(("SIGSEGV" for _, a, b in stretches if b is None or (b > 40 and b > a)), None)
 
-    task, _ = Machine(wall).search(reading(Piece("/b", "b"), Piece("/c", "c", 0, 9)))
+    task = Machine(wall).search(reading(Piece("/b", "b"), Piece("/c", "c", 0, 9)))
     assert [(piece.name, piece.start, piece.stop) for piece in task.work.pieces] == [
         ("b", 0, 40),
         ("b", 40, 40),
@@ -208,15 +195,3 @@ def test_other_kinds_of_work_have_no_records_to_suspect():
     machine = Machine(lambda stretches: "SIGSEGV")
     assert machine.search(Task("", "inputs", "hashing", Hash(()))) is None
     assert machine.requests == []
-
-
-@given(st.integers(0, 300), st.integers(0, 300), st.integers(0, 300))
-def test_ranges_near_a_unit_cover_all_others_once_nearest_first(start, before, behind):
-    unit, stop = start + before, start + before + behind + 1
-    stretches = list(_nearby(start, unit, stop))
-    assert sorted(row for a, b in stretches for row in range(a, b)) == [*range(start, unit), *range(unit + 1, stop)]
-    left = [stretch for stretch in stretches if stretch[1] <= unit]
-    right = stretches[len(left) :]
-    assert all(a[0] == b[1] for a, b in pairwise(left))
-    assert all(a[1] == b[0] for a, b in pairwise(right))
-    assert all(b - a == 1 for a, b in (left[:1] + right[:1]))

@@ -20,7 +20,6 @@ from pathlib import Path
 import pytest
 
 import gristmill
-from gristmill.engine.executors.early_server import NAME
 from gristmill.engine.mill import Mill
 from gristmill.recipe.load import load
 
@@ -30,12 +29,12 @@ OF_DRIVERS = 7
 AT_LEISURE_S = 0.02
 """Polling interval while no process is about to be killed."""
 IMPATIENT = """
-from gristmill.engine.executors import trial
-trial.PAUSE_S = 0.01
+from gristmill.engine.executors import attempts
+attempts.PAUSE_S = 0.01
 from gristmill.cli.main import main
 main()
 """
-"""The command, with shorter pauses between trials, which change no verdict."""
+"""The command, with shorter pauses, which change no verdict."""
 TESTS = Path(__file__).parents[1]
 WORDS = [a + b + c for a in ("mi", "gra", "sto", "wa", "whe") for b in ("l", "n", "t", "r") for c in ("o", "en", "a")]
 RECIPE = """
@@ -146,9 +145,8 @@ class Chaos:
                 if os.getsid(pid) != self.process.pid:
                     self.strangers.add(pid)  # checked once: polling all processes would cost more than the runs
                     continue
-                name, _, rest = Path(f"/proc/{pid}/stat").read_text().partition("(")[2].rpartition(")")
-                fields = rest.split()
-                ours = name == NAME or "forkserver" in Path(f"/proc/{pid}/cmdline").read_text()
+                fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+                ours = "forkserver" in Path(f"/proc/{pid}/cmdline").read_text()
                 if fields[0] != "Z" and ours:
                     found[pid] = int(fields[1])
             except OSError:

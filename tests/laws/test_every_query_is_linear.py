@@ -235,9 +235,9 @@ def planned(corpus):
     imported("gristmill.query.versions.pinning").tokenizer_hint(mill, run)
     module.describe_change([f"a{n}" for n in range(corpus.count * 10)], [f"b{n}" for n in range(corpus.count * 10)])
     sizing = imported("gristmill.query.sizing.sizing")
-    cluster = sizing.Machines(2, 8)
-    sized = sizing.size_up(imported("gristmill.query.sizing.measured").last_measured(mill), 1e9, cluster)
-    list(imported("gristmill.query.sizing.limits").faults(sized, cluster, None, 1))
+    cluster, measured = sizing.Machines(2, 8), sizing.last_measured(mill)
+    sized = sizing.size_up(measured, 1e9, cluster)
+    list(imported("gristmill.query.sizing.limits").faults(sized, cluster, None, measured))
 
 
 def sampled(corpus):

@@ -85,23 +85,12 @@ def test_reading_the_record_of_a_run_imports_no_heavy_library(project):
     assert imported_by(line, *commands, apart_from="pydantic") == []  # it checks the options
 
 
-def test_the_last_run_of_an_unchanged_recipe_is_read_without_heavy_libraries(project):
-    """The run is read from its file: the recipe is not loaded and its inputs are not listed."""
-    (project.folder / "a.jsonl").write_text('{"text": "a mill grinds"}\n{"text": ""}\n')
-    project.recipe.write_text(NOTES.replace("steps: [stagebox.length]", "steps: [exact_dedup]"))
-    project.run()
-    runs = [[*command.split(), str(project.recipe)] for command in ("status", "funnel", "status --json", "versions")]
-    commands = [f"sys.argv[1:] = {words}; assert run_command() == 0" for words in runs]
-    line = "from gristmill.cli.main import run_command"
-    assert imported_by(line, *commands, apart_from="pydantic") == []  # it checks the options
-
-
 def test_a_report_needs_no_kernel(project):
     """It reads what was measured, and Numba takes a fifth of its time to load."""
     (project.folder / "a.jsonl").write_text('{"text": "a mill grinds"}\n{"text": "it rains"}\n')
     project.recipe.write_text(NOTES.replace("stagebox.length", "signals"))
     project.run()
-    words = ["report", str(project.recipe), "--out", str(project.folder / "report.html")]
+    words = ["report", f"{project.folder}/store@few", "--out", str(project.folder / "report.html")]
     report = ["import gristmill.report.corpus.report as report", "report.render = lambda *args, **values: str(values)"]
     command = ["from gristmill.cli.main import run_command", f"sys.argv[1:] = {words}; assert run_command() == 0"]
     assert "numba" not in imported_by(*report, *command)

@@ -13,8 +13,6 @@ from gristmill.engine.publish.run_record import see
 from gristmill.loader import Loader
 from gristmill.objects import patience, requests
 from gristmill.places import system_of
-from gristmill.query.sizing.measured import last_measured
-from gristmill.query.sizing.sizing import Machines, size_up
 from gristmill.store.store import Store
 from sharded import Corpus
 
@@ -61,10 +59,6 @@ def test_requests_are_counted_and_priced(corpus, s3_server, use_s3):
     assert costs["gets"] > 0
     assert requests.usd_of(costs) > 0
     assert view.record["cost"]["lists"] > 0
-    measured = last_measured(corpus.project.mill(store=f"{uri}/store"))
-    planned = size_up(measured, measured.tokens, Machines(1, 1))
-    assert planned.requests_counted  # even if some tasks sent no request of a kind
-    assert (planned.gets, planned.puts) > (costs["gets"], costs["puts"])
 
 
 @pytest.mark.parametrize("workers", [None, pytest.param(2, marks=pytest.mark.slow)])

@@ -109,7 +109,6 @@ class Corpus:
         executor: str | None = None,
         address: str | None = None,
         profile: str | None = None,
-        retry_crashed: bool = False,
         progress: Callable[[str], object] | None = None,
     ) -> Finished:
         """Run every task whose result is not in the store.
@@ -126,7 +125,7 @@ class Corpus:
                 mill.check_tag(tag)
             mill.watch = make_watch(mill)
             listener = ProgressListener(progress)
-            run = mill.run(workers, listener, retry_crashed, tag, make_observers())
+            run = mill.run(workers, listener, tag, make_observers())
             warnings = sort_warnings(run)
             for warning in (*warnings.new, *warnings.known):
                 LOG(warning, WARNING)

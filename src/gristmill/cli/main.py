@@ -82,8 +82,6 @@ FOLDERS = {
 it by an entry point as any other package does.
 """
 
-WITH_WORKERS = ("run", "verify")
-
 
 def added_commands() -> dict[str, str]:
     """Commands that installed packages add, with the package of each. They are not imported."""
@@ -179,10 +177,6 @@ def _run_command() -> int:
                 raise UserError(_unknown_command(name, known))
         with _importing():
             app = make_app([name] if name is not None and name in known else ())
-        if name in WITH_WORKERS:
-            from gristmill.engine.executors.early_server import fork_early
-
-            fork_early()
         return int(app(prog_name="gristmill", standalone_mode=False) or 0)
     except SystemExit as end:
         return int(end.code or 0)
@@ -211,7 +205,7 @@ def _unknown_command(name: str, known: Collection[str]) -> str:
 
 def _report(error: Exception) -> int:
     """Report an error and return the exit code. A bug of ours shows its traceback."""
-    from gristmill.engine.executors.shared_kernels import OthersCanWrite
+    from gristmill.engine.executors.worker import OthersCanWrite
 
     if isinstance(error, OthersCanWrite):  # before anything that imports kernels
         complain(error)

@@ -15,7 +15,6 @@ from typing import Any
 from gristmill.counted import counted
 from gristmill.engine.executors import registry
 from gristmill.engine.executors.executor import Begun, Executor, InlineExecutor
-from gristmill.engine.executors.shared_kernels import fetch, keep
 from gristmill.engine.executors.stragglers import Stragglers
 from gristmill.engine.files.config_files import store_copies
 from gristmill.engine.files.content import ContentHashes
@@ -27,7 +26,6 @@ from gristmill.engine.publish.input_changes import input_changes
 from gristmill.engine.publish.journal import Journal, Observer
 from gristmill.engine.publish.kept_takedowns import keep_takedowns, refuse_undone, takedown_notes
 from gristmill.engine.publish.run_record import is_partial, make_record, newest_run, next_name, run_records, version_of
-from gristmill.engine.publish.unchanged import note_stamps
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.task_cache import LOG, Earlier, Item, Listener
 from gristmill.engine.work.task import Result, Task
@@ -131,7 +129,6 @@ class Mill:
         self,
         workers: int | None,
         listener: Listener,
-        retry_crashed: bool = False,
         tag: str | None = None,
         observers: Sequence[Observer] = (),
     ) -> Run:
@@ -139,8 +136,7 @@ class Mill:
         as well, and can be continued.
 
         If a part turns out to be damaged, it is removed, and the run starts over; finished work is not repeated.
-        `retry_crashed` also repeats the tasks that gave documents up because they killed their worker. `observers`
-        receive its progress (`journal.py`).
+        `observers` receive its progress (`journal.py`).
         """
         self._started, self._requests_before = datetime.now(UTC), requests.counted()
         earlier = Earlier()
@@ -158,7 +154,6 @@ class Mill:
             journal.open(lease)
             before = self.known_before()
             earlier.paces = {node_id: node.get("pace", {}) for node_id, node in before.items()}
-            fetch(self.store, self.graph.modules)
             self_checks = self._check_stages()
             while True:
                 # First of all, because there may be no cluster.
@@ -176,7 +171,6 @@ class Mill:
                     self.contents,
                     listener,
                     lease=lease,
-                    retry_crashed=retry_crashed,
                     earlier=earlier,
                     previews=True,
                 )
@@ -205,7 +199,6 @@ class Mill:
                     give_name(self.store, lease, tag, run.ended, option("tag"))
                 for line in input_changes(run, last):
                     listener.note(line)
-                keep(self.store, self.graph.modules)
                 self.store.sweep_temporaries()
                 for fact in self.store.damaged_records.values():
                     check = f"To check all records: gristmill verify {self.recipe.path}"
@@ -297,7 +290,6 @@ class Mill:
             path = f"runs/{self.recipe.name}/{next_name(self.store, lease.id)}.json"
             self.store.write_json(path, record)
             if datasets and self.until is None:
-                note_stamps(run, self.contents, path)
                 point_latest(run, run.listener.note)
         return record
 

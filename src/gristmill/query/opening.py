@@ -2,17 +2,15 @@
 
 import os
 import re
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gristmill.engine.publish.run_record import finished_runs, last_finished, names_in, see, see_record
-from gristmill.engine.publish.unchanged import unchanged_run
+from gristmill.engine.publish.run_record import finished_runs, last_finished, names_in, see
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import NoInput, UserError
 from gristmill.hints import hint, option
 from gristmill.places import is_url
-from gristmill.recipe.checks.locations import locate, locate_store
+from gristmill.recipe.checks.locations import locate_store
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.stages import CORPUS
 from gristmill.store.store import CorruptPart, Store
@@ -23,8 +21,6 @@ if TYPE_CHECKING:  # opening a recorded run does not need the code of the engine
 
 MOST_NAMED = 5
 """The most steps that a message names."""
-_PLAIN = re.compile(r" *([\w./-]+) *(?: #.*)?\r?")
-"""A recipe value that is the same plain string to every YAML parser."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 
@@ -72,31 +68,6 @@ def open_mill(
     from gristmill.recipe.load import load
 
     return Mill(load(recipe, store=store, sample=sample, profile=profile), until, executor, address)
-
-
-def open_unchanged(recipe: str, store: str | None = None) -> CorpusView | None:
-    """The result of the last run of a recipe if nothing that it depends on has changed since; else None."""
-    try:
-        with open(recipe, encoding="utf-8", newline="") as file:
-            text = file.read()
-    except (OSError, ValueError):
-        return None
-    values = [re.findall(rf"^{key} *:(.*)", text, re.MULTILINE) for key in ("recipe", "store")]
-    plain = [_PLAIN.fullmatch(found[0]) if len(found) == 1 else None for found in values]
-    if plain[0] is None or (plain[1] is None and values[1]):
-        return None
-    path = os.path.abspath(recipe)
-    written = locate(plain[1][1] if plain[1] else "./store", os.path.dirname(path))
-    where = Store(written if store is None else locate_store(store, option("store")))
-    if (record := unchanged_run(where, plain[0][1], path, text)) is None:
-        return None
-    with suppress(UserError):
-        view = see_record(where, recipe, record)
-        if all(
-            len(view.states[one].tasks) == node["executed"] + node["cached"] for one, node in record["nodes"].items()
-        ):
-            return view
-    return None
 
 
 def open_run(name: str, store: str | None = None, sample: str | None = None) -> CorpusView:

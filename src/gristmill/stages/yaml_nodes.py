@@ -21,10 +21,15 @@ FEW_VALUES = 1000
 """A file may have this many values, plus one for each of its characters."""
 _NESTS = re.compile(r"[\[\]{}]")
 _DEEP_LINE = re.compile(r"^(?: {100}|(?:[-?:] +){20})", re.MULTILINE)
-_WORDS: dict[str, bool | None] = {"": None, "~": None, "null": None, "true": True, "false": False}
-_INT = re.compile(r"[-+]?[0-9]{1,18}")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]{1,3})?")
-_NOT_TEXT = re.compile("[\0\ud800-\udfff]")
+LEAST_INT, MOST_INT = -(2**63), 2**63 - 1
+"""The range of our files and kernels."""
+NOT_TEXT = re.compile("[\0\ud800-\udfff]")
+_WORDS: dict[str, bool | None] = {"": None, "~": None, "null": None, "Null": None, "NULL": None}
+_WORDS |= {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+# 4000 digits: Python refuses to read a decimal number of more than 4300.
+_INT = re.compile(r"[-+]?[0-9]{1,4000}|0o[0-7]{1,4000}|0x[0-9a-fA-F]{1,4000}")
+_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 Path = tuple[str | int, ...]
 
@@ -102,17 +107,30 @@ class Values:
 
     def _scalar(self, node: yaml.ScalarNode, where: str) -> Any:
         text = str(node.value)
-        if _NOT_TEXT.search(text):
+        if NOT_TEXT.search(text):
             raise UserError(f"{where}: a value contains an invalid character (NUL or a surrogate). Remove it.")
         if node.style:  # quoted; the loader leaves None or "" for plain scalars
             return text
-        if text in _WORDS:
-            return _WORDS[text]
-        if _INT.fullmatch(text):
-            return int(text)
-        if _FLOAT.fullmatch(text) and math.isfinite(number := float(text)):
-            return number
-        return text
+        value = typed(text)
+        if isinstance(value, int) and not LEAST_INT <= value <= MOST_INT:
+            raise UserError(
+                f"{where}: numbers go from {LEAST_INT} to {MOST_INT}. Put {text[:40]} in quotes if it is text."
+            )
+        return value
+
+
+def typed(text: str) -> Any:
+    """The value of an unquoted scalar, by the core schema of YAML 1.2."""
+    if text in _WORDS:
+        return _WORDS[text]
+    if _INT.fullmatch(text):
+        return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
+    if _FLOAT.fullmatch(text):
+        # A number too large for a float stays text, so that a number field refuses it.
+        return number if math.isfinite(number := float(text)) else text
+    if _SPECIAL_FLOAT.fullmatch(text):
+        return float(text.replace(".", ""))
+    return text
 
 
 def checked(model: type[Model], raw: object, values: Values, at: Path, noun: str) -> Model:

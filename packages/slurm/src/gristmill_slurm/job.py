@@ -123,7 +123,6 @@ class _Host:
         self._alone = AsyncExitStack()
         self._start: StartWorker | None = None
         self._workers: dict[int, Worker] = {}
-        self._has_kept = False
 
     async def serve(self) -> None:
         """Handle messages until the connection ends or the run says goodbye."""
@@ -180,7 +179,6 @@ class _Host:
         try:
             from gristmill.engine.executors.installation import differences, installation
             from gristmill.engine.executors.local import LocalExecutor
-            from gristmill.engine.executors.shared_kernels import fetch
             from gristmill.stages import own_code
             from gristmill.store.store import Store
 
@@ -198,7 +196,6 @@ class _Host:
                     "recipe)"
                 )
             own_code.use(code)
-            await asyncio.to_thread(fetch, self._store, modules)
             self._modules = modules
             self._executor = LocalExecutor(self._store, _allotted()[0], modules, code, self._note)
         except _Unfit as unfit:
@@ -243,14 +240,9 @@ class _Host:
         await self._wire.flush()
 
     async def _task(self, pickled: bytes) -> Any:
-        from gristmill.engine.executors.shared_kernels import keep, secret
         from gristmill.engine.executors.worker import unpickled
 
-        result = await self._executor.run(unpickled(pickled))
-        if not self._has_kept and secret() is not None:  # so that jobs that start later need not compile
-            self._has_kept = True
-            await asyncio.to_thread(keep, self._store, self._modules)
-        return result
+        return await self._executor.run(unpickled(pickled))
 
     async def _start_worker(self) -> int:
         from gristmill.stages.contract import Resources

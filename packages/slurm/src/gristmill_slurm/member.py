@@ -139,6 +139,6 @@ class Member:
 
     def _death(self) -> WorkerDied:
         if self.fate in FAILED:
-            return WorkerDied(f"its job is {self.fate}", False, True)
+            return WorkerDied(f"its job is {self.fate}")
         why = self.said_why or (f"its job is {self.fate}" if self.fate else "its connection ended")
-        return WorkerDied(f"job {self.job} on {self.node}: {why}", False, True, machine_lost=True)
+        return WorkerDied(f"job {self.job} on {self.node}: {why}", machine_lost=True)

@@ -87,7 +87,7 @@ def _show(found: Findings, before: Findings | None, recipe: str) -> None:
     if found.survivors:
         out.print(
             f"Documents that were given up because they killed their worker, but now pass: {found.survivors:,}. "
-            f"To include them again: gristmill run {recipe} --retry-crashed",
+            "A run with another version of the step or of its libraries includes them again.",
             markup=False,
         )
     records = [name for name in found.damaged if name.startswith(("runs/", "versions/"))]

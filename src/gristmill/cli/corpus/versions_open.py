@@ -15,7 +15,6 @@ from gristmill.engine.publish.catalog import Version, find_version, refuse_no_st
 from gristmill.engine.publish.run_record import names_in
 from gristmill.errors import UserError
 from gristmill.places import is_url
-from gristmill.query.opening import open_unchanged
 from gristmill.shardformat.manifest import read_manifest
 from gristmill.store.store import Store
 
@@ -49,8 +48,6 @@ def open_location(name: str, store: str | None) -> VersionLocation:
     if where is not None:
         refuse_no_store(where)
         return VersionLocation(where, None, None)
-    if chosen_sample() is None and (view := open_unchanged(name, store)) is not None:
-        return VersionLocation(view.store, view.name, os.path.abspath(name))
     from gristmill.recipe.load import load
 
     recipe = load(name, store=store, sample=chosen_sample())

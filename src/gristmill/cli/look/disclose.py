@@ -30,6 +30,6 @@ def command(
     twin = out.with_suffix(".json")
     if twin == out:
         raise UserError(f"{out} ends in .json, the name of the second file, so nothing was done. Name it FILE.html.")
-    facts = disclose(open_view(recipe, store, only_records=True))
+    facts = disclose(open_view(recipe, store))
     write(out, disclosure_page(facts), "summary")
     write(twin, json.dumps(facts, indent=1, ensure_ascii=False) + "\n", "summary as JSON")

@@ -45,7 +45,7 @@ def command(
     """
     if by is not None and source:
         raise UserError("--by counts the rules of all sources, so --source does not apply. Use --by source.")
-    view = open_view(recipe, store, only_records=True)
+    view = open_view(recipe, store)
     for name in source or ():
         if name not in view.chains:
             raise UserError(f"--source {name} is not in {view.label}. {suggest(name, view.chains, 'Sources')}")

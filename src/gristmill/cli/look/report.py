@@ -45,7 +45,7 @@ def command(
         return
     check_charts(NEEDED_BY)
     prices = make_prices(core_hour, tokens)
-    view = open_view(recipe, store, only_records=True)
+    view = open_view(recipe, store)
     other = None if against is None else open_run(against) if is_run(against) else see(view.store, against)
     write(out, make_report(view, other, prices))
 

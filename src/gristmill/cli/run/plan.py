@@ -1,7 +1,7 @@
 """gristmill plan: what is cached, what would run, and why."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import astuple, replace
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -19,7 +19,6 @@ from gristmill.printable import one_line
 from gristmill.query.publishing import unguarded, unweighted
 from gristmill.query.sizing.asking import asking_lines
 from gristmill.query.sizing.disk import Disk, estimate
-from gristmill.query.sizing.limits import Prices
 from gristmill.query.sizing.mixture import foresee_mixture
 from gristmill.query.sizing.plan import PlanLine, make_plan
 from gristmill.query.versions.pinning import tokenizer_hint
@@ -29,8 +28,6 @@ from gristmill.recipe.sections.quality import unused_models
 from gristmill.recipe.sections.shards import idle_settings
 
 MANY_SOURCES = 4
-DEAREST = 1e9
-"""USD: no price is higher."""
 _COUNTED = ("cached", "to_run", "waiting")
 EXAMPLE = "Example: gristmill plan recipes/demo.yaml"
 
@@ -51,32 +48,23 @@ def command(
     node_memory: Annotated[
         str | None, typer.Option(metavar="SIZE", help="With --cluster: memory of a node, such as 64GB.")
     ] = None,
-    core_hour_usd: Annotated[
-        float, typer.Option(min=0, metavar="USD", help="With --cluster: price of a core hour.")
-    ] = Prices.core_hour,
-    tb_month_usd: Annotated[
-        float, typer.Option(min=0, metavar="USD", help="Price of a terabyte in the store per month.")
-    ] = Prices.tb_month,
     json: Json = False,
 ) -> None:
     """Show what a run would do, and why.
 
     For each stage of the recipe: what is cached, what would run, and what changed since the last run. With
-    --cluster: CPU time, wall time, memory, storage, requests and cost for a corpus of --tokens, and what would fail.
+    --cluster: CPU time, wall time, memory and storage for a corpus of --tokens, and what would fail.
 
     Exit code 2: the shards exist, but the mixture that the recipe requests from them is impossible.
     """
-    prices = Prices(core_hour_usd, tb_month_usd)
-    options = {"--tokens": tokens is not None, "--node-memory": node_memory is not None, "A price": prices != Prices()}
+    options = {"--tokens": tokens is not None, "--node-memory": node_memory is not None}
     if cluster is None and (given := next((option for option, is_given in options.items() if is_given), None)):
         raise UserError(f"{given} only applies with --cluster. Add --cluster NODESxCORES, such as --cluster 1000x16.")
-    if not all(price <= DEAREST for price in astuple(prices)):
-        raise UserError(f"A price is above {DEAREST:,.0f} USD, so nothing was planned. Give the price in USD.")
     mill = open_mill(recipe, store)
     known = mill.check_takedowns()
     if cluster is not None:
         machines = parse_cluster(cluster, node_memory)
-        plan_cluster(mill, machines, tokens, prices, json)
+        plan_cluster(mill, machines, tokens, json)
         return
     run = dry_run_with_inputs(mill, previews=True)
     idle = " ".join(filter(None, (idle_settings(mill.recipe), unused_models(mill.recipe), *known))) or None

@@ -58,9 +58,6 @@ def command(
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="STAGE", help="Stop after this step.")] = None,
     tag: Annotated[str | None, typer.Option(metavar="NAME", help="Keep the finished run as a named version.")] = None,
-    retry_crashed: Annotated[
-        bool, typer.Option("--retry-crashed", help="Retry documents that were given up because they killed workers.")
-    ] = False,
     report: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a report of the finished run, as HTML.")
     ] = None,
@@ -94,7 +91,7 @@ def command(
     with Bars(quiet=json) as bars:
         for idle in filter(None, (idle_settings(mill.recipe), unused_models(mill.recipe))):
             bars.note(idle)
-        run = mill.run(workers, bars, retry_crashed, tag, observers)
+        run = mill.run(workers, bars, tag, observers)
     record = run.ended
     named = as_typed(mill.recipe, store)
     warnings = sort_warnings(run, named)
@@ -276,4 +273,4 @@ def _given_up_lines(run: Run, recipe: str) -> Iterator[str]:
         documents = counted(sum(found.values()), "document")
         yield f"{documents} given up because every attempt killed the worker ({steps})."
         yield f"To see them: gristmill inspect {recipe} --dropped --reason worker_crashed"
-        yield f"To try again, after an update or with more memory: gristmill run {recipe} --retry-crashed"
+        yield "Another version of the step or of its libraries tries them again."

@@ -36,7 +36,7 @@ def command(
     content; stages that only read columns of other stages show a dash. A stage is reported as skewed if one task took
     many times as long as most tasks of its kind.
     """
-    view = open_view(recipe, store, only_records=True)
+    view = open_view(recipe, store)
     last = view.record or next(run_records(view.store, view.name), None)
     if text:
         if last is None:

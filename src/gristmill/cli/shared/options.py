@@ -78,16 +78,11 @@ def as_typed(recipe: "Recipe", store: str | None) -> str:
     return shlex.join([recipe.path, *sample, *([] if store is None else ["--store", store])])
 
 
-def open_view(name: str, store: str | None, only_records: bool = False) -> CorpusView:
-    """The stored results of a recipe as it is now, or of a named run, which is printed. With `only_records`, the record
-    of the last run is enough if nothing has changed since.
-    """
+def open_view(name: str, store: str | None) -> CorpusView:
+    """The stored results of a recipe as it is now, or of a named run, which is printed."""
     if is_run(name):
         return open_run(name, store)
     opening.refuse_folder(name, store, chosen_sample())
-    if only_records and chosen_sample() is None and (view := opening.open_unchanged(name, store)) is not None:
-        remark(f"{describe(view)}; nothing has changed since", "dim")
-        return view
     return opening.dry_run(open_mill(name, store))
 
 

@@ -12,7 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol, TypeVar
 
 from gristmill.counted import counted, size
-from gristmill.engine.work.memory import Memory, total_bytes, visible_gpus
+from gristmill.engine.work.memory import total_bytes, visible_gpus
 from gristmill.engine.work.perform import perform
 from gristmill.engine.work.setup import release
 from gristmill.engine.work.task import Result, Task
@@ -28,28 +28,16 @@ Value = TypeVar("Value")
 class WorkerDied(Exception):
     """The process that ran a task ended without an answer: killed, out of memory, a crash in C."""
 
-    def __init__(
-        self,
-        cause: str,
-        inside: bool = False,
-        reached: bool = False,
-        peak_rss_bytes: int = 0,
-        machine_lost: bool = False,
-        memory: Memory | None = None,
-    ) -> None:
-        super().__init__(cause, inside, reached, peak_rss_bytes, machine_lost, memory)
+    def __init__(self, cause: str, inside: bool = False, peak_rss_bytes: int = 0, machine_lost: bool = False) -> None:
+        super().__init__(cause, inside, peak_rss_bytes, machine_lost)
         self.cause = cause
         """SIGSEGV, SIGKILL, `exit code 3`, ..."""
         self.inside = inside
         """Whether it caused its own end (a crash in C, an exit); otherwise it was perhaps killed or out of memory."""
-        self.reached = reached
-        """Whether it had begun with the task."""
         self.peak_rss_bytes = peak_rss_bytes
         """The most memory that it was observed to hold; 0 if it was not observed."""
         self.machine_lost = machine_lost
         """Whether its machine was lost, too (a node down, a job preempted), so that the task is not to blame."""
-        self.memory = memory
-        """The memory of its machine when it received the task; None if unknown."""
 
     def __str__(self) -> str:
         return f"{'crashed' if self.inside else 'was lost'} ({self.cause})"

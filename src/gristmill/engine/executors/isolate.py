@@ -1,188 +1,132 @@
-"""Finds the record that kills workers, by bisecting what a task reads until one record is left.
+"""Finds the record that ends its worker, by bisecting what a task reads until one record is left.
 
-A kill from outside can mislead the search, so its result is only a suspect; the trial decides (`trial.py`). Probes
-store nothing.
+Only deaths that a process causes itself lead the search; after any other death the same probe runs again. The record is
+given up if it ends TIMES new workers in a row, and the same task without any record ends none. Probes store nothing.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
-from typing import Any
 
+from gristmill.engine.executors.attempts import Attempts
 from gristmill.engine.executors.executor import StartWorker, WorkerDied
-from gristmill.engine.executors.trial import Evidence, Patience, ask_new, is_own_doing, try_record
 from gristmill.engine.work.task import MapWork, Read, Task, with_work
 from gristmill.places import exact
-from gristmill.stages.contract import Piece
 
+TIMES = 3
+"""New workers that a record must end, one after the other."""
 FARTHEST = 1 << 50
 """Larger than any position in a file."""
-WIDER = 8
-"""By which factor each next range near a suspect is wider; the ranges are candidates for the control."""
 
-Survives = Callable[[int, int], Awaitable[bool]]
-Isolated = tuple[Task, dict[str, Any]]
-"""The task without its next fatal record, which becomes a row with a reason, and the evidence."""
+Crash = Callable[[int, int], Awaitable[WorkerDied | None]]
+"""How a worker ends itself when it reads the units from start to stop; None if it survives."""
 
 
 class Search:
     """The search for one fatal record of a task, with workers that run alone on their machine."""
 
-    def __init__(self, task: Task, start: StartWorker, patience: Patience) -> None:
-        self._task = task
+    def __init__(self, attempts: Attempts, start: StartWorker) -> None:
+        self._attempts = attempts
+        self._task = attempts.task
         self._start = start
-        self._patience = patience
 
-    async def find(self) -> Isolated | None:
-        """None if no single record is fatal: other kills misled the search, or it takes several. Raises Storm."""
+    async def find(self) -> Task | None:
+        """The task without a fatal record, which becomes a row with a reason; None if no single record is fatal."""
         work = self._task.work
+        if isinstance(work, Read | MapWork):
+            self._attempts.note("searching for the record that kills its worker")
         if isinstance(work, Read):
             return await self._find_position(work)
         return await self._find_row(work) if isinstance(work, MapWork) else None
 
-    async def _find_row(self, work: MapWork) -> Isolated | None:
-        def probe(start: int, stop: int) -> Task:
-            return self._probe(rows=(start, stop))
-
-        async def survives(start: int, stop: int) -> bool:
-            return await self._survives(probe(start, stop))
+    async def _find_row(self, work: MapWork) -> Task | None:
+        async def crash(start: int, stop: int) -> WorkerDied | None:
+            return await self._crash(rows=(start, stop))
 
         rows = work.layers[0].rows
-        row = await _first_fatal(0, rows, survives)
-        if row is None:
-            return None
-        nearby = (probe(*some) for some in _nearby(0, row, rows))
-        evidence = await self._try(probe(row, row + 1), nearby, probe(row, row))
-        if evidence is None:
-            return None
-        return with_work(self._task, poisoned=(*work.poisoned, (row, evidence.detail))), evidence.of(row)
+        if rows > 2 and await _all_fatal((0, rows // 2, rows - 1), crash):
+            raise self._attempts.stop("any single document is enough, so the step is the cause")
+        fatal = await _first_fatal(0, rows, crash)
+        detail = None if fatal is None else await _evidence(fatal, crash, fatal)
+        return None if detail is None else with_work(self._task, poisoned=(*work.poisoned, (fatal, detail)))
 
-    async def _find_position(self, work: Read) -> Isolated | None:
-        def probe(*pieces: Piece) -> Task:
-            return self._probe(pieces=pieces)
+    async def _find_position(self, work: Read) -> Task | None:
+        async def crash_on_pieces(start: int, stop: int) -> WorkerDied | None:
+            return await self._crash(pieces=work.pieces[start:stop])
 
-        async def some_survive(start: int, stop: int) -> bool:
-            return await self._survives(probe(*work.pieces[start:stop]))
-
-        index = await _first_fatal(0, len(work.pieces), some_survive)
+        index = await _first_fatal(0, len(work.pieces), crash_on_pieces)
         if index is None:
             return None
         piece = work.pieces[index]
 
-        def part_of_piece(start: int, stop: int) -> Task:
-            return probe(replace(piece, start=start, stop=stop))
+        async def crash(start: int, stop: int) -> WorkerDied | None:
+            return await self._crash(pieces=(replace(piece, start=start, stop=stop),))
 
-        async def part_survives(start: int, stop: int) -> bool:
-            return await self._survives(part_of_piece(start, stop))
-
-        stop = piece.stop if piece.stop is not None else await _reach(piece.start, part_survives)
-        at = None if stop is None else await _first_fatal(piece.start, stop, part_survives)
-        if at is None or stop is None:
+        stop = piece.stop if piece.stop is not None else await _reach(piece.start, crash)
+        position = None if stop is None else await _first_fatal(piece.start, stop, crash)
+        detail = None if position is None else await _evidence(position, crash, position)
+        if position is None or detail is None:
             return None
-
-        def nearby() -> Iterator[Task]:
-            yield from (part_of_piece(*found) for found in _nearby(piece.start, at, stop))
-            yield from (probe(other) for other in (*reversed(work.pieces[:index]), *work.pieces[index + 1 :]))
-
-        evidence = await self._try(part_of_piece(at, at + 1), nearby(), part_of_piece(at, at))
-        if evidence is None:
-            return None
-        detail = evidence.detail
-        after = [replace(piece, start=at + 1)] if piece.stop is None or piece.stop > at + 1 else []
-        if after and not await part_survives(at + 1, at + 2):
-            # To declare the rest of the file lost is a verdict, too, so it needs a trial.
-            rest = await self._try(part_of_piece(at + 1, at + 2), nearby(), part_of_piece(at, at))
-            if rest is not None:
-                detail, after = f"{detail}; the reader cannot go on behind it: the rest of the file is lost", []
-        before = [replace(piece, stop=at)] if at > piece.start else []
-        pieces = (*before, replace(piece, start=at, stop=at), *after)
-        task = with_work(
+        after = [replace(piece, start=position + 1)] if piece.stop is None or piece.stop > position + 1 else []
+        if after and await _evidence(position + 1, crash, position):
+            detail, after = f"{detail}; the reader cannot continue after it: the rest of the file is lost", []
+        before = [replace(piece, stop=position)] if position > piece.start else []
+        pieces = (*before, replace(piece, start=position, stop=position), *after)
+        return with_work(
             self._task,
             pieces=(*work.pieces[:index], *pieces, *work.pieces[index + 1 :]),
-            poisoned=(*work.poisoned, (exact(piece.name), at, detail)),
+            poisoned=(*work.poisoned, (exact(piece.name), position, detail)),
         )
-        return task, evidence.of(exact(piece.name), at)
 
-    async def _try(self, probe: Task, nearby: Iterable[Task], nothing: Task) -> Evidence | None:
-        """Try the record against the nearest range that survives and has a record that the stage processes."""
-        died = False
-        for control in nearby:
-            try:
-                processed = (await ask_new(control, self._start, self._patience)).values[0]
-            except WorkerDied:
-                died = True
-                continue
-            if processed:
-                return await try_record(probe, control, "controls beside it", self._start, self._patience)
-        if died:
-            return None  # its neighbours die, too: no single record is the cause
-        return await try_record(probe, nothing, "controls without a record", self._start, self._patience)
-
-    def _probe(self, **changes: object) -> Task:
-        return replace(with_work(self._task, **changes), probe=True)
-
-    async def _survives(self, task: Task) -> bool:
-        """Whether a probe survives; a death that may have come from outside must happen twice to count."""
-        for _ in range(2):
-            try:
-                await ask_new(task, self._start, self._patience)
-                return True
-            except WorkerDied as death:
-                if death.inside:
-                    return False
-        return False
+    async def _crash(self, **changes: object) -> WorkerDied | None:
+        """How a worker ends itself on a part of what the task reads; None if it survives."""
+        probe = replace(with_work(self._task, **changes), probe=True)
+        end = await self._attempts.in_new_worker(probe, self._start)
+        return end if isinstance(end, WorkerDied) else None
 
 
-async def dies_on_anything(task: Task, death: WorkerDied, start: StartWorker, patience: Patience) -> bool:
-    """Whether a step that died by its own fault also dies on the first, the middle and the last document, each alone.
-    Without this check, the search would lose many more workers, and the models that they load, before it ends.
+async def _all_fatal(units: Iterable[int], crash: Crash) -> bool:
+    """Whether each unit alone is fatal. A search would lose many more workers, and the models that they load."""
+    for unit in units:
+        if await crash(unit, unit + 1) is None:
+            return False
+    return True
+
+
+async def _evidence(unit: int, crash: Crash, control: int) -> str | None:
+    """How one record ends its workers, for its row; None if one survives it, or if reading nothing from `control` is
+    fatal, too.
     """
-    rows = task.work.layers[0].rows if isinstance(task.work, MapWork) else 0
-    controls = sorted({0, rows // 2, rows - 1}) if rows else []
-    if len(controls) < 3:
-        return False
-    for row in controls:
-        if not is_own_doing(death):
-            return False
-        try:
-            await ask_new(replace(with_work(task, rows=(row, row + 1)), probe=True), start, patience)
-            return False
-        except WorkerDied as next_death:
-            death = next_death
-    return is_own_doing(death)
+    causes = set()
+    for _ in range(TIMES):
+        if (death := await crash(unit, unit + 1)) is None:
+            return None
+        causes.add(death.cause)
+    if await crash(control, control) is not None:
+        return None
+    cause = causes.pop() if len(causes) == 1 else "in more than one way"
+    return f"killed its worker {TIMES} of {TIMES} times alone ({cause})"
 
 
-async def _reach(start: int, survives: Survives) -> int | None:
-    """A stop at which reading from `start` dies."""
-    if await survives(start, FARTHEST):
+async def _reach(start: int, crash: Crash) -> int | None:
+    """A stop at which reading from `start` is fatal."""
+    if await crash(start, FARTHEST) is None:
         return None
     width = 1 << 20
-    while start + width < FARTHEST and await survives(start, start + width):
+    while start + width < FARTHEST and await crash(start, start + width) is None:
         width *= 2
     return min(start + width, FARTHEST)
 
 
-async def _first_fatal(start: int, stop: int, survives: Survives) -> int | None:
+async def _first_fatal(start: int, stop: int, crash: Crash) -> int | None:
     """The first unit of [start, stop) that is fatal on its own, as far as one bisection can show."""
     first = True
     while stop - start > 1:
         middle = (start + stop) // 2
-        if not await survives(start, middle):
+        if await crash(start, middle) is not None:
             stop = middle
-        elif first and await survives(middle, stop):
-            return None  # for instance after a kill from outside: both halves survive, so stop here
+        elif first and await crash(middle, stop) is None:
+            return None  # neither half is fatal
         else:
             start = middle
         first = False
-    return None if start >= stop or await survives(start, stop) else start
-
-
-def _nearby(start: int, at: int, stop: int) -> Iterator[tuple[int, int]]:
-    """Ranges of [start, stop) near a unit, nearest and narrowest first: all before it, then all after it."""
-    edge, width = at, 1
-    while edge > start:
-        yield max(edge - width, start), edge
-        edge, width = edge - width, width * WIDER
-    edge, width = at + 1, 1
-    while edge < stop:
-        yield edge, min(edge + width, stop)
-        edge, width = edge + width, width * WIDER
+    return start if start < stop and await crash(start, stop) is not None else None

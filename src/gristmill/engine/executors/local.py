@@ -22,14 +22,12 @@ from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import ForkingPickler
 from types import ModuleType
 
-from gristmill.engine.executors.early_server import taken_up
 from gristmill.engine.executors.executor import Begun, StartWorker, WorkerDied, in_thread, lacking
 from gristmill.engine.executors.turns import Turns
 from gristmill.engine.executors.worker import COMPILES, RELEASE_S, compile_ahead, serve
 from gristmill.engine.work.memory import (
     available_bytes,
     available_cores,
-    memory_now,
     peak_bytes,
     total_bytes,
     visible_gpus,
@@ -299,7 +297,7 @@ class _Process(_Child):
 
     async def ask(self, task: Task) -> Result:
         loop, arrived = asyncio.get_running_loop(), asyncio.Event()
-        descriptor, reached, peak, memory = self._pipe.fileno(), False, 0, memory_now()
+        descriptor, reached, peak = self._pipe.fileno(), False, 0
         loop.add_reader(descriptor, arrived.set)
         self.is_free = False
         try:
@@ -323,16 +321,11 @@ class _Process(_Child):
                     break
                 reached = True
         except (EOFError, OSError):
-            death = self._death(reached, peak)
-            death.memory = memory
-            raise death from None
+            raise self._death(peak) from None
         finally:
             loop.remove_reader(descriptor)
         answer = ForkingPickler.loads(received)
-        if isinstance(answer, WorkerDied):
-            answer.memory = memory
-            raise answer
-        self.is_free = True
+        self.is_free = not isinstance(answer, WorkerDied)
         if isinstance(answer, BaseException):
             raise answer
         assert isinstance(answer, Result)
@@ -345,17 +338,17 @@ class _Process(_Child):
         except OSError:
             return True
 
-    def _death(self, reached: bool, peak: int) -> WorkerDied:
+    def _death(self, peak: int) -> WorkerDied:
         self._process.join(END_S)
         code = self._process.exitcode
         if code is None:
-            return WorkerDied("it closed its pipe but did not end", False, reached, peak)
+            return WorkerDied("it closed its pipe but did not end", False, peak)
         if code == NOT_KNOWN:
-            return WorkerDied("the cause is unknown: the fork server was gone", False, reached, peak)
+            return WorkerDied("the cause is unknown: the fork server was gone", False, peak)
         if code >= 0:
-            return WorkerDied(f"exit code {code}", True, reached, peak)
+            return WorkerDied(f"exit code {code}", True, peak)
         names = {item.value: item.name for item in signal.Signals}
-        return WorkerDied(names.get(-code, f"signal {-code}"), -code in CRASHES, reached, peak)
+        return WorkerDied(names.get(-code, f"signal {-code}"), -code in CRASHES, peak)
 
 
 def _ensure_server() -> None:
@@ -370,8 +363,7 @@ def _ensure_server() -> None:
         resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        with taken_up():
-            forkserver.ensure_running()
+        forkserver.ensure_running()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 

@@ -18,9 +18,8 @@ from gristmill.recipe.checks.mistakes import nearest
 BUILT_IN = {
     "local": "gristmill.engine.executors.local:LocalExecutor",
     "inline": "gristmill.engine.executors.executor:InlineExecutor",
-    "ray": "gristmill.engine.executors.ray_cluster:RayExecutor",
 }
-"""Processes on this machine; this process, which a debugger can stop; a Ray cluster."""
+"""Processes on this machine; this process, which a debugger can stop."""
 
 
 def find(name: str) -> EntryPoint:
@@ -40,5 +39,5 @@ def find(name: str) -> EntryPoint:
 
 
 def load(name: str) -> Any:
-    """The class or function of an executor; imported only now, since not everyone has Ray."""
+    """The class or function of an executor."""
     return load_installed(find(name), option("executor", name))

@@ -21,7 +21,7 @@ from gristmill.engine.work.task import Task
 from gristmill.errors import UserError
 from gristmill.kernels import compiling
 from gristmill.kernels.ahead import compile_all
-from gristmill.kernels.code_files import OthersCanWrite
+from gristmill.kernels.code_files import OthersCanWrite as OthersCanWrite
 from gristmill.printable import guard_streams
 from gristmill.stages import own_code
 from gristmill.stages.own_code import Code
@@ -112,7 +112,7 @@ def _answer(request: bytes, store: Store) -> Any:
     except (UserError, CorruptPart, OthersCanWrite) as error:
         return error
     except MemoryError:
-        return WorkerDied("MemoryError", False, True, peak_bytes())
+        return WorkerDied("MemoryError", peak_rss_bytes=peak_bytes())
     except BaseException:
         return StageFailed(f"{what}:\n{traceback.format_exc()}")
 

@@ -44,7 +44,7 @@ def find_config_file(location: str, contents: ContentHashes) -> ConfigFile:
         system, root = system_of(location)
         is_local = local_path(location) is not None
         if system.isdir(root):
-            names = sorted(folder_files(root, contents.list_folder) if is_local else _names_below(system, root))
+            names = sorted(folder_files(root) if is_local else _names_below(system, root))
             places = {name: FileLocation(f"{root.rstrip('/')}/{name}", None if is_local else system) for name in names}
         else:
             places = {"": FileLocation(root, None if is_local else system)}

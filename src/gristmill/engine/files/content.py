@@ -29,8 +29,6 @@ class ContentHashes:
         known = store.read_json(self._name)
         self._known: dict[str, list[Any]] = known if isinstance(known, dict) else {}
         self._changed = False
-        self.stamps: dict[str, str] = {}
-        """Of the files and folders on this disk that were checked; an empty path represents any file elsewhere."""
 
     def get(self, uri: str, stamp: str) -> Content | None:
         """The content of a file under a stamp; nothing is remembered for a file without a stamp."""
@@ -72,18 +70,11 @@ class ContentHashes:
     def of(self, uri: str, place: FileLocation, stamp: str) -> Content:
         """The content of a file, hashed here and now if it is not known."""
         known = self.get(uri, stamp)
-        self.stamps.setdefault(uri if place.system is None else "", stamp)
         if known is None:
             with place.open() as file:
                 known = content_of(file)
             self.remember(uri, stamp, known)
         return known
-
-    def list_folder(self, path: str) -> list[os.DirEntry[str]]:
-        """The entries of a folder; the stamp of the folder is taken before."""
-        self.stamps.setdefault(path, stamp_of_path(os.stat(path)))
-        with os.scandir(path) as entries:
-            return list(entries)
 
 
 def stamp_of_path(found: os.stat_result) -> str:

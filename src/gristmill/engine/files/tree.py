@@ -17,7 +17,7 @@ import re
 import stat
 import threading
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -34,7 +34,6 @@ MOST_CONFIG_FILES = 100_000
 Skipped = dict[str, list[str]]
 """Reason -> the paths."""
 Inode = tuple[int, int]
-ListFolder = Callable[[str], list[os.DirEntry[str]]]
 
 
 class ListingStopped(Exception):
@@ -63,8 +62,7 @@ class FolderTree:
 class Folders:
     """Listings of folders, each made once per plan. Several threads may use them."""
 
-    def __init__(self, list_folder: ListFolder) -> None:
-        self._list_folder = list_folder
+    def __init__(self) -> None:
         self.stopped = threading.Event()
         """Set when listings are no longer needed: they end with ListingStopped."""
         self._listed: dict[str, list[os.DirEntry[str]]] = {}
@@ -76,7 +74,7 @@ class Folders:
             raise ListingStopped
         with self._locks.setdefault(folder, threading.Lock()):
             if folder not in self._listed:
-                self._listed[folder] = sorted(self._list_folder(folder), key=_name)
+                self._listed[folder] = sorted(_entries(folder), key=_name)
             found = self._listed[folder]
         for prefix in prefixes:
             at = bisect_left(found, prefix, key=_name)
@@ -228,7 +226,12 @@ def _name(entry: os.DirEntry[str]) -> str:
     return entry.name
 
 
-def folder_files(folder: str, list_folder: ListFolder) -> Iterator[str]:
+def _entries(folder: str) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        return list(entries)
+
+
+def folder_files(folder: str) -> Iterator[str]:
     """Every file of a folder that a config names, by its path below it. Links are the user's own and are followed, each
     under its name; a folder is not entered from inside itself.
     """
@@ -240,7 +243,7 @@ def folder_files(folder: str, list_folder: ListFolder) -> Iterator[str]:
             inode = _inode(os.stat(here))
             if inode in above:
                 continue
-            entries = list_folder(here)
+            entries = _entries(here)
         except OSError as error:
             raise cannot_list(error, here) from None
         for entry in entries:

@@ -4,8 +4,7 @@ These are needed: every version with a name; for every recipe that was run in th
 and the last partial one (`until`), except dropped versions (`catalog.py`); the given recipe as it is now; and every
 published folder of shards. The newest run does not depend on any clock (`run_record.py`). A trainer on another machine
 may be reading a published folder, so it is only removed if it is named. All other parts, tasks and datasets are
-garbage, and so are kernels that were compiled from other sources. If a record that could name something cannot be read,
-nothing is removed.
+garbage. If a record that could name something cannot be read, nothing is removed.
 """
 
 import json
@@ -15,8 +14,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from gristmill.engine.executors.shared_kernels import FOLDER as KERNELS
-from gristmill.engine.executors.shared_kernels import current as current_kernels
 from gristmill.engine.publish.catalog import WRITTEN
 from gristmill.engine.publish.folder import FOLDER
 from gristmill.engine.publish.journal import FOLDER as PROGRESS
@@ -138,7 +135,7 @@ def _find(store: Store, view: CorpusView | None, named: Sequence[str], without: 
             parts.update((shard.bin, shard.index, shard.lineage))
     garbage: dict[str, int] = {}
     kept_files = kept_bytes = 0
-    wanted = {"parts": parts, KERNELS: set(current_kernels())}
+    wanted = {"parts": parts}
     wanted |= {kind: {_subject(name) for name in records if name.startswith(kind)} for kind in RECORDS}
     for kind, names in wanted.items():
         for path, size in store.list_files(kind):
@@ -176,14 +173,13 @@ def collect(store: Store, garbage: Garbage) -> None:
 
 def _in_order(garbage: Garbage) -> list[str]:
     """Records before the parts that they name, so that no record ever names a missing part."""
-    order = (FOLDER, "stages", "datasets", "tasks", "parts", KERNELS)
+    order = (FOLDER, "stages", "datasets", "tasks", "parts")
     return sorted(garbage.files, key=lambda path: (order.index(path.split("/")[0]), path))
 
 
 def _subject(path: str) -> str:
-    """What a file belongs to, by its name; for compiled kernels, those of any machine."""
-    stem = path.rsplit("/", 1)[1].split(".")[0]
-    return stem.rpartition("-")[0] if path.startswith(f"{KERNELS}/") else stem
+    """What a file belongs to, by its name."""
+    return path.rsplit("/", 1)[1].split(".")[0]
 
 
 @contextmanager

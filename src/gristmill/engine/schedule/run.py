@@ -53,7 +53,6 @@ class Run(RunContext):
         listener: Listener,
         dry: bool = False,
         lease: Lease | None = None,
-        retry_crashed: bool = False,
         keep: Callable[[Task, Result], bool] | None = None,
         earlier: Earlier | None = None,
         previews: bool = False,
@@ -61,9 +60,7 @@ class Run(RunContext):
         """`keep` chooses tasks to keep in `tasks.kept`; then all tasks are visited one by one, and not whole stages.
         With `previews`, the beginning of every source that was never read is checked before anything else.
         """
-        tasks = Tasks(
-            graph.nodes, store, executor, listener, dry, lease, retry_crashed, keep or (lambda *_: False), earlier
-        )
+        tasks = Tasks(graph.nodes, store, executor, listener, dry, lease, keep or (lambda *_: False), earlier)
         super().__init__(graph, store, executor, tasks, listener)
         recipe = graph.recipe
         self.domains = {name: source.domain for name, source in recipe.sources.items()}
@@ -140,7 +137,7 @@ class Run(RunContext):
         whole.
         """
         begun = await self._begin_assets()
-        folders = Folders(self._contents.list_folder)
+        folders = Folders()
         generated = {source: self.graph.recipe.sources[source] for source in self.graph.generated}
         sources = {
             name: self._group.create_task(self._source(name, folders)) for name in self.chains if name not in generated

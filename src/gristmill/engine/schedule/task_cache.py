@@ -17,12 +17,10 @@ from gristmill.engine.schedule.node_state import NodeState as NodeState
 from gristmill.engine.schedule.pace import Pace, PaceRecord, expected_s
 from gristmill.engine.schedule.tables import Slots
 from gristmill.engine.work.needs import bytes_read
-from gristmill.engine.work.rows import CRASHED
 from gristmill.engine.work.task import (
     Build,
     Emit,
     Merge,
-    Read,
     Reduce,
     Result,
     Scatter,
@@ -95,7 +93,6 @@ class Tasks:
         listener: Listener,
         dry: bool,
         lease: Lease | None = None,
-        retry_crashed: bool = False,
         keep: Callable[[Task, Result], bool] = lambda *_: False,
         earlier: Earlier | None = None,
     ) -> None:
@@ -112,7 +109,6 @@ class Tasks:
         self._lease = lease
         self._noted: set[str] = set()
         """Runs, tasks and parts that already have a note."""
-        self._retry_crashed = retry_crashed
         self._keep = keep
         self._lost: dict[str, str] = {}
         """Key of a task that runs again -> its missing part."""
@@ -160,11 +156,6 @@ class Tasks:
         result, lost = await self.call_store(self._find, task.key)
         if lost:
             self._note_lost(node, task, lost[0])
-            return None
-        if result is not None and _is_tried_again(task.work, result, self._retry_crashed):
-            if not self.dry and task.key not in self._noted:
-                self._noted.add(task.key)
-                self._listener.note(f"{node.id}, {task.label}: trying documents again that were given up")
             return None
         return result
 
@@ -245,12 +236,6 @@ class Tasks:
 
 def key_of(node: Node, inputs: Mapping[str, Any]) -> str:
     return digest({"engine": ENGINE, **node.identity, "inputs": inputs})
-
-
-def _is_tried_again(work: Work, result: Result, retry_all: bool) -> bool:
-    """Whether documents that were given up are tried again: on request, or if there is no evidence against them."""
-    given_up = bool(result.poisoned) or (isinstance(work, Read) and CRASHED in result.metrics.get("dropped", {}))
-    return given_up and (retry_all or not result.evidence)
 
 
 def _counts(result: Result) -> dict[str, Any]:

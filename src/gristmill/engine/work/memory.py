@@ -8,7 +8,6 @@ import resource
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 CGROUP = Path("/sys/fs/cgroup")
@@ -18,24 +17,6 @@ _VERSIONS = (
     ("/memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
 """For both versions of cgroups: folder of the memory controller, files with limit and usage, line in memory.stat."""
-
-
-@dataclass(frozen=True)
-class Memory:
-    """The memory of a machine at some moment; None if the system does not report it."""
-
-    free_bytes: int | None
-    whole_bytes: int | None
-
-    def __str__(self) -> str:
-        if self.free_bytes is None or self.whole_bytes is None:
-            return "it is unknown how much memory was free"
-        return f"{self.free_bytes / 1e9:.1f} GB of {self.whole_bytes / 1e9:.1f} GB memory were free"
-
-
-def memory_now() -> Memory:
-    """The memory of this machine."""
-    return Memory(available_bytes(), total_bytes())
 
 
 def available_bytes() -> int | None:

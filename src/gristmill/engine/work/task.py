@@ -256,8 +256,6 @@ class Result:
     """
     poisoned: list[list[Any]] = field(default_factory=list)
     """Records that were given up because they kill their worker: [row, detail], or [file, position, detail]."""
-    evidence: list[dict[str, Any]] = field(default_factory=list)
-    """How each of them was found to be fatal; different in every run."""
     tally: dict[str, Any] = field(default_factory=dict)
     """The counts of an exchange's `tally`."""
     values: list[Any] = field(default_factory=list)
@@ -315,7 +313,6 @@ def result_to_json(result: Result) -> dict[str, Any]:
         "metrics": result.metrics,
         "cost": result.cost,
         "poisoned": result.poisoned,
-        "evidence": result.evidence,
         **({"tally": result.tally} if result.tally else {}),
         **({"files": result.files} if result.files else {}),
         **({"hot_key": result.hot_key} if result.hot_key else {}),
@@ -330,7 +327,6 @@ def result_from_json(record: Mapping[str, Any]) -> Result:
         record["metrics"],
         record["cost"],
         record["poisoned"],
-        record.get("evidence", []),
         record.get("tally", {}),
         hot_key=None if (hot := record.get("hot_key")) is None else (str(hot[0]), int(hot[1])),
     )

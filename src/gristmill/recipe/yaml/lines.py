@@ -14,9 +14,7 @@ The rules:
 - The work is bounded by the length of the file: nesting is limited, and so is what aliases and merge keys add.
 """
 
-import math
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,6 +30,7 @@ from gristmill.errors import UserError
 from gristmill.recipe.checks.mistakes import Mistakes, Path, dotted, nearest_file
 from gristmill.recipe.yaml.environment import substitute
 from gristmill.recipe.yaml.faults import explain
+from gristmill.stages.yaml_nodes import LEAST_INT, MOST_INT, NOT_TEXT, typed
 
 MOST_BYTES = 4 * 2**20
 """A larger file is not a recipe; the user named a data file by mistake."""
@@ -43,22 +42,12 @@ line, and without aliases no file has that many."""
 MOST_NESTED = 50
 """A recipe is a few levels deep; PyYAML's time and stack grow with the square of the levels."""
 
-LEAST_INT, MOST_INT = -(2**63), 2**63 - 1
-"""The range of our files and kernels."""
-
 TOO_DEEP = f"the values are nested more than {MOST_NESTED} levels deep"
 
 Entries = dict[str, tuple[yaml.Node, yaml.Node]]
 """Keys and values of a mapping, by the key's text."""
 
 _PLAIN, _QUOTED, _COLLECTION = "plain", "quoted", "collection"
-_WORDS: dict[str, bool | None] = {"": None, "~": None, "null": None, "Null": None, "NULL": None}
-_WORDS |= {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-# 4000 digits: Python refuses to read a decimal number of more than 4300.
-_INT = re.compile(r"[-+]?[0-9]{1,4000}|0o[0-7]{1,4000}|0x[0-9a-fA-F]{1,4000}")
-_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
-_SPECIAL_FLOAT = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-_NOT_TEXT = re.compile("[\0\ud800-\udfff]")
 
 
 def read_text(shown: str, noun: str, otherwise: str) -> str:
@@ -262,7 +251,7 @@ class _Values:
             text = substitute(node.value, self.env)
         except ValueError as error:
             return self.broken(path, line, f"{dotted(path)}: {error}")
-        bad = _NOT_TEXT.search(text)
+        bad = NOT_TEXT.search(text)
         if bad:
             code = f"U+{ord(bad[0]):04X}"
             return self.broken(path, line, f"{dotted(path)} contains {code}, which no path or text may. Remove it.")
@@ -278,20 +267,6 @@ class _Values:
     def broken(self, path: Path, line: int, message: str) -> None:
         self.mistakes.add(line, message)
         self.tree.broken.add(path)
-
-
-def typed(text: str) -> Any:
-    """The value of an unquoted scalar, by the core schema of YAML 1.2."""
-    if text in _WORDS:
-        return _WORDS[text]
-    if _INT.fullmatch(text):
-        return int(text, {"0o": 8, "0x": 16}.get(text[:2], 10))
-    if _FLOAT.fullmatch(text):
-        # A number too large for a float stays text, so that a number field refuses it.
-        return number if math.isfinite(number := float(text)) else text
-    if _SPECIAL_FLOAT.fullmatch(text):
-        return float(text.replace(".", ""))
-    return text
 
 
 def _line(node: yaml.Node) -> int:

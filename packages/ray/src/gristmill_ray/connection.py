@@ -9,7 +9,6 @@ from typing import Any
 
 from gristmill.errors import UserError
 from gristmill.hints import option
-from gristmill.install_command import install_extra
 
 CONNECT_S = 10.0
 """Seconds in which the head of a cluster must accept a connection, and answer."""
@@ -17,17 +16,6 @@ _HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]
 """The first bytes of an HTTP/2 client (RFC 9113, 3.4): Ray's gRPC server answers with a settings frame."""
 _HEADER_BYTES, _SETTINGS = 9, 4
 """The length of a frame's header, whose fourth byte is the type of the frame, and the type of a settings frame."""
-
-
-def imported() -> Any:
-    try:
-        import ray
-    except ImportError as error:
-        raise UserError(
-            f"{option('executor', 'ray')} needs Ray, which cannot be imported here ({error}). Nothing was run. Install "
-            f"it: {install_extra('ray')}"
-        ) from None
-    return ray
 
 
 def connect(ray: Any, address: str | None) -> None:

@@ -21,10 +21,8 @@ from typing import Any
 from gristmill.engine.executors.executor import StageFailed, WorkerDied
 from gristmill.engine.executors.installation import installation
 from gristmill.engine.executors.local import LocalExecutor
-from gristmill.engine.executors.shared_kernels import fetch_once, keep
 from gristmill.engine.work.task import Hash, Result, Task
 from gristmill.errors import UserError
-from gristmill.kernels.ahead import to_compile
 from gristmill.stages.contract import Resources
 from gristmill.stages.library_versions import version_of
 from gristmill.stages.own_code import Code
@@ -118,16 +116,9 @@ class Host:
         self.about = packed
         # With no memory for several steps, what another step loaded is released before a task.
         self.executor = LocalExecutor(about.store, 1, about.modules, about.code, memory=0)
-        self._store, self._modules = about.store, about.modules
-        self._compiles = fetch_once(about.store, about.modules)
-        """Whether this machine will compile kernels that the store does not have."""
 
     async def do(self, packed: bytes, step: str) -> Answer:
-        answer = await _answer(self.executor.run_for(step, ONE_BYTE, _packed(packed)))
-        if self._compiles and not to_compile(self._modules):
-            keep(self._store, self._modules)
-            self._compiles = False
-        return answer
+        return await _answer(self.executor.run_for(step, ONE_BYTE, _packed(packed)))
 
 
 _HOSTS: dict[str, Any] = {}

@@ -1,7 +1,7 @@
 """The Ray executor: runs the tasks of a run as tasks of a Ray cluster.
 
 Ray gets what a task needs, cores and memory, and decides where and when it runs. The Ray process that takes it hosts a
-worker (`ray_host.py`). Ray never retries (max_retries=0): this module distinguishes a lost node, an out-of-memory kill
+worker (`host.py`). Ray never retries (max_retries=0): this module distinguishes a lost node, an out-of-memory kill
 and a crash, and reports them; the engine decides (`insist.py`).
 
 At most two tasks per core of the cluster are submitted at once: no core waits for this process, an autoscaler sees work
@@ -19,10 +19,9 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from gristmill.engine.executors import ray_host
+import ray
+
 from gristmill.engine.executors.executor import Begun, StageFailed, StartWorker, Worker, WorkerDied, in_thread, lacking
-from gristmill.engine.executors.ray_connection import connect, imported
-from gristmill.engine.executors.ray_host import About
 from gristmill.engine.executors.turns import Turns
 from gristmill.engine.work.needs import HOST_BYTES, kept_for, needs_of, rounded
 from gristmill.engine.work.task import Hash, IndexInput, Merge, Result, Task
@@ -33,6 +32,9 @@ from gristmill.stages.declarations import stage_of
 from gristmill.stages.library_versions import version_of
 from gristmill.stages.own_code import Code
 from gristmill.store.store import Store
+from gristmill_ray import host
+from gristmill_ray.connection import connect
+from gristmill_ray.host import About
 
 AHEAD = 2
 """Submitted tasks per core of the cluster."""
@@ -64,7 +66,7 @@ class RayExecutor:
         begun: Begun = lambda *_: None,
         **_: Any,
     ) -> None:
-        self._ray = imported()
+        self._ray: Any = ray
         self._is_ours = not self._ray.is_initialized()
         """Whether to close the connection with this executor."""
         if self._is_ours:
@@ -188,19 +190,19 @@ class RayExecutor:
         """Translate Ray's errors into those of an executor."""
         text, kinds = str(error), self._ray.exceptions
         if isinstance(error, kinds.OutOfMemoryError):
-            return WorkerDied(NO_MEMORY, reached=True)
+            return WorkerDied(NO_MEMORY)
         if isinstance(error, kinds.LocalRayletDiedError):
             return _lost_cluster("the Ray process on this machine has ended")
         lost = (kinds.NodeDiedError, kinds.ObjectLostError, kinds.ActorUnschedulableError, kinds.ActorUnavailableError)
         if isinstance(error, lost):
             return WorkerDied(LOST, machine_lost=True)
         if isinstance(error, kinds.WorkerCrashedError | kinds.ActorDiedError):
-            return WorkerDied(ENDED, reached=True)
+            return WorkerDied(ENDED)
         if isinstance(error, ImportError):
             return UserError(
                 f"A node of the Ray cluster cannot import what tasks need ({error.args[0] if error.args else error}), "
-                "so it cannot run any. Finished work is kept. Install the same Gristmill on all nodes, with "
-                "its extra ray, and run again."
+                "so it cannot run any. Finished work is kept. Install the same Gristmill on all nodes "
+                "(pip install ./packages/ray), and run again."
             )
         if isinstance(error, kinds.RayTaskError):
             return StageFailed(f"on a node of the Ray cluster:\n{text}")
@@ -296,7 +298,7 @@ class _Reserved:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         executor = self._executor
-        options = executor._ray.remote(ray_host.Reserved).options(
+        options = executor._ray.remote(host.Reserved).options(
             num_cpus=1,
             num_gpus=self._gpus,
             memory=int(memory),
@@ -337,9 +339,9 @@ def _work(about: bytes, is_last: bool = False) -> Callable[[Mapping[str, str], b
     """The function that Ray runs. Ray sends it to each of its processes once, with everything it captures."""
 
     def perform(versions: Any, packed: bytes, step: str = "") -> Any:
-        from gristmill.engine.executors import ray_host
+        from gristmill_ray import host
 
-        return ray_host.perform(about, versions, packed, step, is_last)
+        return host.perform(about, versions, packed, step, is_last)
 
     return perform
 
@@ -348,7 +350,7 @@ def _versions(task: Task) -> dict[str, str]:
     """The versions that a node must share with this machine to run a task."""
     work = task.work
     libraries = () if isinstance(work, Hash | IndexInput | Merge) else stage_of(work.module).libraries_of(work.config)
-    return {"gristmill": ray_host.sources(), **{library: version_of(library) for library in libraries}}
+    return {"gristmill": host.sources(), **{library: version_of(library) for library in libraries}}
 
 
 def _leave_probe(store: Store) -> str | None:
