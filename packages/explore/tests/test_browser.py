@@ -9,7 +9,6 @@ from importlib.util import find_spec
 import pytest
 import uvicorn
 from conftest import Project
-
 from explored import TOKEN, explored, write_hostile
 
 from gristmill.report.corpus.report import make_report
