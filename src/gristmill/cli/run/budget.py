@@ -110,7 +110,7 @@ def command(
     manifest = None if corpus is None else _manifest(corpus)
     available = None if manifest is None else sum(group["tokens"] for group in manifest["groups"])
     vocabulary = VOCAB if manifest is None else int(manifest["tokenizer"]["vocab_size"])
-    ratios = [("compute-optimal", OPTIMAL, "arXiv 2203.15556, 2022-03")]
+    ratios: list[tuple[str, float, str]] = [("compute-optimal", OPTIMAL, "arXiv 2203.15556, 2022-03")]
     ratios += [(f"{times} x optimal", times * OPTIMAL, "") for times in (50, WEAK)]
     ratios += [(f"as {name}", count / parameters, source) for name, parameters, count, source in MODELS]
     wanted = [(name, round(size * ratio), source) for name, ratio, source in sorted(ratios, key=lambda one: one[1])]

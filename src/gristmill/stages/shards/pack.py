@@ -4,6 +4,7 @@ It needs memory for the documents, the packed tokens, and about 100 bytes per pi
 """
 
 import hashlib
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,11 @@ LINEAGE = pa.schema(
 """One row per piece, in the order of the index. `offset` is in the sample, `doc_offset` in the document's tokens."""
 ROW_GROUP = 1 << 17
 
-PACKING = {"best_fit": best_fit, "whole": partial(best_fit, split=False), "concat": concat}
+PACKING: dict[str, Callable[[Array, int], Pieces]] = {
+    "best_fit": best_fit,
+    "whole": partial(best_fit, split=False),
+    "concat": concat,
+}
 
 
 def write_shard(
