@@ -36,6 +36,8 @@ class DocumentationThresholds(GopherQualityThresholds, GopherRepetitionThreshold
     """The least number of different stop words."""
     max_dup_lines: Share | None = 0.5
     """The largest share of lines that repeat an earlier one, 0 to 1; blank lines do not count."""
+    max_dup_paragraphs: Share | None = 0.6
+    """The largest share of paragraphs that repeat an earlier one, 0 to 1: references repeat `Parameters:`."""
     max_top_4gram_chars: Share | None = 0.2
     """The largest share of characters in the most frequent run of four tokens, 0 to 1."""
     max_dup_5gram_chars: Share | None = 0.4
