@@ -19,6 +19,7 @@ from gristmill.counted import counted
 STEERING = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 except line feed and tab, delete, C1: escape sequences consist of these
     "\u2028\u2029"  # line and paragraph separator
+    "\u061c\u200b\u200e\u200f\u2060\ufff9-\ufffb\U000e0000-\U000e007f"  # marks of direction, invisible characters, tags
     "\u202a-\u202e\u2066-\u2069"  # overrides, embeddings and isolates: they reorder the text around them
     "\ud800-\udfff]"  # lone surrogates: bytes of a file name that are not UTF-8, which no stream can encode
 )

@@ -337,6 +337,36 @@ def test_a_server_gets_the_start_and_the_end_of_a_run(finished, monkeypatch):
     assert make_observers() == []
 
 
+def test_a_server_that_redirects_or_repeats_the_key_is_one_warning_without_it(finished, monkeypatch, caplog):
+    """Nothing else is fetched."""
+    project, _, _ = finished
+    fetched = []
+
+    class Hostile(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            self.send_response(302, self.headers["Authorization"])
+            self.send_header("Location", f"http://127.0.0.1:{self.server.server_port}/internal")
+            self.end_headers()
+
+        def do_GET(self):
+            fetched.append(self.path)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hostile)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    monkeypatch.setenv("OPENLINEAGE_API_KEY", "sk-secret")
+    run_with(project, make_observers([f"openlineage=http://127.0.0.1:{server.server_port}"]))
+    server.shutdown()
+    server.server_close()
+    assert "does not take lineage events (HTTP 302)" in caplog.text
+    assert (fetched, "sk-secret" in caplog.text) == ([], False)
+
+
 def test_a_user_in_the_url_logs_in_and_appears_nowhere(finished, monkeypatch, caplog):
     """The server gets user and password as a header, unquoted; no event, no record and no message has them."""
     project, _, _ = finished

@@ -165,6 +165,17 @@ def test_macros_in_arguments_of_macros_take_no_memory_for_each_level():
     assert peak_bytes < 100 * len(source)
 
 
+def test_files_that_include_each_other_are_one_row_with_a_reason(tmp_path):
+    """Their text is not written out over and over."""
+    files = {
+        "main.tex": "\\documentclass{a}\\begin{document}\\input{x}",
+        "x.tex": "X \\input{y}",
+        "y.tex": "Y \\input{x}",
+    }
+    found = row(tmp_path, tarred(files), "paper.tar")
+    assert (found.drop, found.detail) == ("inputs_without_end", "x.tex includes itself, through 3 files")
+
+
 def test_a_file_that_includes_itself_ends(tmp_path):
     """Inputs go ten files deep, and a file is included four times on average."""
     loop = "\\documentclass{a}\\begin{document}x \\input{a}"

@@ -171,6 +171,9 @@ def run_command() -> int:
 
 def _run_command() -> int:
     name = sys.argv[1] if len(sys.argv) > 1 else None
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        complain(UserError("NUMBA_DISABLE_JIT is set, but kernels only run compiled, so nothing was done. Unset it."))
+        return 2
     known: Collection[str] = COMMANDS
     try:
         if name is not None and name not in COMMANDS and not name.startswith("-"):

@@ -179,6 +179,7 @@ class Mill:
                     wait_for(journal.beside(run), executor)
                     datasets = {node.id: run.stages.write_datasets(node) for node in self.graph.nodes.values()}
                     self._compare(run)
+                    self._refuse_warnings(run)
                     refuse_undone(self.store, self.recipe)  # another run may have taken more down since
                     run.shards = publish(run, version_of(datasets), self.recipe.text)
                 except CorruptPart as corrupt:
@@ -221,6 +222,20 @@ class Mill:
                 f"{self.recipe.path}: strict is true and watch raised {counted(len(run.watched['alarms']), 'alarm')}, "
                 "so nothing was published. All work is stored, and the newest version is the one before this run. Fix "
                 f"the cause, or list intended changes under ignore of watch, and run again. {'; '.join(alarms)}"
+            )
+
+    def _refuse_warnings(self, run: Run) -> None:
+        """With `strict`, a warning that the recipe does not accept stops the run before anything is published."""
+        if not self.recipe.strict or self.until is not None:  # a part of a run publishes nothing
+            return
+        found = find_warnings(run)
+        lines = [f"{one} [{one.name}]" for one in found if not any(entry.covers(one) for entry in self.recipe.accept)]
+        if lines:
+            listed_lines = "".join(f"\n  {line}" for line in lines)
+            raise UserError(
+                f"{self.recipe.path}: strict is true and the run has {counted(len(lines), 'warning')}, so nothing was "
+                "published. All work is stored, and the newest version is the one before this run. Fix the recipe, "
+                f"accept them (accept: {{name: reason}}), or set strict: false.{listed_lines}"
             )
 
     def _refuse_unmet(self, executor: Executor) -> None:

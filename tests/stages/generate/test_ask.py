@@ -86,6 +86,8 @@ def say(body, handler: Handler):
             return completion("x", "content_filter")
         case "empty":
             return completion("  ")
+        case "aborted":
+            return completion("half a sen", "abort")
         case "truncated":
             return completion("half a sen", "length")
     return words_of(body)
@@ -98,6 +100,7 @@ REASONS = {
     "large": "answer_too_large",
     "utf8": "answer_not_utf8",
     "html": "answer_not_json",
+    "aborted": "answer_unfinished",
     "rejected": "request_rejected",
     "error": "server_error",
     "lost": "connection_lost",

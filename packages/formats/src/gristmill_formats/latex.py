@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from gristmill.places import shown
 from gristmill.schema import Record
 from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest import text
@@ -191,12 +192,13 @@ class _Sources:
             self._left, self._bytes = self._left - len(data), self._bytes + len(data)
         return self._held[name]
 
-    def include(self, name: str) -> bytes | None:
-        """A file, without its suffix or with it. Raises ReadFault if files are included too often."""
-        found = next((one for one in (name, f"{name}.tex") if one in self._held or one in self._others), None)
-        if found is None:
-            return None
-        data = self.read(found)
+    def find(self, name: str) -> str | None:
+        """The file with this name, or with its suffix added."""
+        return next((one for one in (name, f"{name}.tex") if one in self._held or one in self._others), None)
+
+    def include(self, name: str) -> bytes:
+        """A file. Raises ReadFault if files are included too often."""
+        data = self.read(name)
         self._included += len(data)
         if self._included > MAX_REPEATS * self._bytes:
             raise ReadFault("inputs_without_end", f"files are included more than {MAX_REPEATS} times on average")
@@ -230,7 +232,7 @@ def _paper(files: _Sources, main: str, record: Record) -> None:
         _verbatim(short[1] or "|" if short else "", tuple(environments)),
         {"alltt", *(name for name, has_commands in environments.items() if has_commands)},
     )
-    source = _with_inputs(_without_comments(source, code), files, folder, code, 0)
+    source = _with_inputs(_without_comments(source, code), files, folder, code, (main,))
     if _GERMAN.search(source):
         source = _UMLAUT.sub(lambda found: _UMLAUTS[found[1]], source)
     expanded = Macros(len(source)).expand(source)
@@ -353,15 +355,17 @@ def _without_false(source: str) -> str:
     return "".join((*parts, source[at:]))
 
 
-def _with_inputs(source: str, files: _Sources, folder: str, code: _VerbatimParts, depth: int) -> str:
-    """The source with the files that it includes."""
+def _with_inputs(source: str, files: _Sources, folder: str, code: _VerbatimParts, chain: tuple[str, ...]) -> str:
+    """The source with the files that it includes; `chain` has the files that include each other, up to this one."""
 
     def included(found: re.Match[str]) -> str:
-        data = files.include(_included_name(found, folder)) if depth < MAX_INPUT_DEPTH else None
-        if data is None:
+        name = files.find(_included_name(found, folder)) if len(chain) <= MAX_INPUT_DEPTH else None
+        if name is None:
             return ""
-        text = _without_comments(_decoded(data)[0], code)
-        return _with_inputs(text, files, folder, code, depth + 1)
+        if name in chain:
+            raise ReadFault("inputs_without_end", f"{shown(name)} includes itself, through {len(chain)} files")
+        text = _without_comments(_decoded(files.include(name))[0], code)
+        return _with_inputs(text, files, folder, code, (*chain, name))
 
     return _INPUT.sub(included, source)
 
@@ -382,7 +386,7 @@ def _labels(files: _Sources, main: str) -> dict[str, str]:
 
 
 STAGE = Reader(
-    version=7,
+    version=8,
     config=Config,
     libraries=("resiliparse", "zstandard"),
     positions=text.POSITIONS,

@@ -159,6 +159,8 @@ def _tar_index(file: IO[bytes], size: int, stream: Unpacked | None) -> FileIndex
             found.refuse("", "corrupt_tar", f"no member begins at byte {end} of the archive; the rest is not read")
         elif not block and not found.is_cut:
             found.refuse("", "truncated_archive", "the file ends before the archive does")
+        elif any(chunk.strip(b"\0") for chunk in iter(lambda: file.read(1 << 20), b"")):  # as `cat 1.tar 2.tar` has
+            found.refuse("", "corrupt_tar", f"what follows the end of the archive at byte {end} is not read")
     except (tarfile.TarError, ReadFault, *_DAMAGE) as error:
         if not found.is_cut:
             found.refuse("", "corrupt_tar", str(error) or type(error).__name__)

@@ -244,6 +244,9 @@ def _stage_identity(module: str, config: StageConfig, code: Code, contents: Cont
     }
     if code:
         identity["code"] = content_of(code) if stage.version is None else {}
+        if stage.version is not None:  # what later steps rely on counts, whatever the pin says
+            schema = stage.schema_of(config) if isinstance(stage, LayerStage) else ()
+            identity["columns"] = {item.name: str(item.type) for item in schema}
     return identity, files
 
 

@@ -24,6 +24,8 @@ TOP_SHARE, MOST_DOMAINS = 0.1, 1000
 """The share of all domains that are listed, the largest first, and the most of them."""
 _COLUMNS = ("source", "text_bytes", "license", "language", "timestamp", "snapshot", "url")
 _MERGED_ROWS = 1 << 20
+_WEB = "(?i)^https?://"
+_DOMAIN = r"^[\w-]+(\.[\w-]+)+$"
 
 
 @dataclass
@@ -59,7 +61,11 @@ class _DomainCounts:
         self._rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        domains = registered_domains(hosts_of(batch.column("url").cast(pa.string())))
+        urls = batch.column("url").cast(pa.string())
+        domains = registered_domains(hosts_of(urls))
+        # A URL may be any text: a title, an id, a path. Only what is a domain without doubt is published.
+        is_domain = pc.and_(pc.match_substring_regex(urls, _WEB), pc.match_substring_regex(domains, _DOMAIN))
+        domains = pc.if_else(is_domain, domains, pa.scalar(None, domains.type))
         ones = pa.repeat(pa.scalar(1, pa.int64()), batch.num_rows)
         columns = {"domain": domains, "documents": ones, "text_bytes": batch.column("text_bytes").cast(pa.int64())}
         self._tables.append(pa.table(columns).filter(domains.is_valid()))

@@ -151,8 +151,8 @@ def differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
         return [f"made by {_plain(now['stage'])} instead of {_plain(before['stage'])}"]  # its config has other fields
     if before["version"] != now["version"]:
         found.append(f"VERSION: {describe_change(before['version'], now['version'])}")
-    for group, prefix in (("config", "config."), ("libraries", "")):
-        old, new = _flat(before[group]), _flat(now[group])
+    for group, prefix in (("config", "config."), ("libraries", ""), ("columns", "column ")):
+        old, new = _flat(before.get(group, {})), _flat(now.get(group, {}))
         for name in sorted({*old, *new}):
             if old.get(name) != new.get(name):
                 found.append(f"{prefix}{name}: {describe_change(old.get(name), new.get(name))}")

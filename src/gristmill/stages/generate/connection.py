@@ -31,6 +31,10 @@ IMAGE_BYTES = 10_000
 of a page at 150 dots per inch."""
 
 
+FINISHED = frozenset(("stop", "length", "content_filter", "tool_calls", "eos_token", "stop_sequence"))
+"""How servers say that an answer has ended; any other word means that it was broken off."""
+
+
 class Reply(NamedTuple):
     """A valid answer of a server."""
 
@@ -282,6 +286,8 @@ def read_reply(data: bytes, remover: KeyRemover, request: bytes) -> Reply:
             raise TypeError
     except (orjson.JSONDecodeError, KeyError, IndexError, TypeError, AttributeError):
         raise FailedRequest("answer_not_json", f"it begins with {excerpt(text, 40, remover)!r}") from None
+    if finish is not None and finish not in FINISHED:  # vLLM ends requests with "abort" when it shuts down
+        raise FailedRequest("answer_unfinished", f"finish_reason {excerpt(finish, 40, remover)!r}")
     usage = value.get("usage")
     used = usage if isinstance(usage, dict) else {}
     said, finish, refusal = (None if one is None else remover.clean(one) for one in (said, finish, refusal))

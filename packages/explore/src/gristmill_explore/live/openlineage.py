@@ -12,6 +12,7 @@ import os
 import queue
 import threading
 import time
+import urllib.error
 import urllib.request
 import uuid
 from collections.abc import Mapping
@@ -158,6 +159,16 @@ class _EventFile:
             file.write(json.dumps(event) + "\n")
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect would lose the event, and a server could make a run fetch any address."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects)
+
+
 class _Server:
     """Sends events in a thread. Those that the server does not take are lost, which is logged once."""
 
@@ -198,8 +209,10 @@ class _Server:
                 request = urllib.request.Request(self._url, body, {"Content-Type": "application/json"}, method="POST")
                 if self._login is not None:
                     request.add_unredirected_header("Authorization", self._login)  # never to another server
-                with urllib.request.urlopen(request, timeout=PATIENCE_S):
+                with _OPENER.open(request, timeout=PATIENCE_S):
                     pass
+            except urllib.error.HTTPError as error:  # its reason is the server's text, which may repeat the key
+                self._warn(f"HTTP {error.code}")
             except Exception as error:
                 self._warn(str(error))
             with self._changed:
