@@ -54,6 +54,15 @@ def list_json(say, *arguments):
     return [json.loads(line) for line in output.out.splitlines()]
 
 
+def test_a_version_that_is_made_again_keeps_its_parent(three, say):
+    """Going back to the first version makes no circle of parents."""
+    three.project.write_recipe(STEPS.replace("CHARS", "12"))
+    three.project.run()
+    parents = {version["version"]: version["parent"] for version in list_json(say, three.uri)}
+    first, second, third = three.hashes
+    assert parents == {first: None, second: first, third: second}
+
+
 def test_every_finished_run_is_a_version_with_its_parent_and_counts(three, say):
     """Versions are listed newest first, the same for store and recipe, with the number of documents in their funnel."""
     first, second, third = three.hashes

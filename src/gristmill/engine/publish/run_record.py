@@ -70,7 +70,7 @@ def make_record(
         "started": started.isoformat(),
         "ended": ended.isoformat(),
         "version": (version := version_of(datasets)),
-        "parent": _parent(version, before),
+        "parent": _parent(run.store, recipe.name, version, before),
         "documents": _documents(run) if datasets else None,
         "tokens": _tokens(run) if datasets else None,
         "file": exact(os.path.abspath(recipe.path)),
@@ -89,11 +89,13 @@ def make_record(
     }
 
 
-def _parent(version: str | None, before: Mapping[str, Any] | None) -> str | None:
-    """The version before this one; a run that made the same version again keeps that version's parent."""
+def _parent(store: Store, recipe: str, version: str | None, before: Mapping[str, Any] | None) -> str | None:
+    """The version before this one; a run that made an earlier version again keeps that version's parent."""
     if version is None or before is None:
         return None
-    parent = before["parent"] if before["version"] == version else before["version"]
+    same = (one for one in finished_runs(store, recipe) if one["version"] == version and not is_partial(one))
+    first = before if before["version"] == version else next(same, None)
+    parent = before["version"] if first is None else first["parent"]
     return None if parent is None else str(parent)
 
 
