@@ -45,3 +45,22 @@ def test_every_shared_file_is_kept_from_the_same_fork(project, step):
     assert len(together) == 15
     assert len(shared) == 1
     assert len({path.partition("/")[0] for path in apart if not path.endswith("own.py")}) == 2
+
+
+def test_a_git_folder_says_where_a_repository_begins(project):
+    """Whatever folders are above it; elsewhere the first folder is the repository. Its HEAD is no document."""
+    for path in ("owner/mill/.git/HEAD", "owner/mill/.git/objects/x.py", "owner/mill/src/a.py", "owner/loose.py"):
+        file = project.folder / "repos" / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("ref: refs/heads/main\n" if path.endswith("HEAD") else "x = 1\n" * 9)
+    (project.folder / "repos" / "owner" / "mill" / "LICENSE").write_text("SPDX-License-Identifier: MIT\n")
+    project.recipe.write_text(
+        "recipe: r\nstore: ./store\nsources:\n  x: {kind: code, read: {format: code, paths: [repos/]}}\nsteps: []\n"
+    )
+    run = project.run()
+    kept = {
+        row.fields["locator"].partition("#")[0]: row.columns["repository"]
+        for row in documents(run, "ingest", False, None)
+    }
+    assert kept == {"owner/mill/src/a.py": "owner/mill", "owner/loose.py": "owner"}
+    assert "owner/mill/.git/HEAD#0" in {row.fields["locator"] for row in documents(run, None, True, "not_code")}

@@ -4,7 +4,7 @@ The license is the file's own `SPDX-License-Identifier`, or that of the license 
 has any. Those are other files, so the planner names them (`companions`) and the engine hashes them: the record only
 depends on what the task reads. An unrecognised license text becomes `NOASSERTION`, which the recipe's default does not
 replace. Without any license file, `license` is null and the recipe may fill it. Notebooks stay JSON text. The column
-`repository` is a part of the path; dedup steps keep all files that forks share from one repository.
+`repository` is the folder with a `.git` folder, or a part of the path; dedup steps keep all files that forks share from one repository.
 
 Files of records (`.jsonl`, `.csv`, `.parquet`, `.warc` and so on, compressed or not) and binary files (`.png`) are
 skipped by name; a run counts them by suffix. Prose (`README`, `.txt`, Markdown), translations (`.po`), data (SVG),
@@ -81,8 +81,9 @@ class Config(StageConfig):
     license: Literal["from_files", "from_recipe"] = "from_files"
     """`from_files` finds licenses in the files; `from_recipe` leaves `license` to the recipe."""
     repository: str | None = "([^/]+)/"
-    """A regular expression that finds the repository in a file's path below the source's folder; its group is the name.
-    The default is the first folder: `([^/]+/[^/]+)/` is for OWNER/NAME. null: the source is no set of repositories."""
+    """The repository of a file is the nearest folder upward with a `.git` folder; where there is none, the group of this
+    regular expression in its path below the source's folder. The default is the first folder: `([^/]+/[^/]+)/` is for
+    OWNER/NAME. null: the source is no set of repositories."""
     max_record_bytes: Bytes = 64 << 20
     """A larger file is dropped as `record_too_large`. Bytes."""
 
@@ -118,6 +119,11 @@ class Config(StageConfig):
         return name is not None and (name not in _NOT_CODE if self.languages == "code" else name in self.languages)
 
 
+def is_git_head(name: str) -> bool:
+    """Whether a file is the one that every `.git` folder has."""
+    return PurePosixPath(name).parts[-2:] == (".git", "HEAD")
+
+
 def splittable(name: str) -> bool:
     """False: a file is one document."""
     return False
@@ -125,6 +131,8 @@ def splittable(name: str) -> bool:
 
 def wanted(name: str, config: Config) -> bool:
     """Whether the file with this path below the root is a document, decided by the path alone."""
+    if is_git_head(name):  # not a document: it shows where a repository begins
+        return config.repository is not None
     if skipped_folder(name, config) is not None or format_by_name(name) in _DATA:
         return False
     return PurePosixPath(name).suffix[1:].lower() not in _BINARY
@@ -144,30 +152,46 @@ def skipped_folder(name: str, config: Config) -> str | None:
 
 
 def companions(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """For each file of a source, the license files of the nearest folder upward that has any; others are left out."""
+    """For each file of a source, the license files of the nearest folder upward that has any, and the HEAD of the
+    nearest `.git` folder; files without either are left out.
+    """
     licenses: dict[PurePosixPath, list[str]] = {}
+    heads: dict[PurePosixPath, str] = {}
     for name in names:
-        if spdx.is_license_file(name):
+        if is_git_head(name):
+            heads[PurePosixPath(name).parent.parent] = name
+        elif spdx.is_license_file(name):
             licenses.setdefault(PurePosixPath(name).parent, []).append(name)
-    nearest: dict[PurePosixPath, tuple[str, ...]] = {}
+    nearest: dict[PurePosixPath, tuple[tuple[str, ...], str | None]] = {}
 
-    def of(folder: PurePosixPath) -> tuple[str, ...]:
+    def of(folder: PurePosixPath) -> tuple[tuple[str, ...], str | None]:
         if folder not in nearest:
-            if folder in licenses:
-                nearest[folder] = tuple(sorted(licenses[folder]))
-            else:
-                nearest[folder] = of(folder.parent) if folder.parent != folder else ()
+            above = of(folder.parent) if folder.parent != folder else ((), None)
+            nearest[folder] = tuple(sorted(licenses.get(folder, above[0]))), heads.get(folder, above[1])
         return nearest[folder]
 
-    return {name: found for name in names if (found := of(PurePosixPath(name).parent))}
+    found = {name: of(PurePosixPath(name).parent) for name in names if not is_git_head(name)}
+    return {name: (*files, *filter(None, (head,))) for name, (files, head) in found.items() if files or head}
+
+
+def _repository(piece: Piece, companions: Sequence[Piece], config: Config) -> str | None:
+    if config.repository is None:
+        return None
+    if head := next((file for file in companions if is_git_head(file.name)), None):
+        return str(PurePosixPath(head.name).parent.parent)
+    name = re.search(config.repository, piece.name)
+    return name[1] if name else None
 
 
 def read(piece: Piece, config: Config, companions: Sequence[Piece] = ()) -> Iterator[Record]:
     """Reasons: `not_code`, `empty_file`, `invalid_utf8`, `record_too_large`."""
     if piece.start > 0 or piece.stop == 0:
         return
-    name = re.search(config.repository, piece.name) if config.repository is not None else None
-    record = Record(0, more=(name[1] if name else None,))
+    record = Record(0, more=(_repository(piece, companions, config),))
+    if is_git_head(piece.name):
+        record.drop, record.detail = "not_code", "it shows where a repository begins"
+        yield record
+        return
     try:
         with piece.open() as file:
             data = bounded(plain_chunks(file), config.max_record_bytes)
@@ -189,8 +213,8 @@ def read(piece: Piece, config: Config, companions: Sequence[Piece] = ()) -> Iter
     if config.license == "from_files":
         if stated := spdx.header(text):
             record.license, meta["license_by"] = stated, "header"
-        elif companions:
-            record.license, meta["license_by"] = _license(companions), "file"
+        elif licenses := [file for file in companions if not is_git_head(file.name)]:
+            record.license, meta["license_by"] = _license(licenses), "file"
     record.meta = dump(meta)
     yield record
 
