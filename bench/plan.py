@@ -63,11 +63,10 @@ def run(data: Path | None) -> Iterable[dict]:
     yield measurement(
         "plan.tokens", sample.tokens / sample.share / whole.tokens, f"of {whole.tokens / 1e6:.1f}M tokens"
     )
-    stored = sum(whole.stored_bytes.values())
+    stored = sum(step.stored_bytes for step in whole.steps)
     yield measurement("plan.store", planned.stored_bytes / stored, f"of {stored / 1e6:.0f} MB in the store")
-    tasks = sum(whole.tasks.values())
-    yield measurement("plan.tasks", planned.tasks / tasks, f"of {tasks:,} tasks")
-    most = max(float(kind.peak_bytes.max()) for kind in whole.kinds)
+    yield measurement("plan.tasks", planned.tasks / whole.tasks, f"of {whole.tasks:,} tasks")
+    most = max(step.memory_bytes for step in whole.steps)
     yield measurement("plan.memory", planned.memory_bytes / most, f"of {most / 1e6:.0f} MB in a worker at most")
 
 

@@ -170,6 +170,8 @@ class MadeUp:
         if isinstance(work, MapWork) and work.module.endswith("shard_groups"):
             source = work.config.source
             metrics["groups"] = {source: {source: {"documents": ROWS, "tokens": PART_TOKENS}}}
+        if isinstance(work, MapWork) and work.module.endswith("corpus"):
+            metrics["funnel"] = {"read": {"rows": ROWS}, "first": {}, "kept": {"rows": ROWS}}
         if isinstance(work, MapWork | Collect | FitWork | Gather):
             return Result([self._layer(mark, 9_000)], [], [mark], {**metrics, "rows_sent": ROWS}, cost)
         raise TypeError(f"nothing is made up for {type(work).__name__}")

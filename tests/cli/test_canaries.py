@@ -77,7 +77,7 @@ def versions(tmp_path_factory, in_this_process):
     project.taken = next(one.doc_id for one in shown if one.step == "all/ending")
     (project.folder / "requests.yaml").write_text(f"- id: r\n  doc_ids: [{project.taken}]\n")
     run(project, "12", "alpha", "takedown", top="takedowns: requests.yaml")
-    run(project, "25", "beta", "now")
+    run(project, "25", "beta", "now", top="restore: {r: a test}")
     return project
 
 

@@ -281,7 +281,7 @@ def test_the_shell_runs_queries_until_its_input_ends(say, name, monkeypatch):
         (("select 1", "--json", "--csv"), "exclude each other"),
         (("--shell", "--parquet", "a.parquet"), "exclude each other"),
         (("select 1", "--parquet", "/nowhere/a.parquet"), "there is no folder"),
-        (("select 1", "more"), "but also got"),
+        (("select 1", "more"), "unexpected extra argument"),
     ],
 )
 def test_wrong_arguments_are_one_message(say, name, arguments, message):

@@ -154,6 +154,13 @@ def test_decoding_that_drops_special_tokens_is_found() -> None:
     assert faults(Subject("made", dropping)) == {"special_tokens_decode"}
 
 
+def test_a_special_token_that_is_a_word_is_found() -> None:
+    """Many texts have it, and `tokenizers` encodes it as the special token."""
+    made = Library.from_str(trained())
+    made.add_special_tokens([AddedToken("user", normalized=False)])
+    assert faults(subject(made.to_str())) == {"special_tokens_are_marks"}
+
+
 def test_special_tokens_out_of_user_text_are_found() -> None:
     """A text that contains `<|end|>` must not end the document."""
     good = subject(trained()).tokenizer

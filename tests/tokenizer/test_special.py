@@ -47,6 +47,7 @@ def test_names_that_text_may_contain_are_found():
     names = ["the", "Mill", "data", "42", "<|", "...", "</", "(a", "b)"]
     assert ordinary(names) == names
     assert ordinary([*SPECIAL_TOKENS, *GROUPS["code_languages"], "<s>", "[PAD]", "</s>", "<0x0A>"]) == []
+    assert ordinary(["▁<PRE>", "▁x", "<｜begin▁of▁sentence｜>", "[INST]", ">>TITLE<<", "<start_of_turn>"]) == []
 
 
 def test_a_reserved_slot_gets_a_name_and_keeps_its_place():

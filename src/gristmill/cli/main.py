@@ -210,7 +210,7 @@ def _unknown_command(name: str, known: Collection[str]) -> str:
 
 def _report(error: Exception) -> int:
     """Report an error and return the exit code. A bug of ours shows its traceback."""
-    from gristmill.engine.executors.worker import OthersCanWrite
+    from gristmill.kernels.code_files import OthersCanWrite
 
     if isinstance(error, OthersCanWrite):  # before anything that imports kernels
         complain(error)

@@ -76,8 +76,10 @@ def check_names(names: Sequence[str]) -> None:
 
 
 def ordinary(names: Iterable[str]) -> list[str]:
-    """Names that ordinary text may contain: they do not begin and end with a sign, or have no letter between."""
-    return [name for name in names if not re.fullmatch(r"[^\w\s].*\w.*[^\w\s]", name)]
+    """Names that ordinary text may contain: they do not begin and end with a sign, or have no letter between. Those
+    with the ▁ that SentencePiece writes for a space do not count: text does not have it.
+    """
+    return [name for name in names if not re.fullmatch(r"[^\w\s].*\w.*[^\w\s]|.*\u2581.*", name)]
 
 
 def ordinary_warning(names: Iterable[str]) -> list[str]:

@@ -21,7 +21,7 @@ from gristmill.engine.work.task import Task
 from gristmill.errors import UserError
 from gristmill.kernels import compiling
 from gristmill.kernels.ahead import compile_all
-from gristmill.kernels.code_files import OthersCanWrite as OthersCanWrite
+from gristmill.kernels.code_files import OthersCanWrite
 from gristmill.printable import guard_streams
 from gristmill.stages import own_code
 from gristmill.stages.own_code import Code

@@ -162,11 +162,11 @@ class Views:
                 "shard": pa.array([entry["shard"] for entry, _ in outputs], pa.int64()),
             }
         )
-        self._register("_lineage", groups)
+        self._register("_groups", groups)
         plain = [f"l.{quoted(f'.{name}')} as {quoted(name)}" for name in columns if name != "doc_id"]
         found = (
             f'select g."group", g.shard, {", ".join(plain)}, lower(hex(l.".doc_id")) as doc_id '
-            f"from {lineage} l join _lineage g on l.{PART} = g.number"
+            f"from {lineage} l join _groups g on l.{PART} = g.number"
         )
         if "schedule" not in self._made:
             return found
