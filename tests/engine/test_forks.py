@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+import gristmill
 from gristmill.query.documents.documents import rows as documents
 
 STEPS = {
@@ -58,9 +59,8 @@ def test_a_git_folder_says_where_a_repository_begins(project):
         "recipe: r\nstore: ./store\nsources:\n  x: {kind: code, read: {format: code, paths: [repos/]}}\nsteps: []\n"
     )
     run = project.run()
-    kept = {
-        row.fields["locator"].partition("#")[0]: row.columns["repository"]
-        for row in documents(run, "ingest", False, None)
-    }
-    assert kept == {"owner/mill/src/a.py": "owner/mill", "owner/loose.py": "owner"}
+    corpus = gristmill.open(str(project.recipe))
+    found = corpus.documents(columns=["locator", "ingest.repository"]).rows()
+    kept = {row["locator"]: row["ingest.repository"] for row in found}
+    assert kept == {"owner/mill/src/a.py#0": "owner/mill", "owner/loose.py#0": "owner"}
     assert "owner/mill/.git/HEAD#0" in {row.fields["locator"] for row in documents(run, None, True, "not_code")}
