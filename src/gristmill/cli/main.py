@@ -87,7 +87,7 @@ def added_commands() -> dict[str, str]:
     """Commands that installed packages add, with the package of each. They are not imported."""
     points = installed.installed(installed.COMMANDS)
     return {
-        name: point.dist.metadata["Summary"] or f"A command from {installed.package_of(point)}."
+        name: (point.dist and point.dist.metadata["Summary"]) or f"A command from {installed.package_of(point)}."
         for name, point in points.items()
         if name not in COMMANDS
     }

@@ -190,7 +190,8 @@ class DiskFiles:
             if ours is None:  # not one of ours: the folder had files before it became a store
                 continue
             alive = runs(ours[1])
-            with contextlib.suppress(FileNotFoundError):  # another run may sweep at the same time
+            # Another run may sweep at the same time, and another user's file may be protected: it does no harm.
+            with contextlib.suppress(FileNotFoundError, PermissionError):
                 if alive is None:
                     alive = (age_seconds(f"tmp/{name}") or 0) < FOREIGN_SECONDS
                 if not alive:

@@ -22,6 +22,7 @@ from gristmill.query.sizing.disk import Disk, estimate
 from gristmill.query.sizing.mixture import foresee_mixture
 from gristmill.query.sizing.plan import PlanLine, make_plan
 from gristmill.query.versions.pinning import tokenizer_hint
+from gristmill.query.watch import make_watch
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.sections.quality import unused_models
@@ -62,6 +63,7 @@ def command(
         raise UserError(f"{given} only applies with --cluster. Add --cluster NODESxCORES, such as --cluster 1000x16.")
     mill = open_mill(recipe, store)
     known = mill.check_takedowns()
+    make_watch(mill)  # refuses what a run would refuse
     if cluster is not None:
         machines = parse_cluster(cluster, node_memory)
         plan_cluster(mill, machines, tokens, json)

@@ -33,7 +33,11 @@ def load_accept(draft: Draft, raw: object) -> tuple[AcceptFields, ...]:
         return ()
     found: list[AcceptFields | None] = []
     if isinstance(raw, dict):
-        found = [check(draft, AcceptFields, {"name": name, "reason": raw[name]}, AT) for name in raw]
+        for name, reason in raw.items():
+            if isinstance(reason, str) and reason.strip():
+                found.append(check(draft, AcceptFields, {"name": name, "reason": reason}, AT))
+            else:
+                draft.add((*AT, name), f"accept.{name} must be the reason as text, not {show(reason)}.")
     for number, one in enumerate(raw if isinstance(raw, list) else ()):
         if isinstance(one, dict):
             found.append(check(draft, AcceptFields, one, (*AT, number)))

@@ -32,7 +32,8 @@ class WatchFields(StageConfig):
     cost: float = Field(default=5.0, gt=1)
     """least factor by which the CPU time of a step for each byte grows; steps of less than 5 s are not compared"""
     most_s_per_mb: dict[str, Annotated[float, Field(gt=0)]] = Field(default_factory=dict)
-    """budgets: the most CPU seconds that a step may take for each MB that it reads, by its name"""
+    """budgets: the most CPU seconds that a step may take for each MB that it reads, by its name; steps that take
+    less than 5 CPU seconds in all are not judged"""
     ignore: tuple[str, ...] = ()
     """comparisons to leave out: a kind (documents, survival, language, ...), a source, a step or a measure, as an alarm
     names them"""

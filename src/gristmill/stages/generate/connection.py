@@ -31,6 +31,8 @@ IMAGE_BYTES = 10_000
 of a page at 150 dots per inch."""
 
 
+_MOST_PAUSE_S = 1e6
+"""A pause that is longer, which no server means, is shown as this."""
 FINISHED = frozenset(("stop", "length", "content_filter", "tool_calls", "eos_token", "stop_sequence"))
 """How servers say that an answer has ended; any other word means that it was broken off."""
 
@@ -255,7 +257,7 @@ def retry_after_s(value: str | None, date: str | None) -> float | None:
         return None
     try:
         if value.strip().isdigit():
-            return float(value)
+            return min(float(value), _MOST_PAUSE_S)
         now = time.time() if date is None else parsedate_to_datetime(date).timestamp()
         return max(parsedate_to_datetime(value).timestamp() - now, 0.0)
     except (TypeError, ValueError, OverflowError):

@@ -21,7 +21,7 @@ def _server(value: str) -> str:
     except ValueError:  # of a port above 65,535, or a name that no host can have
         is_host = False
     if parts.scheme not in ("http", "https") or not is_host or parts.query or parts.fragment:
-        raise ValueError(f"{_bare(value)!r} is not the address of a server. Write http://HOST:PORT/v1")
+        raise ValueError(f"{_bare(value)!r} is not the address of a server, or has a query. Write http://HOST:PORT/v1")
     if re.search(r"[^!-~]", parts.path):
         raise ValueError(
             f"the path of {_bare(value)!r} has white space or letters that are not ASCII. Write them as %XX"
@@ -32,7 +32,7 @@ def _server(value: str) -> str:
 
 
 def _bare(value: str) -> str:
-    return re.sub(r"//[^/]*@", "//", value)
+    return re.sub(r"[?#].*", "", re.sub(r"//[^/]*@", "//", value), flags=re.DOTALL)  # a query may hold a signature
 
 
 def _variable(value: str) -> str:

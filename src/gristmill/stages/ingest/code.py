@@ -4,7 +4,8 @@ The license is the file's own `SPDX-License-Identifier`, or that of the license 
 has any. Those are other files, so the planner names them (`companions`) and the engine hashes them: the record only
 depends on what the task reads. An unrecognised license text becomes `NOASSERTION`, which the recipe's default does not
 replace. Without any license file, `license` is null and the recipe may fill it. Notebooks stay JSON text. The column
-`repository` is the folder with a `.git` folder, or a part of the path; dedup steps keep all files that forks share from one repository.
+`repository` is the folder with a `.git` folder, or a part of the path; dedup steps keep all files that forks share
+from one repository.
 
 Files of records (`.jsonl`, `.csv`, `.parquet`, `.warc` and so on, compressed or not) and binary files (`.png`) are
 skipped by name; a run counts them by suffix. Prose (`README`, `.txt`, Markdown), translations (`.po`), data (SVG),
@@ -81,9 +82,9 @@ class Config(StageConfig):
     license: Literal["from_files", "from_recipe"] = "from_files"
     """`from_files` finds licenses in the files; `from_recipe` leaves `license` to the recipe."""
     repository: str | None = "([^/]+)/"
-    """The repository of a file is the nearest folder upward with a `.git` folder; where there is none, the group of this
-    regular expression in its path below the source's folder. The default is the first folder: `([^/]+/[^/]+)/` is for
-    OWNER/NAME. null: the source is no set of repositories."""
+    """The repository of a file is the nearest folder upward with a `.git` folder; where there is none, the group of
+    this regular expression in its path below the source's folder. The default is the first folder: `([^/]+/[^/]+)/` is
+    for OWNER/NAME. null: the source is no set of repositories."""
     max_record_bytes: Bytes = 64 << 20
     """A larger file is dropped as `record_too_large`. Bytes."""
 

@@ -7,11 +7,15 @@ file are one frame here: fastwarc decodes them, and what follows damage is lost.
 
 import io
 import re
+import warnings
 import zlib
 from collections.abc import Callable, Iterator
 
 import zstandard
-from fastwarc.stream_io import GzipReader, Lz4Reader
+
+with warnings.catch_warnings():  # its import warns of its own names
+    warnings.simplefilter("ignore", DeprecationWarning)
+    from fastwarc.stream_io import GzipReader, Lz4Reader
 
 from gristmill.stages.ingest.source import ByteSource
 from gristmill.stages.ingest.warc_headers import ARC_HEAD, ARC_SEARCH, WARC_HEAD, opens_record

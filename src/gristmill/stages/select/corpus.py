@@ -196,7 +196,7 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
                 f"{step} dropped {rows:,} of {counted(total, 'document')} of this source ({percent(rows, total, 0)}) "
                 f"for {why}. Read some of them ({hint('dropped', reason=reason)}); "
                 f"{_advice(step, 'the source, change it (by_source)')}, or give the source its own steps"
-                + (" (manuals: `rules: [documentation]`)" if _has_rules(step) else ""),
+                + (" (manuals: `rules: [documentation]`, if it has others)" if _has_rules(step) else ""),
             )
     return warned
 
