@@ -34,7 +34,13 @@ READS = ("html", "text", "title", "language_hint")
 _METADATA = ("author", "date", "canonical_url", "site")
 _STRINGS = ("text", "title", "language_hint", *_METADATA, "drop", "detail")
 _COUNTS = ("formulas", "formula_chars")
-SCHEMA = pa.schema([*((name, pa.string()) for name in _STRINGS), *((name, pa.int32()) for name in _COUNTS)])
+SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in _STRINGS),
+        *((name, pa.int32()) for name in _COUNTS),
+        ("expected_f1", pa.float32()),
+    ]
+)
 
 MAX_DETAIL_CHARS = 200
 MAX_NODES = {"gristmill": MAX_BLOCKS, "resiliparse": 200_000, "trafilatura": 30_000}
@@ -121,6 +127,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     details = [detail for _, detail in faults]
     raw: list[bytes | None] = []
     formulas: list[tuple[int, int] | None] = []
+    expected = [one.expected_f1 if isinstance(one, WrittenText) and not config.whole else None for one in found]
     for row, one in enumerate(found):
         text = given["text"][row].as_py() if one is None else None
         if isinstance(one, WrittenText):
@@ -144,7 +151,8 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     others = (titles, languages, *(metadata[name] for name in _METADATA), reasons, details)
     strings = (pa.array(column, pa.string()) for column in others)
     counts = (pa.array([pair and pair[place] for pair in formulas], pa.int32()) for place in range(len(_COUNTS)))
-    return pa.RecordBatch.from_arrays([texts, *strings, *counts], schema=SCHEMA)
+    expected_f1 = pa.array([value if value is None else value / 1000 for value in expected], pa.float32())
+    return pa.RecordBatch.from_arrays([texts, *strings, *counts, expected_f1], schema=SCHEMA)
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, int]:
@@ -245,7 +253,7 @@ def _texts(
 
 
 STAGE = Map(
-    version=10,
+    version=11,
     config=Config,
     libraries=libraries,
     reads=READS,
