@@ -113,7 +113,7 @@ def gtk_doc() -> str:
     entries = "".join(
         f'<div class="refsect2"><a name="{name}"></a><h3>{name}&#160;()</h3><pre class="programlisting"><span '
         f'class="returnvalue">int</span> {name} (<em class="parameter"><code>int '
-        f'number</code></em>);</pre><p>{text}</p>'
+        f"number</code></em>);</pre><p>{text}</p>"
         "</div><hr>"
         for name, text in PAIRS
     )
@@ -136,7 +136,7 @@ def rustdoc() -> str:
         f'<nav class="sidebar"><h2 class="location">Lock</h2><div class="block"><ul>{MENU}</ul></div></nav><main><div '
         'class="width-limiter"><section id="main-content" class="content"><div class="main-heading"><h1 '
         'class="fqn">Struct locks::Lock</h1></div><div class="docblock item-decl"><pre class="rust struct"><code>pub '
-        f'struct Lock { }</code></pre></div><details class="top-doc"><div class="docblock"><p>Handles locks of other '
+        f'struct Lock {{ }}</code></pre></div><details class="top-doc"><div class="docblock"><p>Handles locks of other '
         f'threads.</p></div></details><h2 id="implementations">Implementations</h2><div '
         f'id="implementations-list">{entries}</div></section></div></main>'
     )
