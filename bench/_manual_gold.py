@@ -46,9 +46,11 @@ class Rule(NamedTuple):
     without: str = "nav"
     """The parts of the element that are left out."""
     between: tuple[str, str] | None = None
-    """Patterns before and after the text, if there is no element."""
+    """Patterns before and after the text; pages without them have only the element."""
 
 
+_APART = re.compile(r"<t[dh]\b[^>]*>|<span class=\"classifier\">")
+"""Elements that a browser shows apart from the text before them, and plain text would not."""
 _DOCBOOK = ".navheader, .navfooter, .toc, .libver, .docnav, #title, table[summary^=Navigation], .list-of-tables"
 RULES = {
     "sphinx": Rule(
@@ -62,13 +64,14 @@ RULES = {
     ),
     "javadoc": Rule(
         ("main", "body"),
-        "noscript, header[role=banner], nav, footer, .topNav, .bottomNav, .subNav, .skipNav, .sub-nav, .navPadding, "
-        ".fixedNav, .toc, .table-tabs, .subNavList",
+        "noscript, header[role=banner], nav, footer, .legalCopy, .topNav, .bottomNav, .subNav, .skipNav, .sub-nav, "
+        ".navPadding, .fixedNav, .toc, .table-tabs, .subNavList",
     ),
     "doxygen": Rule(
         ("#doc-content", "body"),
         ".summary, .navpath, #nav-path, #top, #side-nav, #main-nav, .footer, address, .ttc, .tabs, .tabs2, .tabs3, "
         "#titlearea, .toc, #MSearchSelectWindow, #MSearchResultsWindow, .navtab, .qindex, .permalink, .directory",
+        between=(r'<div class="header">', "<!-- contents -->"),
     ),
     "texinfo": Rule(
         ("body",),
@@ -81,7 +84,8 @@ RULES = {
     "gidocgen": Rule(("#main",), "a.srclink, nav, #toc, .toc, .sep"),
     "rustdoc": Rule(
         ("#main-content", "#main"),
-        ".out-of-band, .srclink, a.src, .rightside, nav, form, .sidebar, .sub, #search, .notable-traits, .src-link",
+        "#copy-path, #toggle-all-docs, .collapse-toggle, .srclink, a.src, nav, form, .sidebar, .sub, #search, "
+        ".notable-traits, .src-link",
     ),
     "mdbook": Rule(("#content main", "main"), "nav, .nav-wrapper, .buttons"),
     "mandoc": Rule((".manual-text",)),
@@ -135,10 +139,11 @@ def gold_of(html: str, generator: str) -> str | None:
     if rule.between:
         starts = list(re.finditer(rule.between[0], html, re.I))
         stops = list(re.finditer(rule.between[1], html, re.I))
-        if not starts or not stops or starts[0].end() >= stops[-1].start():
+        if starts and stops and starts[0].end() < stops[-1].start():
+            html = f"<body>{html[starts[0].end() : stops[-1].start()]}</body>"
+        elif not rule.main:
             return None
-        html = f"<body>{html[starts[0].end() : stops[-1].start()]}</body>"
-    tree = HTMLTree.parse(html)
+    tree = HTMLTree.parse(_APART.sub(r" \g<0>&nbsp;", html))
     if tree.body is None:
         return None
     candidates = [tree.body if one == "body" else tree.body.query_selector(one) for one in rule.main or ("body",)]

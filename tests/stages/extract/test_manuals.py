@@ -183,6 +183,44 @@ def test_the_api_of_a_manual_is_kept(generator: Callable[[], str], prose: int) -
     assert 0.6 < row["expected_f1"] <= 1
 
 
+@pytest.mark.parametrize("prose", [0, 4, 16])
+def test_few_entries_are_kept_between_two_tables_of_contents(prose: int) -> None:
+    """As on most pages of the manual of Python; the introduction has links, as those tables have."""
+    pairs = PAIRS[:8]
+    term = '<a class="reference internal" href="g.html"><span class="xref std std-term">bytes-like object</span></a>'
+    introduction = (
+        f"<p>This module provides functions for encoding {term} to printable ASCII characters and decoding such "
+        "encodings back to binary data. It provides encoding and decoding functions for the encodings specified in "
+        '<a class="rfc" href="y"><strong>RFC 4648</strong></a>, which defines the algorithms.</p>'
+    )
+    contents = "".join(
+        f'<li><a class="reference internal" href="#locks.{name}"><code>{name}()</code></a></li>' for name, _ in pairs
+    )
+    entries = "".join(
+        f'<dl class="py method">\n<dt class="sig sig-object py" id="locks.{name}">\n<span class="sig-prename '
+        f'descclassname"><span class="pre">locks.</span></span><span class="sig-name descname"><span class="pre">{name}'
+        '</span></span><span class="sig-paren">(</span><em class="sig-param"><span class="n">number</span></em><span '
+        f'class="sig-paren">)</span><a class="headerlink" href="#locks.{name}" title="Permalink">¶</a>'
+        f"</dt>\n<dd><p>{text} {term}</p></dd></dl>\n"
+        for name, text in pairs
+    )
+    body = (
+        '<div class="mobile-nav"><nav class="menu" role="navigation"><div><h3>Table of Contents</h3><ul>'
+        f'{contents}</ul></div><div><h4>Previous topic</h4><p class="topless"><a href="m">mimetypes</a></p></div><div '
+        'role="note"><h3>This Page</h3><ul class="this-page-menu"><li><a href="b">Report a Bug</a></li></ul></div>'
+        f'</nav></div><div class="related" role="navigation"><h3>Navigation</h3><ul>{MENU}</ul></div><div '
+        'class="document"><div class="documentwrapper"><div class="bodywrapper"><div class="body" role="main"><section '
+        'id="module-locks"><h1>locks<a class="headerlink" href="#m">¶</a></h1><p><strong>Source code:</strong> <a '
+        f'href="x">Lib/locks.py</a></p><hr class="docutils"/>{introduction * prose}{entries}</section></div></div>'
+        '</div><div class="sphinxsidebar" role="navigation"><div class="sphinxsidebarwrapper"><h3>Contents</h3>'
+        f"<ul>{contents}</ul><h4>Previous topic</h4><ul>{MENU}</ul></div></div></div>"
+    )
+    text = one(html=f"<html><head><title>locks</title></head><body>{body}</body></html>")["text"]
+    assert [name for name, _ in pairs if f"locks.{name}(number)" not in text] == []
+    assert [saying for _, saying in pairs if saying not in text] == []
+    assert "Report a Bug" not in text
+
+
 def test_only_texts_that_the_model_chose_have_an_expected_f1() -> None:
     assert one(text="Plain text.")["expected_f1"] is None
     assert one(Config(whole=True), html="<p>Some words.")["expected_f1"] is None
