@@ -212,8 +212,8 @@ def _by_library(html: pa.StringArray, config: Config) -> Iterator[bytes | Extrac
 def _texts(raw: list[bytes | None], config: Config) -> tuple[pa.StringArray, list[int]]:
     """The normalised texts, and the rows of which nothing is left."""
     data, starts, stops = normalise_rows([text or b"" for text in raw], config.max_blank_lines)
-    view = memoryview(data)
-    kept = [view[start:stop].tobytes() or None for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
+    whole = data.tobytes()
+    kept = [whole[start:stop] or None for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
     # Cast from 64 bits: a batch that is too large for 32 bits then fails instead of getting wrong offsets.
     texts = pa.array(kept, pa.large_binary()).cast(pa.large_string()).cast(pa.string())
     return texts, [row for row, text in enumerate(kept) if text is None and raw[row] is not None]
