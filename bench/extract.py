@@ -21,8 +21,8 @@ from gristmill.schema import Record, as_str
 from gristmill.stages.extract.extract import Config
 from gristmill_extractor.extractors import (
     BATCH_PAGES,
+    IN_STEP,
     TRAINED,
-    TRIMMED,
     ToolResult,
     bare_resiliparse,
     by_stage,
@@ -85,8 +85,8 @@ def quality(data: Path) -> Iterator[dict[str, Any]]:
     tools = list(dict.fromkeys([OURS, BARE, *([SLOW] if is_there(SLOW) else [])]))
     folds = FOLDS if OURS in TRAINED and FOLDS else None
     results = {one.tool: one for one in evaluate(read_gold(data), tools, folds, _Silent())}
-    ours = results.pop(TRIMMED if OURS == BARE else OURS)
-    others = {name: results.get(name) for name in (BARE, TRIMMED, SLOW) if name != ours.tool}
+    ours = results.pop(IN_STEP if OURS == BARE else OURS)
+    others = {name: results.get(name) for name in (BARE, IN_STEP, SLOW) if name != ours.tool}
     kind = f"pages, {folds} folds" if folds else "pages that it was trained on" if OURS in TRAINED else "pages"
     for name, scores in ours.sets().items():
         its = {tool: result and mean(result.sets()[name]) for tool, result in others.items()}

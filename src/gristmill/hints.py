@@ -35,7 +35,6 @@ HINTS = {
     ),
     "recipe_of": ("gristmill status {name} --recipe > recipe.yaml", "gristmill status {name}, with its option recipe"),
     "repair": ("gristmill verify {recipe} --repair", "gristmill verify {recipe}, with its option repair,"),
-    "accept_golden": ("gristmill golden {recipe} --update", "gristmill golden {recipe}, with its option update"),
     "curve": ("; the curve: --explain", ""),
     "save_answer": ("--csv or --parquet FILE", "pyarrow.parquet.write_table(corpus.sql(...), FILE)"),
     "train_extractor": (

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from gold_pages import write_gold, write_rows
-from gristmill_extractor.extractors import TRIMMED
+from gristmill_extractor.extractors import IN_STEP
 
 
 @pytest.fixture(scope="module")
@@ -20,11 +20,11 @@ def test_tables_show_sets_languages_means_and_speed(say, folder):
     done = say("extractor", "evaluate", folder, "--tools", "resiliparse")
     assert done.code == 0, done.err
     rows = [line.split() for line in done.out.splitlines()]
-    shown = {row[0] for row in rows if TRIMMED.split()[0] in " ".join(row) and len(row) > 5}
+    shown = {row[0] for row in rows if IN_STEP.split()[0] in " ".join(row) and len(row) > 5}
     assert {"news", "blogs", "tool-weakgold", "marked", "mean"} <= shown
-    (marked,) = [row for row in rows if row[:1] == ["marked"] and "trimmed" in row]
+    (marked,) = [row for row in rows if row[:1] == ["marked"] and "step" in row]
     assert marked[-4:-1] == ["3", "-", "-"]
-    (over_pages,) = [row for row in rows if row[:3] == ["mean", "over", "pages"] and "trimmed" in row]
+    (over_pages,) = [row for row in rows if row[:3] == ["mean", "over", "pages"] and "step" in row]
     assert over_pages[5] == "9"  # of 12, without the three with weak gold
     assert "B/s" in done.out
     assert "not in the means and languages, because their gold is the output of a tool: tool-weakgold" in done.out
@@ -55,7 +55,7 @@ def test_json_has_the_same_numbers(say, folder):
     result = json.loads(done.out)
     assert result["pages"] == result["domains"] == result["domains_from"]["url"] == 7
     assert result["outside_the_means"] == ["tool-weakgold"]
-    scores = result["tools"][TRIMMED]
+    scores = result["tools"][IN_STEP]
     assert sum(entry["pages"] for entry in scores["sets"].values()) == 7
     assert scores["sets"]["marked"]["precision"] is None
     assert scores["bytes_per_second"] > 0

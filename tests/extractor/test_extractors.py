@@ -8,7 +8,7 @@ from gold_pages import page, text_of, write_archive, write_gold, write_rows
 from gristmill.errors import UserError
 from gristmill.install_command import install_extra
 from gristmill_extractor import extractors
-from gristmill_extractor.extractors import TRIMMED, TrainableTool, chosen_tools, evaluate
+from gristmill_extractor.extractors import IN_STEP, TrainableTool, chosen_tools, evaluate
 from gristmill_extractor.gold import read_gold
 from gristmill_extractor.gold_scores import Score
 
@@ -37,12 +37,12 @@ def test_the_bare_library_and_the_step_are_two_tools(gold, monkeypatch):
     """Each page has its score at its position; progress covers the announced pages."""
     monkeypatch.setattr(extractors, "BATCH_PAGES", 5)
     progress = Silent()
-    bare, trimmed = evaluate(gold, ["resiliparse"], None, progress)
-    assert (bare.tool, trimmed.tool) == ("resiliparse", TRIMMED)
-    assert progress.promised == progress.walked == {"resiliparse": 3, TRIMMED: 3}
-    assert [score.precision is None for score in trimmed.scores] == [one.text is None for one in gold]
-    assert all(score.value > 0.9 for score in trimmed.scores)
-    assert trimmed.html_bytes == sum(len(one.html) for one in gold)
+    bare, in_step = evaluate(gold, ["resiliparse"], None, progress)
+    assert (bare.tool, in_step.tool) == ("resiliparse", IN_STEP)
+    assert progress.promised == progress.walked == {"resiliparse": 3, IN_STEP: 3}
+    assert [score.precision is None for score in in_step.scores] == [one.text is None for one in gold]
+    assert all(score.value > 0.9 for score in in_step.scores)
+    assert in_step.html_bytes == sum(len(one.html) for one in gold)
     assert bare.seconds > 0
 
 

@@ -50,7 +50,6 @@ from gristmill.kernels.text import fasttext_linear as linear
 from gristmill.kernels.text.byte_strings import order_of, take_strings
 from gristmill.kernels.text.code_scan import MARK_BYTES, MARKS, comment_chars, encoded_runs, visible_chars
 from gristmill.kernels.text.cut_spans import first_bad_row, take_blank_lines, without_spans
-from gristmill.kernels.text.edges import take_spans, trim
 from gristmill.kernels.text.lines import cut_lines
 from gristmill.kernels.text.listed_terms import find_terms, hash_terms, terms_of
 from gristmill.kernels.text.plain_form import plain_forms
@@ -115,12 +114,10 @@ def read_texts(rows, before, draw):
     for lines in (False, True):
         snap_spans(data, offsets, firsts, bounds, lines)
     wide = offsets.astype(np.int64)
-    plain, stops, _ = plain_forms(data.tobytes(), wide, KINDS, 2)
+    _, stops, _ = plain_forms(data.tobytes(), wide, KINDS, 2)
     starts = wide[:-1].copy()
     assert (starts <= stops).all()
     assert (stops <= wide[1:]).all()
-    trim(plain, starts, stops, data, wide, np.ones(len(rows), np.bool_))
-    assert take_spans(plain, starts, stops)[1][-1] <= len(data)
     for form in (NONE, WHITESPACE, WORDS):
         assert len(hash_texts(data, offsets, form, TABLES)) == len(rows)
     for paragraphs in (False, True):

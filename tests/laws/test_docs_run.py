@@ -29,11 +29,6 @@ COMMAND = re.compile(
     r"^(?:\t|    +)@?(?:echo \" +)?(?:\.venv/bin/|\$\(BIN\)/)?((?:gristmill|python -m (?:gristmill[.\w]*|demo)) .*)$",
     re.M,
 )
-GOLDEN_RECIPE = """
-recipe: pages
-sources: {pages: {kind: web, read: {format: html, paths: [page.html]}}}
-steps: [{extract: {golden: golden}}]
-"""
 SCALE = 0.08
 """The scale of the demo inputs: enough for every planted defect."""
 OF_EXTRAS = ("duckdb", "obstore", "ray", "spacy", "starlette", "torch", "trafilatura", "uvicorn", "vl_convert")
@@ -151,9 +146,6 @@ def write_what_examples_name(folder):
     language_model.fit((), words, folder / "models" / "clean.ngrams")
     write_gold(folder / "gold")
     (folder / "page.html").write_text(gold_page(text_of(0)))
-    (folder / "golden").mkdir()
-    (folder / "golden" / "mill.html").write_text(gold_page(text_of(1)))
-    (folder / "pages.yaml").write_text(GOLDEN_RECIPE)
     shutil.copytree(folder / "demo" / "store" / "shards" / "demo" / "latest", folder / "copied")
     write_files(folder)
     write_files(folder, MODEL_PAGE)

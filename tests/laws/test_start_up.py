@@ -23,7 +23,6 @@ READ_MORE = frozenset(
         "whatif",
         "diff",
         "canaries",
-        "golden",
         "watch",
         "explore",
         "sql",

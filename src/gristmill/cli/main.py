@@ -31,7 +31,6 @@ SECTIONS = {
         "status": "Show what each stage has done, and what it cost.",
         "suite": "Check and pin eval suites; show which items a corpus contains.",
         "quality": "Train and evaluate quality models; write them as files.",
-        "golden": "Compare golden pages with what extraction gives for them now.",
     },
     "Look at documents": {
         "inspect": "Show documents and the decisions about them.",
@@ -72,7 +71,7 @@ SECTIONS = {
 COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
 
 FOLDERS = {
-    "run": "init steps plan run status golden budget ablate mix",
+    "run": "init steps plan run status budget ablate mix",
     "look": "inspect lineage clusters audit canaries sql funnel whatif diff watch report disclose sample",
     "corpus": "quality versions takedown suite export index verify gc",
     "tokenizer": "tokenizer",

@@ -154,7 +154,6 @@ class Mill:
             journal.open(lease)
             before = self.known_before()
             earlier.paces = {node_id: node.get("pace", {}) for node_id, node in before.items()}
-            self_checks = self._check_stages()
             while True:
                 # First of all, because there may be no cluster.
                 executor = self.executor(workers, listener.note, journal.begun)
@@ -174,7 +173,6 @@ class Mill:
                     earlier=earlier,
                     previews=True,
                 )
-                run.self_checks = self_checks
                 try:
                     wait_for(journal.beside(run), executor)
                     datasets = {node.id: run.stages.write_datasets(node) for node in self.graph.nodes.values()}
@@ -255,21 +253,6 @@ class Mill:
                     f"machine that has it, or on a cluster ({option('executor', 'ray')} or slurm), or remove the "
                     "step."
                 )
-
-    def _check_stages(self) -> list[Warned]:
-        """The warnings of stages that check themselves. With `strict`, they are an error before any work."""
-        found = []
-        for node in self.graph.nodes.values():
-            check = stage_of(node.module).self_check
-            try:
-                found += about(node.id, node.name, () if check is None else check(node.config))
-            except UserError as error:
-                raise UserError(f"{node.where}: {with_recipe(str(error), self.recipe.path)}") from None
-        unaccepted = [one for one in found if not any(entry.covers(one) for entry in self.recipe.accept)]
-        if unaccepted and self.recipe.strict:
-            warnings = with_recipe("; ".join(unaccepted), self.recipe.path)
-            raise UserError(f"{self.recipe.path}: strict is true, so nothing was run: {warnings}")
-        return found
 
     def _refuse_twin(self) -> None:
         """Refuse a recipe whose name differs from another's only in case: some disks would merge their folders."""
@@ -389,7 +372,7 @@ def find_warnings(run: Run, typed: str | None = None) -> list[Warned]:
             metrics = run.states[f"{source}/{INGEST}"].metrics
             found += about(f"{source}/{INGEST}", INGEST, run.inputs[source].warnings(metrics))
     formats = run.previews.formats if run.previews else ()
-    found += [*run.self_checks, *formats, *about("", "read_twice", read_twice(run.inputs))]
+    found += [*formats, *about("", "read_twice", read_twice(run.inputs))]
     for node in run.graph.nodes.values():
         warn = stage_of(node.module).warnings
         metrics = run.states[node.id].metrics

@@ -113,9 +113,6 @@ class Stage(Generic[C]):
     warnings: Callable[[dict[str, Any], C], Sequence[str]] | None = None
     """Called with the summed metrics at the end of a run. Returns warnings, such as for a filter that dropped nothing.
     """
-    self_check: Callable[[C], Sequence[str]] | None = None
-    """Called before the work of a run, even if all its results are in the store. Returns warnings that need no
-    documents; raises UserError if the run must not begin."""
     explain: Callable[[C], Sequence[str]] | None = None
     """Lines that the plan shows under the step."""
     explain_fully: Callable[[C], Sequence[str]] | None = None

@@ -11,6 +11,7 @@ from gristmill.kernels.html.assemble import (
     COPY_BYTES,
     HOLDER_BYTES,
     LEAST_EXPECTED,
+    TERM_REACH,
     WINDOW,
     choose,
     close_gaps,
@@ -18,6 +19,7 @@ from gristmill.kernels.html.assemble import (
     drop_lone_links,
     keep_formulas,
     keep_headline,
+    keep_terms,
 )
 from gristmill.kernels.html.block_names import (
     B_CHARS,
@@ -29,6 +31,8 @@ from gristmill.kernels.html.block_names import (
     B_UNITS,
     B_WORDS,
     BLOCK_COLUMNS,
+    BOX_DD,
+    BOX_DT,
     BOX_LI,
     BOX_NAMES,
     E_FIRST,
@@ -85,6 +89,30 @@ def test_a_gap_between_two_of_its_kind_is_closed(rows: list[tuple[bool, int]]) -
     for row in range(1, len(rows) - 1):
         alike = {path for _, path in rows[row - 1 : row + 2]}
         expected[row] |= expected[row - 1] and expected[row + 1] and len(alike) == 1
+    assert keep.tolist() == expected
+
+
+@given(st.lists(st.tuples(st.sampled_from(["dt", "dd", "other list"]), st.booleans()), max_size=14))
+def test_a_term_is_kept_if_its_definition_is(rows: list[tuple[str, bool]]) -> None:
+    """One of the next blocks of the same list decides, up to the next term, which decides if it is directly after."""
+    kinds, count = [kind for kind, _ in rows], len(rows)
+    blocks = np.zeros((count, BLOCK_COLUMNS), np.int32)
+    blocks[:, B_KIND] = [BOX_DT if kind == "dt" else BOX_DD for kind in kinds]
+    elements = np.zeros((count + 2, ELEMENT_COLUMNS), np.int32)
+    # Elements 0 and 1 are two lists, one after the other; each block is in an element of its own.
+    first = kinds.index("other list") if "other list" in kinds else count
+    elements[0, E_LAST], elements[1, E_LAST] = first, count
+    blocks[:, B_ELEMENT] = np.arange(count) + 2
+    elements[2:, E_PARENT] = [int(row >= first) for row in range(count)]
+    keep = np.array([kept for _, kept in rows], np.uint8)
+    keep_terms(blocks, count, elements, keep)
+    expected = [kept for _, kept in rows]
+    for row in reversed(range(count)):
+        if kinds[row] != "dt":
+            continue
+        after = range(row + 1, min(row + 1 + TERM_REACH, count if row >= first else first))
+        terms = [other for other in after if kinds[other] == "dt"]
+        expected[row] |= any(expected[other] for other in after if not terms or other <= terms[0])
     assert keep.tolist() == expected
 
 

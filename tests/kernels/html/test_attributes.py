@@ -174,3 +174,20 @@ def test_values_that_are_noted(tag: str, field: int, value: int) -> None:
 def test_a_tag_without_an_end_is_none(tag: bytes) -> None:
     """The scan stops at the end of the page, at the latest."""
     assert noted_of(tag)[1] == b""
+
+
+@pytest.mark.parametrize("name", ["email.header.Header", "getHeader(int)", "module-forum", "method.comment"])
+def test_an_id_that_is_the_name_of_an_api_gives_no_hints(name: str) -> None:
+    assert noted_of(f"<x id='{name}'>".encode())[0][A_HINTS] == 0
+
+
+@pytest.mark.parametrize("name", ["header", "module", "forum-posts", "ad-728", "module_header"])
+def test_an_id_that_names_a_part_of_the_page_gives_its_hints(name: str) -> None:
+    assert noted_of(f"<x id='{name}'>".encode())[0][A_HINTS] == hints_by_definition(name) != 0
+
+
+@pytest.mark.parametrize("value", ["sig sig-object py", "headerlink", "sig-name descname"])
+def test_class_names_of_signatures_are_no_header_and_no_forum(value: str) -> None:
+    groups = [name for bit, name in enumerate(HINTS) if hints_by_definition(value) >> bit & 1]
+    assert not {"header", "forum", "widget", "list"} & set(groups)
+    assert noted_of(f"<x class='{value}'>".encode())[0][A_HINTS] == hints_by_definition(value)

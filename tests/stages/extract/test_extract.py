@@ -13,6 +13,7 @@ from gristmill.install_command import install_extra
 from gristmill.stages.extract import extract
 from gristmill.stages.extract.extract import Config, apply, check
 from gristmill.stages.extract.facts import MAX_TITLE_CHARS, language_tag, one_line
+from gristmill.stages.extract.other_tools import MAX_DEPTH
 from gristmill.stages.shared.normalise import normalise
 
 PROSE = "This is a sentence of the article, and it is long enough to be told from an entry of a menu by anyone."
@@ -160,7 +161,7 @@ def test_a_language_tag_is_a_tag_or_nothing(stated: str) -> None:
         ("html_too_large", "<p>x</p>" * 2_600_000, {}),
         ("too_many_nodes", page("<p>x" * 100), {"max_nodes": 100}),
         ("too_many_nodes", page("<br>" * 300_000), {}),
-        ("nested_too_deep", page("<i>" * 20), {"max_depth": 20}),
+        ("nested_too_deep", page("<i>" * 600), {}),
         ("nested_too_deep", "<div>" * 50_000, {}),
         ("nested_too_deep", "<svg></x>", {}),
         ("nested_too_deep", "".join(f"<p><b id={n}>x" for n in range(3_000)), {}),
@@ -187,12 +188,9 @@ def test_bounds_hold_to_the_unit() -> None:
     assert one(Config.model_validate(exact), html=html)["text"] == PROSE
     for name in ("max_html_bytes", "max_nodes"):
         assert one(Config.model_validate({**exact, name: exact[name] - 1}), html=html)["drop"] is not None
-    deep = page("<i>" * (8 - depth + 1) + PROSE)
-    assert one(Config(tool="resiliparse", max_depth=8), html=deep)["drop"] is None
-    assert (
-        one(Config(tool="resiliparse", max_depth=8), html=page("<i>" * (8 - depth + 2) + PROSE))["drop"]
-        == "nested_too_deep"
-    )
+    deep = page("<i>" * (MAX_DEPTH - depth + 1) + PROSE)
+    assert one(RESILIPARSE, html=deep)["drop"] is None
+    assert one(RESILIPARSE, html=deep.replace("<i>", "<i><i>", 1))["drop"] == "nested_too_deep"
 
 
 @pytest.mark.parametrize(
@@ -266,21 +264,6 @@ def test_trafilatura_forgets_earlier_pages() -> None:
     html = page("".join(f"<p>{PROSE} Number {number}.</p>" for number in range(4)))
     texts = apply(batch(*[{"html": html}] * 8), Config(tool="trafilatura")).column("text").to_pylist()
     assert len(set(texts)) == 1
-
-
-def test_trimming_keeps_the_heading_and_drops_the_menu() -> None:
-    """The last line before the article stays, earlier lines and the links after it are cut; plain text is unchanged."""
-    lines = ("Home", "Contact", "The heading", PROSE, "short line", PROSE, "Next", "More")
-    html = page("".join(f"<p>{line}</p>" for line in lines))
-    rows = batch({"html": html}, {"text": "\n\n".join(lines)}, {"html": html, "title": "of no use"})
-    article, everything = ("\n\n".join(part) for part in (lines[2:6], lines))
-    assert apply(rows, RESILIPARSE).column("text").to_pylist() == [article, everything, article]
-    assert apply(rows, Config(tool="resiliparse", trim_edges=False)).column("text").to_pylist() == [everything] * 3
-    titled = page("".join(f"<p>{line}</p>" for line in lines), "<title>Contact: the page</title>")
-    assert one(RESILIPARSE, html=titled)["text"] == article
-    assert one(RESILIPARSE, html=titled.replace("<p>Contact", "<p>Contact: the page"))["text"].startswith(
-        "Contact: the page\n\nThe h"
-    )
 
 
 @given(st.lists(st.text("ab\u0301\u0344가\u11a8 \r\n\u2028\ufeff中🙂", max_size=9) | st.none(), max_size=6))

@@ -26,7 +26,7 @@ from gristmill_extractor.training import texts_of, train_model
 
 BATCH_PAGES = 32
 """Pages given to a tool at once: some megabytes of markup."""
-TRIMMED = "resiliparse, trimmed"
+IN_STEP = "resiliparse, step"
 """The step with that tool; `resiliparse` alone is the library without our changes."""
 NO_LANGUAGE = "unknown"
 OPTIONAL = ("trafilatura",)
@@ -165,7 +165,7 @@ def _runs(
         yield tool, [(part, partial(_trained, TRAINED[tool], parts, number)) for number, part in enumerate(parts)]
     elif tool == "resiliparse":
         yield tool, [(pages, lambda: bare_resiliparse)]
-        yield TRIMMED, [(pages, partial(by_stage, tool))]
+        yield IN_STEP, [(pages, partial(by_stage, tool))]
     else:
         yield tool, [(pages, partial(by_stage, tool))]
 

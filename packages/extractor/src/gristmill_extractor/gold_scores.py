@@ -4,12 +4,14 @@ Against a whole gold text: precision, recall and F1 of the bags of words, where 
 character. Against segments (required and forbidden ones): the share that is correctly present or absent.
 """
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from gristmill.stages.extract.golden import words_of as words_of
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+_WORDS = re.compile(f"[{_CJK}]|[^\\W{_CJK}]+")
 
 
 class Score(NamedTuple):
@@ -21,6 +23,11 @@ class Score(NamedTuple):
     """Share of the extracted words that are in the gold text; None for segments."""
     recall: float | None = None
     """Share of the words of the gold text that are extracted; None for segments."""
+
+
+def words_of(text: str) -> list[str]:
+    """The counted units: words in lower case, and single characters of Chinese, Japanese and Korean."""
+    return _WORDS.findall(text.lower())
 
 
 def score_text(text: str, gold: str) -> Score:

@@ -38,7 +38,6 @@ from gristmill.stages.contract import Asset, Reader
 from gristmill.stages.declarations import stage_of
 from gristmill.store.leases import Lease
 from gristmill.store.store import CorruptPart, Store
-from gristmill.warned import Warned
 
 
 class Run(RunContext):
@@ -69,8 +68,6 @@ class Run(RunContext):
         """The record of the run, once it has ended."""
         self.cost: dict[str, int] = {}
         """Requests of the coordinator itself to an object store; those of tasks are in the tasks' cost."""
-        self.self_checks: Sequence[Warned] = ()
-        """Warnings of stages that checked themselves before the run."""
         self.warned_before: Sequence[dict[str, str]] | None = None
         """The recorded warnings of the last whole run of the recipe; None if there is none."""
         self.shards: str | None = None

@@ -63,6 +63,8 @@ _ROMAN = ((1000, "m "), (900, "cm"), (500, "d "), (400, "cd"), (100, "c "), (90,
 _ROMAN_DIGITS = ((10, "x "), (9, "ix"), (5, "v "), (4, "iv"), (1, "i "))
 _ROMAN_VALUES = np.array([value for value, _ in (*_ROMAN, *_ROMAN_DIGITS)], np.int64)
 _ROMAN_LETTERS = np.array([list(letters.encode()) for _, letters in (*_ROMAN, *_ROMAN_DIGITS)], np.uint8)
+TERM_REACH = 3
+"""Blocks after a term, of which one that is kept keeps the term."""
 BLOCK_ROOM = 64
 """Bytes that a block may take beside its text."""
 
@@ -109,6 +111,22 @@ def close_gaps(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.nd
             path = elements[blocks[row, B_ELEMENT], E_PATH]
             before, after = blocks[row - 1, B_ELEMENT], blocks[row + 1, B_ELEMENT]
             keep[row] = elements[before, E_PATH] == path and elements[after, E_PATH] == path
+
+
+@njit(nogil=True, cache=True)
+def keep_terms(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.ndarray) -> None:
+    """Keeps terms whose definition is kept, such as the signatures of a manual."""
+    blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
+    # Backward, since several terms may share one definition.
+    for row in range(count - 2, -1, -1):
+        if keep[row] or blocks[row, B_KIND] != BOX_DT:
+            continue
+        last = elements[elements[blocks[row, B_ELEMENT], E_PARENT], E_LAST]
+        # The beginning of the definition decides; it may be a label that is left out.
+        for other in range(row + 1, min(row + 1 + TERM_REACH, last)):
+            keep[row] |= keep[other]
+            if blocks[other, B_KIND] == BOX_DT:
+                break
 
 
 @njit(nogil=True, cache=True)

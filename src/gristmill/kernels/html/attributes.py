@@ -18,7 +18,20 @@ from gristmill.kernels.html.names import (
     HASH_PRIME,
 )
 from gristmill.kernels.memory import view
-from gristmill.kernels.text.ascii import APOSTROPHE, COLON, EQUALS, GREATER, HYPHEN, LOWER_A, NINE, QUOTE, SP, ZERO
+from gristmill.kernels.text.ascii import (
+    APOSTROPHE,
+    COLON,
+    DOT,
+    EQUALS,
+    GREATER,
+    HYPHEN,
+    LEFT_PAREN,
+    LOWER_A,
+    NINE,
+    QUOTE,
+    SP,
+    ZERO,
+)
 
 
 def _name(text: str) -> int:
@@ -170,8 +183,30 @@ def _hints_again(data: np.ndarray, begin: int, stop: int, noted: np.ndarray) -> 
 
 
 @njit(nogil=True, cache=True, forceinline=True)
+def _begins_with(data: np.ndarray, begin: int, name: np.ndarray) -> bool:
+    same = 0
+    while same < name.size and data[begin + same] == name[same]:
+        same += 1
+    return bool(same == name.size)
+
+
+@njit(nogil=True, cache=True)
+def _is_api_name(data: np.ndarray, begin: int, stop: int) -> bool:
+    """Whether an id is the name of what a manual describes, not of a part of the page: `email.header.Header`,
+    `getHeader(int)`, `module-forum`.
+    """
+    # A dot or parenthesis; Sphinx writes `module-` before the name of a module.
+    for at in range(begin, min(stop, begin + _LONGEST_VALUE)):
+        if data[at] == DOT or data[at] == LEFT_PAREN:
+            return True
+    return bool(stop - begin > _MODULE.size and _begins_with(data, begin, _MODULE))
+
+
+@njit(nogil=True, cache=True, forceinline=True)
 def _note(data: np.ndarray, name: Any, begin: int, stop: int, noted: np.ndarray) -> None:
     if name in (_CLASS, _ID, _ROLE, _ITEMPROP):
+        if name == _ID and _is_api_name(data, begin, stop):
+            return
         code = _hints_again(data, begin, stop, noted)
         if name == _CLASS:
             noted[A_CLASS] = code >> 33 & 0x7FFFFFFF
@@ -202,8 +237,8 @@ def _note(data: np.ndarray, name: Any, begin: int, stop: int, noted: np.ndarray)
 
 
 MATH_KATEX, MATH_JAX, MATH_IMAGE, MATH_WORD, CLASSIFIER, CODE_LINES, TOOLTIP = range(1, 8)
-_CLASSIFIER, _FRAGMENT, _TTC, _FORMULA = (
-    np.frombuffer(name, np.uint8) for name in (b"classifier", b"fragment", b"ttc", b"formula")
+_CLASSIFIER, _FRAGMENT, _TTC, _FORMULA, _MODULE = (
+    np.frombuffer(name, np.uint8) for name in (b"classifier", b"fragment", b"ttc", b"formula", b"module-")
 )
 _SERVERS = tuple(map(_name, ("latex.co", "latex.ph", "etex.cgi", "htex.cgi")))
 """In addresses of pictures of formulas: latex.codecogs.com, latex.php, mimetex.cgi, mathtex.cgi."""
@@ -220,14 +255,6 @@ def draws_formulas(data: np.ndarray, begin: int, stop: int) -> bool:
         if last in _SERVERS:
             return True
     return False
-
-
-@njit(nogil=True, cache=True, forceinline=True)
-def _begins_with(data: np.ndarray, begin: int, name: np.ndarray) -> bool:
-    same = 0
-    while same < name.size and data[begin + same] == name[same]:
-        same += 1
-    return bool(same == name.size)
 
 
 @njit(nogil=True, cache=True)

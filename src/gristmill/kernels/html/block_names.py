@@ -121,10 +121,11 @@ HINTS = {
     "slideshow picture photos images audio",
     "list": "list item items links link linklist results listing",
     "user": "user profile account rating vote votes review reviews price cart shop product buy score karma stats",
-    "tools": "tools toolbar print email mail rss feed permalink icon icons actions utility controls edit editsection",
-    "forum": "thread message quote signature sig topic forum postbody posting answer question",
+    "tools": "tools toolbar print email mail rss feed permalink icon icons actions utility controls edit editsection "
+    "headerlink",
+    "forum": "thread message quote signature topic forum postbody posting answer question",
     "notes": "references reflist footnote footnotes infobox navbox catlinks notes citation sources bibliography",
-    "code": "code highlight syntax sourcecode codehilite terminal console",
+    "code": "code highlight syntax sourcecode codehilite terminal console sig signature synopsis memproto",
 }
 HINT_HIDDEN = 1 << list(HINTS).index("hidden")
 LIST_FORMS = b"1aAiI"

@@ -143,13 +143,15 @@ MAX_NUMBER = 500_000
     S_SCRIPTS,
     S_SCRIPT_LINKS,
     S_CODE_LINES,
+    S_EXPECTED_F1,
     STATES,
-) = range(39)
+) = range(40)
 """The state of the scan. TOP: number of open boxes; END: end of the text so far; OVER: boxes too deep to note; LINK,
 STRONG, SLANT, MONO: 1 + the number of boxes that were open where a link or bold, slanted, monospaced text began, or 0;
 MARK: the end of the text when its part inside links was last counted; RUBY: a reading is open; QUOTED: open <q>;
 SCRIPTS: open <sub> and <sup>; SCRIPT_LINKS: the links before the outermost of them, -1 if it is all that a link has;
-MATH: which of the following formulas the page has; CODE_LINES: open <div> in one that is code, and itself."""
+MATH: which of the following formulas the page has; CODE_LINES: open <div> in one that is code, and itself;
+EXPECTED_F1: that of the text, in thousandths, once it is chosen."""
 WITHOUT_TEX, TEX_IN_TEXT = 1, 2
 
 K_KIND, K_ELEMENT, K_ROW, K_CELL, K_NUMBER, K_ITEM, K_FORM, K_STEP, STACK_ROWS = range(9)

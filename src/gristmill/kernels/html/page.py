@@ -14,6 +14,7 @@ from gristmill.kernels.html.assemble import (
     drop_lone_links,
     keep_formulas,
     keep_headline,
+    keep_terms,
     write_text,
 )
 from gristmill.kernels.html.attributes import NOTED
@@ -24,6 +25,7 @@ from gristmill.kernels.html.boxes import (
     MAX_DEPTH,
     S_BLOCKS,
     S_ELEMENTS,
+    S_EXPECTED_F1,
     S_FULL,
     S_MARKDOWN,
     S_TITLE,
@@ -148,6 +150,7 @@ def decide(
             keep[row] |= others[row]
     close_gaps(blocks, count, elements, keep)
     keep_formulas(blocks, count, texts, keep)
+    keep_terms(blocks, count, elements, keep)
     columns = columns_of(flat, count)
     keep_headline(blocks, count, columns[SINCE_TITLE], columns[PROSE], keep)
     drop_controls(blocks, count, elements, more.size > 0, keep)
@@ -173,7 +176,10 @@ def main_text(
     comments: bool,
     out: np.ndarray,
 ) -> int:
-    """Writes the main text of `data[begin:stop]` to `out`; returns its end, or -1 for a page with too many blocks."""
+    """Writes the main text of `data[begin:stop]` to `out`; returns its end, or -1 for a page with too many blocks.
+
+    The state S_EXPECTED_F1 has what `decide` expects.
+    """
     count, mask = cut_and_measure(data, words, begin, stop, markdown, small, tables, texts, flat)
     if small[0][S_FULL]:
         return -1
@@ -185,7 +191,7 @@ def main_text(
     more = np.empty(count if comments else 0, np.int32)
     if comments:
         score_page(count, mask, small, tables, flat, first, with_comments, more)
-    decide(scores, more, count, mask, tables, texts, flat, keep)
+    small[0][S_EXPECTED_F1] = decide(scores, more, count, mask, tables, texts, flat, keep)
     return write_text(tables[0], count, tables[1], keep, texts, out, markdown)
 
 

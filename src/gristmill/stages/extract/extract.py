@@ -18,12 +18,10 @@ from gristmill.errors import UserError, WrongSetting
 from gristmill.install_command import install_extra
 from gristmill.kernels.html.bounds import as_words
 from gristmill.kernels.html.page import MAX_BLOCKS
-from gristmill.kernels.text.edges import take_spans, trim
 from gristmill.stages.buffers import read_only
-from gristmill.stages.contract import AsCount, Bytes, Count, File, Map, ReportMark, StageConfig
+from gristmill.stages.contract import AsCount, Bytes, Count, File, Map, StageConfig
 from gristmill.stages.extract.facts import facts, language_tag
 from gristmill.stages.extract.formulas import Delimiters, WrittenText
-from gristmill.stages.extract.golden import GoldenPage, golden_pages, golden_warnings
 from gristmill.stages.extract.main_text import Extractor, TooManyBlocks, cached_model, default_model
 from gristmill.stages.extract.other_tools import ExtractFault, bounded_pages, by_resiliparse, by_trafilatura
 from gristmill.stages.reading.markup import count_markup, markup_warnings
@@ -34,7 +32,13 @@ READS = ("html", "text", "title", "language_hint")
 _METADATA = ("author", "date", "canonical_url", "site")
 _STRINGS = ("text", "title", "language_hint", *_METADATA, "drop", "detail")
 _COUNTS = ("formulas", "formula_chars")
-SCHEMA = pa.schema([*((name, pa.string()) for name in _STRINGS), *((name, pa.int32()) for name in _COUNTS)])
+SCHEMA = pa.schema(
+    [
+        *((name, pa.string()) for name in _STRINGS),
+        *((name, pa.int32()) for name in _COUNTS),
+        ("expected_f1", pa.float32()),
+    ]
+)
 
 MAX_DETAIL_CHARS = 200
 MAX_NODES = {"gristmill": MAX_BLOCKS, "resiliparse": 200_000, "trafilatura": 30_000}
@@ -54,22 +58,12 @@ class Config(StageConfig):
     """The signs around TeX. dollars: `$x$`, and `$$x$$` on its own line; brackets: `\\(x\\)` and `\\[x\\]`."""
     model: File | None = None
     """A model from `gristmill extractor train`, instead of the built-in one (only with tool: gristmill)."""
-    trim_edges: bool = True
-    """Cut short lines before the first and after the last line of prose or code (only with tool: resiliparse)."""
-    golden: Annotated[File | None, ReportMark()] = None
-    """A folder of your own pages (NAME.html) with the text to expect (NAME.txt); every run compares the texts."""
     max_blank_lines: Annotated[int, AsCount] = Field(1, ge=0)
     """Consecutive blank lines that are kept; further ones are removed."""
     max_html_bytes: Bytes = Field(10_000_000, gt=0)
     """Bytes of UTF-8 markup; a larger page is dropped as html_too_large. Common Crawl cuts pages at 1 to 5 MB."""
     max_nodes: Count | None = None
     """Elements of a page, or blocks with gristmill; more: too_many_nodes. None: 200,000, or 30,000 with trafilatura."""
-    max_depth: Annotated[int, AsCount] = Field(512, ge=8, le=5_000)
-    """Open elements, including unclosed ones; more: nested_too_deep. 3,353 real pages reach 430. For libraries only."""
-    max_attributes: Annotated[int, AsCount] = Field(1_000, gt=0)
-    """Attributes of one element; more: too_many_attributes. For libraries only: a 10 MB page of them would take 8 s."""
-    max_copied_bytes: Bytes = Field(64_000_000_000, gt=0)
-    """Bytes that resiliparse would copy (8 s); more: too_many_lines, or nested_too_deep if the nesting is the cause."""
 
 
 def libraries(config: Config) -> tuple[str, ...]:
@@ -121,6 +115,7 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     details = [detail for _, detail in faults]
     raw: list[bytes | None] = []
     formulas: list[tuple[int, int] | None] = []
+    expected = [one.expected_f1 if isinstance(one, WrittenText) and not config.whole else None for one in found]
     for row, one in enumerate(found):
         text = given["text"][row].as_py() if one is None else None
         if isinstance(one, WrittenText):
@@ -138,13 +133,14 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
         _language(new, old, page.is_valid)
         for new, old, page in zip(metadata["language"], given["language_hint"].to_pylist(), html, strict=True)
     ]
-    texts, empty = _texts(raw, titles, html, config)
+    texts, empty = _texts(raw, config)
     for row in empty:
         reasons[row] = "no_main_content" if html[row].is_valid else "empty_text"
     others = (titles, languages, *(metadata[name] for name in _METADATA), reasons, details)
     strings = (pa.array(column, pa.string()) for column in others)
     counts = (pa.array([pair and pair[place] for pair in formulas], pa.int32()) for place in range(len(_COUNTS)))
-    return pa.RecordBatch.from_arrays([texts, *strings, *counts], schema=SCHEMA)
+    expected_f1 = pa.array([value if value is None else value / 1000 for value in expected], pa.float32())
+    return pa.RecordBatch.from_arrays([texts, *strings, *counts, expected_f1], schema=SCHEMA)
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, int]:
@@ -153,15 +149,6 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
 
 def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
     return markup_warnings(found, "plain text", "plain texts", "text is only extracted from pages.")
-
-
-def pages_of(config: Config) -> Iterator[GoldenPage]:
-    """The golden pages, as this config extracts them."""
-    return golden_pages(config.golden, lambda batch: apply(batch, config)) if config.golden is not None else iter(())
-
-
-def self_check(config: Config) -> Sequence[str]:
-    return golden_warnings(pages_of(config))
 
 
 def _language(metadata: str | None, hint: str | None, is_page: bool) -> str | None:
@@ -207,11 +194,8 @@ def _by_gristmill(html: pa.StringArray, config: Config) -> Iterator[WrittenText 
 
 
 def _by_library(html: pa.StringArray, config: Config) -> Iterator[bytes | ExtractFault | None]:
-    limits = {
-        name: getattr(config, name) for name in ("max_html_bytes", "max_depth", "max_attributes", "max_copied_bytes")
-    }
-    limits["max_nodes"] = config.max_nodes or MAX_NODES[config.tool]
-    for page in bounded_pages(html, limits, config.tool == "resiliparse"):
+    most = config.max_nodes or MAX_NODES[config.tool]
+    for page in bounded_pages(html, config.max_html_bytes, most, config.tool == "resiliparse"):
         if not isinstance(page, str):
             yield page
             continue
@@ -225,27 +209,18 @@ def _by_library(html: pa.StringArray, config: Config) -> Iterator[bytes | Extrac
             yield "extractor_error", f"{type(error).__name__}: {error}"[:MAX_DETAIL_CHARS]
 
 
-def _texts(
-    raw: list[bytes | None], titles: list[str | None], html: pa.StringArray, config: Config
-) -> tuple[pa.StringArray, list[int]]:
-    """The normalised texts, trimmed if they were pages, and the rows of which nothing is left."""
+def _texts(raw: list[bytes | None], config: Config) -> tuple[pa.StringArray, list[int]]:
+    """The normalised texts, and the rows of which nothing is left."""
     data, starts, stops = normalise_rows([text or b"" for text in raw], config.max_blank_lines)
-    if config.tool == "resiliparse" and config.trim_edges:
-        names = [(title or "").encode("utf-8", "surrogatepass") for title in titles]
-        title_offsets = np.zeros(len(names) + 1, np.int64)
-        np.cumsum([len(name) for name in names], out=title_offsets[1:])
-        pages = html.is_valid().to_numpy(zero_copy_only=False)
-        trim(data, starts, stops, np.frombuffer(b"".join(names), np.uint8), title_offsets, pages)
-    kept, offsets = take_spans(data, starts, stops)
-    valid = starts < stops
-    buffers = [pa.py_buffer(np.packbits(valid, bitorder="little")), pa.py_buffer(offsets), pa.py_buffer(kept)]
+    whole = data.tobytes()
+    kept = [whole[start:stop] or None for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)]
     # Cast from 64 bits: a batch that is too large for 32 bits then fails instead of getting wrong offsets.
-    texts = pa.LargeStringArray.from_buffers(len(raw), buffers[1], buffers[2], buffers[0]).cast(pa.string())
-    return texts, [row for row in np.flatnonzero(~valid).tolist() if raw[row] is not None]
+    texts = pa.array(kept, pa.large_binary()).cast(pa.large_string()).cast(pa.string())
+    return texts, [row for row, text in enumerate(kept) if text is None and raw[row] is not None]
 
 
 STAGE = Map(
-    version=10,
+    version=11,
     config=Config,
     libraries=libraries,
     reads=READS,
@@ -253,6 +228,5 @@ STAGE = Map(
     apply=apply,
     metrics=metrics,
     check=check,
-    self_check=self_check,
     warnings=warnings,
 )

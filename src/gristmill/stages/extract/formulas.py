@@ -42,6 +42,8 @@ class WrittenText(NamedTuple):
     formulas: int
     formula_chars: int
     """Characters of TeX, without delimiters."""
+    expected_f1: int | None = None
+    """In thousandths, from the model that chose the text."""
 
 
 def write_formulas(marked: bytes, delimiters: Delimiters = "dollars", known: bool = False) -> WrittenText:

@@ -22,7 +22,7 @@ from gristmill.counted import size
 from gristmill.errors import UserError
 from gristmill.kernels.html.block_names import B_START, B_STOP
 from gristmill.kernels.html.bounds import as_words
-from gristmill.kernels.html.boxes import S_FULL, S_MATH, TEX_IN_TEXT, WITHOUT_TEX
+from gristmill.kernels.html.boxes import S_EXPECTED_F1, S_FULL, S_MATH, TEX_IN_TEXT, WITHOUT_TEX
 from gristmill.kernels.html.context import CONTEXT_FEATURES
 from gristmill.kernels.html.features import FEATURES
 from gristmill.kernels.html.page import (
@@ -189,7 +189,7 @@ class Extractor:
         return self.text_with_formulas(data, words, begin, stop).text
 
     def text_with_formulas(self, data: Array, words: Array, begin: int, stop: int) -> WrittenText:
-        """The text of a page, as `text` returns it, and its formulas."""
+        """The text of a page, as `text` returns it, its formulas, and the expected F1."""
         end = self._run(data, words, begin, stop)
         formulas = self._buffers.small[0][S_MATH]
         if formulas & WITHOUT_TEX:
@@ -198,7 +198,9 @@ class Extractor:
             if with_tex != page:
                 copy, its_words = as_words(np.frombuffer(with_tex, np.uint8))
                 end = self._run(copy, its_words, 0, len(with_tex))
-        return write_formulas(self._buffers.out[:end].tobytes(), self.delimiters, bool(formulas & TEX_IN_TEXT))
+        text = self._buffers.out[:end].tobytes()
+        written = write_formulas(text, self.delimiters, bool(formulas & TEX_IN_TEXT))
+        return written._replace(expected_f1=int(self._buffers.small[0][S_EXPECTED_F1]))
 
     def _run(self, data: Array, words: Array, begin: int, stop: int) -> int:
         buffers = self._buffers_for(stop - begin)

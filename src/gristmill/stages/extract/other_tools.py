@@ -15,7 +15,7 @@ trafilatura (2.3, lxml 6.1) takes 0.1 ms per element, but 1 s for 10,000 table c
 slow it down as much.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -26,6 +26,12 @@ from gristmill.stages.buffers import read_only
 
 MAX_NAMES = 30_000
 """Distinct names of attributes and unknown elements in a page. Pages of a crawl have about 50."""
+MAX_DEPTH = 512
+"""Open elements, including unclosed ones. 3,353 real pages reach 430."""
+MAX_ATTRIBUTES = 1_000
+"""Attributes of one element: a page of 10 MB of them would take 8 s."""
+MAX_COPIED_BYTES = 64_000_000_000
+"""Bytes that resiliparse would copy, in 8 s."""
 
 ExtractFault = tuple[str, str]
 """Reason and detail."""
@@ -49,19 +55,19 @@ def by_trafilatura(html: str, comments: bool, markdown: bool) -> str:
 
 
 def bounded_pages(
-    html: pa.StringArray, limits: Mapping[str, int], cut_scripts: bool
+    html: pa.StringArray, max_html_bytes: int, max_nodes: int, cut_scripts: bool
 ) -> Iterator[str | ExtractFault | None]:
     """The markup of each row; or, before it is parsed, the reason and detail of the bound that it exceeds; or None.
 
-    `limits` are those of the config, by name. `cut_scripts` removes the content of scripts, styles and comments.
+    `cut_scripts` removes the content of scripts, styles and comments.
     """
     if html.null_count == len(html):
         yield from [None] * len(html)
         return
     offsets = read_only(html.buffers()[1], np.int32)[html.offset : html.offset + len(html) + 1]
     data = html.buffers()[2]
-    rows, cuts, ends = scan(read_only(data, np.uint8), offsets, limits["max_depth"])
-    faults = _faults(np.diff(offsets.astype(np.int64)), rows, limits)
+    rows, cuts, ends = scan(read_only(data, np.uint8), offsets, MAX_DEPTH)
+    faults = _faults(np.diff(offsets.astype(np.int64)), rows, max_html_bytes, max_nodes)
     view, starts, marks = memoryview(data), offsets.tolist(), ends.tolist()
     for row in range(len(html)):
         if not html[row].is_valid:
@@ -76,19 +82,19 @@ def bounded_pages(
             yield b"".join(view[a:b] for a, b in zip(edges[::2], edges[1::2], strict=True)).decode()
 
 
-def _faults(sizes: np.ndarray, rows: np.ndarray, limits: Mapping[str, int]) -> dict[int, ExtractFault]:
+def _faults(sizes: np.ndarray, rows: np.ndarray, max_html_bytes: int, max_nodes: int) -> dict[int, ExtractFault]:
     # 120: a byte collected from many nodes costs as much as 120 bytes copied at once.
     nested = rows[:, markup.NESTED] * 120
     lines = rows[:, markup.TEXT] * rows[:, markup.BLOCKS] // 2
     bounds = (
-        ("html_too_large", sizes, limits["max_html_bytes"], "bytes"),
-        ("too_many_attributes", rows[:, markup.ATTRIBUTES], limits["max_attributes"], "attributes of one element"),
+        ("html_too_large", sizes, max_html_bytes, "bytes"),
+        ("too_many_attributes", rows[:, markup.ATTRIBUTES], MAX_ATTRIBUTES, "attributes of one element"),
         ("too_many_attributes", rows[:, markup.NAMES], MAX_NAMES, "names of attributes"),
-        ("nested_too_deep", rows[:, markup.DEPTH], limits["max_depth"], "elements or more inside each other"),
+        ("nested_too_deep", rows[:, markup.DEPTH], MAX_DEPTH, "elements or more inside each other"),
         ("nested_too_deep", rows[:, markup.ESCAPES], 0, "tags that may break out of <svg>, <math> or <select>"),
-        ("too_many_nodes", rows[:, markup.ELEMENTS], limits["max_nodes"], "elements"),
-        ("nested_too_deep", nested, limits["max_copied_bytes"], "bytes to copy for nested elements"),
-        ("too_many_lines", lines, limits["max_copied_bytes"], "bytes to copy for lines"),
+        ("too_many_nodes", rows[:, markup.ELEMENTS], max_nodes, "elements"),
+        ("nested_too_deep", nested, MAX_COPIED_BYTES, "bytes to copy for nested elements"),
+        ("too_many_lines", lines, MAX_COPIED_BYTES, "bytes to copy for lines"),
     )
     faults: dict[int, ExtractFault] = {}
     for reason, found, limit, unit in bounds:
