@@ -254,7 +254,7 @@ ATTACKS = [
     Attack("jsonl", "one name again and again", fill(b'"a":1,', b'{"text": "x",', b'"a":1}')),
     Attack("jsonl", "gzip members of nothing", frames(gz, b"")),
     Attack("jsonl", "gzip members of a line", frames(gz, b'{"text": "x"}\n')),
-    Attack("jsonl", "gzip members and zeros", fill(gz(b"\n") + bytes(40))),
+    Attack("jsonl", "gzip members and zeros", fill(gz(b"\n") + bytes(40)), 1 << 13),
     Attack("jsonl", "zeros behind gzip", fill(b"\0", gz(b'{"text": "x"}\n'))),
     Attack("jsonl", "gzip headers of a long name", fill(b"a", gz(b"")[:3] + b"\x08\0\0\0\0\0\xff")),
     Attack("jsonl", "zstd frames of nothing", frames(zst, b"")),
