@@ -63,6 +63,18 @@ def test_a_version_that_is_made_again_keeps_its_parent(three, say):
     assert parents == {first: None, second: first, third: second}
 
 
+def test_a_name_means_the_run_that_got_it(three, say):
+    """Another run that makes the same version does not change what the name shows."""
+    first = three.hashes[0]
+    assert say("versions", "tag", f"{three.uri}@{first}", "first").code == 0
+    three.project.write_recipe(f"{STEPS.replace('CHARS', '12')}# again\n")
+    three.project.run()
+    shown = json.loads(say("versions", "show", f"{three.uri}@first", "--json").out)
+    assert (shown["version"], "# again" in shown["recipe_text"]) == (first, False)
+    assert "# again" not in say("status", f"{three.uri}@first", "--recipe").out
+    assert "# again" in json.loads(say("versions", "show", f"{three.uri}@{first}", "--json").out)["recipe_text"]
+
+
 def test_every_finished_run_is_a_version_with_its_parent_and_counts(three, say):
     """Versions are listed newest first, the same for store and recipe, with the number of documents in their funnel."""
     first, second, third = three.hashes

@@ -13,7 +13,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -172,7 +172,8 @@ def find_version(store: Store, name: str, recipe: str | None = None) -> Version:
                 "Nothing was done. Give the recipe's file, or a name, instead of the store."
             )
         if same:
-            return same[0]
+            named = dict(_named(store, damaged)).get(name)  # the run that got the name; others may have made it again
+            return same[0] if named is None else replace(same[0], record=named)
     unread = f" {damaged[0]}: it may be that version." if damaged else ""
     given = dict.fromkeys(known for one in versions for known in (*one.names, one.hash, one.recipe))
     known = suggest(name, given, "Versions")
