@@ -153,16 +153,12 @@ def _sections(view: CorpusView, exported: Exported) -> Iterator[str]:
 
 
 def _limits(view: CorpusView, exported: Exported) -> Iterator[str]:
-    names = {view.nodes[step].name for chain in view.chains.values() for step in chain}
+    steps = {source: {view.nodes[step].name for step in view.chains[source]} for source in exported.sources}
+    names = set[str]().union(*steps.values())
     unknown = sum(rows for (_, license), rows in exported.licenses.items() if license is None)
     if unknown:
         yield f"The license of {counted(unknown, 'document')} is unknown; others are stated by the input or recipe."
-    without = [
-        source
-        for source in exported.sources
-        if not any(view.nodes[step].name == LANGUAGE for step in view.chains[source])
-    ]
-    if without:
+    if without := [source for source in exported.sources if LANGUAGE not in steps[source]]:
         yield f"The language was not measured in {_cell(', '.join(without))}."
     if exported.scrubbed:
         changed = ", ".join(f"{name} ({count:,})" for name, count in exported.replaced.items() if count)
@@ -175,8 +171,8 @@ def _limits(view: CorpusView, exported: Exported) -> Iterator[str]:
             f"Personal data was not removed in {_cell(', '.join(raw))}: they have no step scrub, so names, "
             "addresses, numbers and secrets are still in the texts, titles and URLs."
         )
-    if "decontaminate" not in names:
-        yield "No step searched the texts for benchmark items."
+    if unsearched := [source for source in exported.sources if "decontaminate" not in steps[source]]:
+        yield f"No step searched the texts of {_cell(', '.join(unsearched))} for benchmark items."
     if not any("dedup" in name for name in names):
         yield "No step searched for duplicates."
     yield "People have not reviewed the output of the automatic filters: texts may be wrong, offensive or biased."
