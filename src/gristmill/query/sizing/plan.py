@@ -108,7 +108,7 @@ def _why(node: Node, run: Run, earlier: Mapping[str, Mapping[str, Any]], last: M
 
 
 def _bill(node: Node, run: Run, before: Mapping[str, Any]) -> list[str]:
-    """What one of the user's own steps cost, and how many documents it sees again."""
+    """What one of the user's own steps cost, and how many documents it sees again, as far as they are read."""
     manifests = run.store.each(run.store.read_json, [f"datasets/{name}.json" for name in before["datasets"].values()])
     documents = sum(manifest["rows"] for manifest in manifests if manifest is not None)
     if "code" not in node.identity or not node.has_layers or not documents:
@@ -116,7 +116,7 @@ def _bill(node: Node, run: Run, before: Mapping[str, Any]) -> list[str]:
     seconds = before["cost"].get("wall_s", 0.0) - before["cost"].get("compile_s", 0.0)
     again = sum(document.part.rows for source in node.sources for document in run.documents.get(source, ()))
     each = f"{counted(documents, 'document')} ({number(seconds / documents, 2)} s each)"
-    return [f"took {duration(seconds)} for {each}; will run again for {again:,}"]
+    return [f"took {duration(seconds)} for {each}" + (f"; will run again for {again:,}" if again else "")]
 
 
 def _why_never(node: Node, last: Mapping[str, Any] | None) -> str:
