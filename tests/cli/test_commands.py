@@ -398,7 +398,7 @@ def test_a_bug_in_a_custom_step_is_one_message(project):
     done = gristmill("run", project.recipe)
     assert done.returncode == 2
     assert "ZeroDivisionError" in done.stderr
-    assert "stagebox/broken.py:17 in apply: return batch.num_rows / 0" in done.stderr
+    assert "stagebox/broken.py:15 in apply: return batch.num_rows / 0" in done.stderr
     assert "Traceback" not in done.stderr
 
 

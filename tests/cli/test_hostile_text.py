@@ -103,7 +103,7 @@ READ_COMMANDS = (
     "audit recipe.yaml --out auditEVIL.html",
     "bias recipe.yaml --step heuristics --edge 5",
     "bias recipe.yaml --step heuristics --edge 5 --html biasEVIL.html",
-    "page funnel recipe.yaml --out pageEVIL.html",
+    "report recipe.yaml --page funnel --out funnelEVIL.html",
     "report recipe.yaml --out runEVIL.html",
     "disclose recipe.yaml --out disclosedEVIL.html",
     "whatif recipe.yaml heuristics.gopher_quality.min_words=100000",
@@ -177,7 +177,7 @@ MISTAKES = (
     "audit recipe.yaml --type EVIL",
     "audit recipe.yaml --out EVIL/EVIL",
     "whatif recipe.yaml EVIL",
-    "page EVIL recipe.yaml --out page.html",
+    "report recipe.yaml --page EVIL --out page.html",
     "ablate recipe.yaml EVIL --suite EVIL",
     "mix propose EVIL --floor EVIL",
     "whatif recipe.yaml heuristics.EVIL=EVIL",
@@ -276,7 +276,7 @@ def test_error_messages_have_no_escape_sequences(hostile, run_command):
         assert (
             "owned" in output.err
             or line.startswith(("ablate", "mix"))
-            or line.endswith(("--workers EVIL", "-n EVIL", "--ids EVIL"))
+            or line.endswith(("--workers EVIL", "-n EVIL", "--ids EVIL", "--sample EVIL --token 0"))
         ), f"{line}: {output.err}"
 
 

@@ -293,7 +293,7 @@ def test_many_columns_are_wrapped_to_the_width(run_command, monkeypatch):
 
 def test_after_an_input_changed_the_last_run_is_named(project, say):
     """A command that has nothing to show names the last run, and works with it."""
-    project.write_recipe("  - signals\n  - heuristics: {gopher_quality: {min_words: 2, min_stop_words: 0}}")
+    project.write_recipe("  - signals\n  - near_dedup")
     assert "has been run with this store" in say("inspect", project.recipe).err
     project.run()
     for path in (project.folder / "in").iterdir():

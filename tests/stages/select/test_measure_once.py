@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from gristmill.cli.look.removed import _counts
 
+from gristmill.cli.look.rules import _counts
 from gristmill.query.removal.whatif import what_if
 
 pytestmark = pytest.mark.slow

@@ -11,6 +11,7 @@ from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view,
 from gristmill.cli.shared.screen import Screen, passage, words
 from gristmill.cli.shared.show import console, table
 from gristmill.counted import counted, percent
+from gristmill.engine.publish.run_record import last_finished
 from gristmill.errors import UserError
 from gristmill.query.documents.clusters import ClusterRows, cluster_steps, largest
 from gristmill.query.documents.documents import Row, unfinished
@@ -19,8 +20,6 @@ from gristmill.query.takedown.withheld import withheld_note
 
 MEMBERS = 2
 """Documents shown next to the keeper of a cluster: the least similar ones."""
-
-
 EXAMPLE = "Example: gristmill clusters recipes/demo.yaml -n 5"
 
 
@@ -39,6 +38,9 @@ def command(
     steps = cluster_steps(view)
     if not steps:
         raise UserError(f"{view.label} has no step that makes clusters. Add near_dedup or simhash_dedup.")
+    if waiting := [node.id for node in steps if node.id in view.unfinished()]:
+        last = last_finished(view, "clusters")
+        raise UserError(f"{waiting[0]} did not run yet, so there is nothing to show. {view.to_finish}{last}")
     for node in steps:
         metrics = view.states[node.id].metrics
         found = largest(view, node, number, MEMBERS)

@@ -116,7 +116,7 @@ def _bill(node: Node, run: Run, before: Mapping[str, Any]) -> list[str]:
         return []
     again = sum(document.part.rows for source in node.sources for document in run.documents.get(source, ()))
     each = f"{counted(documents, 'document')} ({number(seconds / documents, 2)} s each)"
-    return [f"took {duration(seconds)} for {each}; will run again for {again:,}"]
+    return [f"took {duration(seconds)} for {each}" + (f"; will run again for {again:,}" if again else "")]
 
 
 def _why_never(node: Node, last: Mapping[str, Any] | None) -> str:
