@@ -25,7 +25,6 @@ READ_MORE = frozenset(
         "canaries",
         "golden",
         "watch",
-        "explore",
         "sql",
         "takedown",
         "suite",
