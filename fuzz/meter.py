@@ -308,6 +308,12 @@ class _Rewrite(ast.NodeTransformer):
         again = ast.parse(ast.unparse(node.target), mode="eval").body
         return [node, ast.Expr(self._report("grown", again))]
 
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        """A compiled kernel cannot report. Those of packages are in modules that are counted."""
+        if any("njit" in ast.unparse(decorator) for decorator in node.decorator_list):
+            return node
+        return self._visit_block(node)
+
     def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
         self.generic_visit(node)
         node.body = self._report("made", node.body)
@@ -325,7 +331,7 @@ class _Rewrite(ast.NodeTransformer):
             node.orelse = [self._reach(), *node.orelse]
         return node
 
-    visit_FunctionDef = visit_For = visit_While = visit_If = visit_ExceptHandler = _visit_block
+    visit_For = visit_While = visit_If = visit_ExceptHandler = _visit_block
 
 
 _VERSION = hashlib.sha256(sys.version.encode() + Path(__file__).read_bytes()).digest()

@@ -64,7 +64,7 @@ def test_an_edited_module_runs_its_step_again_and_no_other(own):
     project = own(
         "  - stagebox.length\n  - words.long_enough\n  - words.fine\n  - lone.fine\n",
         words="import time\nimport limits\ndef long_enough(text): return len(text) >= limits.LEAST\n"
-        "def fine(text): return time.sleep(0.06) is None\n",
+        "def fine(text): return time.sleep(0.15) is None\n",
         limits="LEAST = 12\n",
         lone="def fine(text): return True\n",
     )

@@ -162,18 +162,18 @@ def test_a_tokenizer_that_is_a_file_needs_no_run(small, edit, monkeypatch, capfd
         return ended.value.code, capfd.readouterr()
 
     small.run(until="tokenizer")
-    encode, show = ("encode", small.recipe, "the mill"), ("show", small.recipe, "the mill")
-    before = [typed(*encode), typed(*show)]
+    tokens, show = ("show", small.recipe, "the mill", "--json"), ("show", small.recipe)
+    before = [typed(*tokens), typed(*show)]
     assert [code for code, _ in before] == [0, 0]
     assert pin(small, monkeypatch) == 0
     capfd.readouterr()
-    assert [typed(*encode), typed(*show)] == before
+    assert [typed(*tokens), typed(*show)] == before
     edit(small.recipe, "  pin: recipe.tokenizer.json\n", "")
     edit(small.recipe, "  train:", "  file: recipe.tokenizer.json\n  #")
     with (small.folder / "in" / "a.jsonl").open("a") as file:
         file.write('{"text": "one more"}\n')
-    assert [typed(*encode), typed(*show)] == before
-    assert [typed(*one, "--store", small.folder / "empty") for one in (encode, show)] == before
+    assert [typed(*tokens), typed(*show)] == before
+    assert [typed(*one, "--store", small.folder / "empty") for one in (tokens, show)] == before
     _, said = typed("audit", small.recipe, "--out", small.folder / "audit", "--sizes", "512")
     assert "Run: gristmill" not in said.err
     assert (small.folder / "audit" / "audit.json").exists()

@@ -21,7 +21,6 @@ from gristmill.engine.work.perform import perform
 from gristmill.engine.work.task import Collect, MapWork, Task
 from gristmill.query.documents.documents import count_unjudged
 from gristmill.query.versions.verify import verify
-from gristmill.store import parquet
 from gristmill.store.segments import SegmentTable
 from gristmill.store.store import with_verdicts
 
@@ -178,22 +177,3 @@ def test_verdicts_of_needed_parts_are_kept(project):
     needed = {part.hash for made in short.states.values() for part in with_verdicts(p for p, _ in made.layers.values())}
     assert needed == kept
     assert not {one.hash for one in layers_of(run)["all/exact"]} & kept
-
-
-def test_a_store_of_an_earlier_version_is_used_as_it_is(project, monkeypatch):
-    """Its parts have no verdicts: they are read as a whole, and their tasks do not run again."""
-    project.write_inputs()
-    with monkeypatch.context() as earlier:
-        earlier.setattr(parquet, "write_verdicts", lambda *_: None)
-        first = project.run()
-    assert not list(project.store.glob("parts/*/*.verdicts"))
-    second = project.run()
-    assert project.executed(second) == {}
-    view = project.mill().dry_run(keep=lambda *_: True)
-    assert verify(view, 1.0, InlineExecutor(view.store), Silent()).different == []
-    project.write_inputs(files=5)
-    third = project.run()
-    assert 0 < project.executed(third)["all/upper"] < len(third.states["all/upper"].tasks)
-    assert set(project.parts(first)["all/upper"]) < set(project.parts(third)["all/upper"])
-    anew = project.run(store=f"memory://{project.folder}")
-    assert project.parts(anew) == project.parts(third)

@@ -48,7 +48,7 @@ def needs_no_plural(value):
     if isinstance(named, ast.Call | ast.BoolOp):
         return ast.unparse(named).partition("(")[0] not in {"len", "sum", "int", "ceil"}
     rounded = value.format_spec is not None and re.search(r"\d[fg]", ast.unparse(value.format_spec))
-    return bool(rounded) or (isinstance(named, ast.Name) and named.id.isupper())
+    return bool(rounded) or ast.unparse(named).rpartition(".")[2].isupper()
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 1000, 1_234_567])
@@ -66,6 +66,10 @@ def test_every_count_goes_through_counted():
     found = {}
     for path in sorted([*SOURCE.rglob("*.py"), *PACKAGES.rglob("*.py")]):
         name = path.relative_to(SOURCE if SOURCE in path.parents else PACKAGES).as_posix()
-        if not name.startswith(NO_SENTENCES) and (lines := list(bypasses(path.read_text(encoding="utf-8")))):
+        if (
+            not name.startswith(NO_SENTENCES)
+            and "/tests/" not in name
+            and (lines := list(bypasses(path.read_text(encoding="utf-8"))))
+        ):
             found[name] = lines
     assert found == {}

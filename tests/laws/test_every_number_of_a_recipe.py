@@ -98,11 +98,21 @@ def written(values: dict[str, str]) -> str:
     return "{" + ", ".join(message) + "}"
 
 
+def _is_of_manuals(setting: str) -> bool:
+    """Whether it belongs to the rules that replace those for prose."""
+    return setting.startswith("documentation.")
+
+
 def recipe_with(entry: ReferenceEntry, values: dict[str, str]) -> str:
     read, steps, last = {"format": "jsonl", "paths": "[texts.jsonl]"}, [], ""
     if entry.kind == "step":
         if entry.name == "heuristics":
-            values = {"rules": "[gopher_repetition, gopher_quality, c4, fineweb, code, faithful]", **values}
+            sets = (
+                "documentation"
+                if any(map(_is_of_manuals, values))
+                else "gopher_repetition, gopher_quality, c4, fineweb"
+            )
+            values = {"rules": f"[{sets}, code, faithful]", **values}
             steps = [f"entail: {written(JUDGE)}"]
         if entry.name == "extract":
             read |= {"paths": "[pages.jsonl]", "fields": "{html: html}"}
@@ -181,7 +191,9 @@ def test_a_recipe_that_loads_can_run(folder, name):
             taken = next((value for value in written_so if loads(folder, entry, {setting: value})), None)
             assert taken is not None or tried is FINE, f"no {setting} is right"
             values |= {setting: taken} if taken is not None else {}
-    for values in rounds:
+    apart = [{one: value for one, value in values.items() if _is_of_manuals(one)} for values in rounds]
+    rounds = [{one: value for one, value in values.items() if not _is_of_manuals(one)} for values in rounds]
+    for values in (*rounds, *filter(None, apart)):
         for some in [values] if loads(folder, entry, values) else [{one: value} for one, value in values.items()]:
             assert loads(folder, entry, some)
             runs(folder)

@@ -111,6 +111,7 @@ def rows_read(corpus):
             evidence.plain(flag, suites.item(flag))
             flagged += 1
     assert flagged >= corpus.count // 4
+    assert len([*module.rows(corpus.view, None, None, None, number=corpus.count - 1)]) == corpus.count - 1
 
 
 def versions(corpus):
@@ -233,6 +234,9 @@ def planned(corpus):
     imported("gristmill.query.sizing.disk").estimate(run, mill.store, mill.known_before())
     imported("gristmill.query.sizing.mixture").foresee_mixture(run)
     imported("gristmill.query.versions.pinning").tokenizer_hint(mill, run)
+    publishing = imported("gristmill.query.publishing")
+    assert publishing.unguarded(run) is None
+    publishing.unweighted(run)
     module.describe_change([f"a{n}" for n in range(corpus.count * 10)], [f"b{n}" for n in range(corpus.count * 10)])
     sizing = imported("gristmill.query.sizing.sizing")
     cluster, measured = sizing.Machines(2, 8), sizing.last_measured(mill)
@@ -308,10 +312,8 @@ def reproduced(corpus):
     nodes[last]["files"] = dict.fromkeys(files, "1")
     other = {**nodes[last], "files": dict.fromkeys(files, "2"), "datasets": dict.fromkeys(nodes[last]["datasets"], "0")}
     mill.run = lambda *_: SimpleNamespace(ended={"nodes": {**nodes, last: other}})
-    found = module.reproduce(version, store, mill, None, silent())
+    found = module.reproduce(version, mill, None, silent())
     assert (found.step, len(found.why)) == (last, 1)
-    parts = [f"p{number}" for number in range(10 * corpus.count)]
-    assert module._first_part(parts, [*parts[:-1], "other"]) == len(parts) - 1
 
 
 QUERIES = {
@@ -342,10 +344,10 @@ QUERIES = {
 PARTS = {
     "candidates": "lookup", "withheld": "takedown", "layers": "documents", "evidence": "documents", "origin": "prove",
     "shifts": "diff", "watch": "diff", "comparisons": "diff", "distances": "diff", "histograms": "diff",
-    "changes": "whatif", "whatif_clusters": "whatif", "whatif_mix": "whatif",
+    "changes": "whatif", "whatif_mix": "whatif", "cut_pieces": "documents", "draw": "documents",
     "columns": "export", "croissant": "export", "dataset_card": "export", "sql_views": "sql",
     "joined_layers": "sql", "disk": "plan", "mixture": "plan", "pinning": "plan",
-    "measured": "plan", "asking": "plan", "generated": "export", "word_changes": "canaries",
+    "publishing": "plan", "asking": "plan", "generated": "export", "word_changes": "canaries",
     "sizing": "plan", "limits": "plan", "disclosure": "export", "page_boxes": "lookup", "page_image": "lookup",
 }  # fmt: skip
 """Modules without their own worst case -> the query that uses them."""

@@ -24,7 +24,6 @@ READ_MORE = frozenset(
         "diff",
         "canaries",
         "watch",
-        "explore",
         "sql",
         "takedown",
         "suite",

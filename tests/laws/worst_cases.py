@@ -109,7 +109,7 @@ def imported(name: str) -> Any:
 
 def with_layers(table: pa.Table, names: list[str]) -> pa.Table:
     """The table with the columns that other steps compute from it."""
-    steps = imported("gristmill.stages").STEPS
+    steps = imported("gristmill.recipe.stage_module").known_steps()
     for name in names:
         step = name.rpartition(".")[0]
         if name in table.column_names:
@@ -129,7 +129,7 @@ def with_layers(table: pa.Table, names: list[str]) -> pa.Table:
 
 def run_step(name: str, config: dict[str, Any], table: pa.Table) -> Callable[[], Any]:
     """A step with its stages, ready to run."""
-    module = imported(imported("gristmill.stages").STEPS[name])
+    module = imported(imported("gristmill.recipe.stage_module").known_steps()[name])
     exchanged = imported("exchanged")
     parsed = module.Config.model_validate(config)
     parts = [*exchanged.stages_of(module, parsed)]

@@ -101,7 +101,7 @@ def test_the_page_shows_the_counts_of_the_run(finished, tmp_path):
 
 
 def test_the_page_asks_for_its_content_again_until_it_is_paused(finished, tmp_path):
-    """htmx replaces the content, and the table of numbers beside it, which stays open."""
+    """htmx replaces the content, and the table of numbers next to the chart, which stays open."""
     asked = client(with_record(tmp_path, finished[2]))
     assert 'hx-trigger="every 2s"' in asked.get("/live").text
     assert "every 2s" not in asked.get("/live?pause").text

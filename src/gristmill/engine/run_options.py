@@ -50,7 +50,7 @@ class RunWarnings(NamedTuple):
         return f"{number}{'' if self.is_first or not (self.new or self.known) else parts}{accepted}"
 
     def plain(self) -> list[dict[str, Any]]:
-        """For `--json`."""
+        """As JSON: one row for each warning."""
         rows: list[tuple[Warned, bool, str | None]]
         rows = [(one, is_new, None) for some, is_new in ((self.new, True), (self.known, False)) for one in some]
         rows += [(one, False, reason) for one, reason in self.accepted]

@@ -3,13 +3,9 @@
 from collections import Counter
 
 from gristmill.counted import percent
-from gristmill.engine.plan.graph import Node
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.recipe.checks.mistakes import listed
-from gristmill.recipe.sections.mix import MIX
-from gristmill.recipe.sections.shards import SHARDS
-from gristmill.stages.mix import mix
-from gristmill.stages.mix.options import MixOptions, MixPhase
+from gristmill.stages import GROUPS
 
 GUARDS = {
     "decontaminate": "benchmarks may be in the text",
@@ -20,7 +16,7 @@ GUARDS = {
 
 def unguarded(view: CorpusView) -> str | None:
     """The steps that some source of a corpus with shards lacks."""
-    if not view.named(SHARDS):
+    if not view.named(GROUPS):
         return None
     lacks = []
     for step, risk in GUARDS.items():
@@ -33,6 +29,12 @@ def unguarded(view: CorpusView) -> str | None:
 
 def unweighted(view: CorpusView) -> str | None:
     """What a mixture without weights draws of each domain."""
+    # Imported here, since a report needs no kernel.
+    from gristmill.engine.plan.graph import Node
+    from gristmill.recipe.sections.mix import MIX
+    from gristmill.stages.mix import mix
+    from gristmill.stages.mix.options import MixOptions, MixPhase
+
     config = next((node.config for node in view.named(MIX) if isinstance(node, Node)), None)
     if not isinstance(config, mix.Config) or len(set(config.sources.values())) < 2:
         return None

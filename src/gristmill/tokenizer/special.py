@@ -8,6 +8,8 @@ a change to the size of the embedding or to any id.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
+from gristmill.counted import counted
+
 SLOTS = 256
 MOST_SLOTS = 1 << 14
 MOST_CHARACTERS = 100
@@ -62,7 +64,7 @@ def named_slots(specials: Iterable[str], names: Mapping[str, str]) -> tuple[str,
 def check_names(names: Sequence[str]) -> None:
     """Raise ValueError if a name is empty, has white space or control characters, is too long, or occurs twice."""
     if len(names) > MOST_SLOTS:
-        raise ValueError(f"{len(names):,} special tokens are more than {MOST_SLOTS:,}. Lower reserved")
+        raise ValueError(f"{counted(len(names), 'special token')} are more than {MOST_SLOTS:,}. Lower reserved")
     seen: set[str] = set()
     for name in names:
         if not name or len(name) > MOST_CHARACTERS or not name.isprintable() or re.search(r"\s", name):

@@ -13,8 +13,7 @@ from gristmill.cli.shared.show import console, listed_steps, size, table
 from gristmill.cli.shared.usage import Commands
 from gristmill.counted import counted
 from gristmill.engine.publish import catalog
-from gristmill.engine.publish.catalog import Version
-from gristmill.engine.publish.folder import FOLDER, hash_of_recipe, version_of_step
+from gristmill.engine.publish.catalog import SHARDS_FOLDER, Version, hash_of_recipe, version_of_step
 from gristmill.engine.publish.run_record import end_of
 from gristmill.errors import UserError
 from gristmill.recipe.checks.mistakes import listed
@@ -224,7 +223,7 @@ def details(store: Store, version: Version) -> dict[str, Any]:
     """The JSON of one version: also what made it, and the names of all that it made."""
     record = version.record
     nodes = record["nodes"]
-    folder = f"{store.uri.rstrip('/')}/{FOLDER}/{version.recipe}/{record['shards']}"
+    folder = f"{store.uri.rstrip('/')}/{SHARDS_FOLDER}/{version.recipe}/{record['shards']}"
     return {
         **as_json(version),
         "recipe_text": record["recipe_text"],

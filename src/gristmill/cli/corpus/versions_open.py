@@ -15,7 +15,6 @@ from gristmill.engine.publish.catalog import Version, find_version, refuse_no_st
 from gristmill.engine.publish.run_record import names_in
 from gristmill.errors import UserError
 from gristmill.places import is_url
-from gristmill.shardformat.manifest import read_manifest
 from gristmill.store.store import Store
 
 _PUBLISHED = re.compile(r"(.+)/shards/[^/]+/[0-9a-f]{12}")
@@ -90,6 +89,8 @@ def _shards_at(name: str) -> str | None:
 
 def _version_of_shards(folder: str, store: str | None) -> tuple[VersionLocation, Version, str]:
     """The version that made a folder of shards, which may be a copy."""
+    from gristmill.shardformat.manifest import read_manifest
+
     manifest, published = read_manifest(folder), _PUBLISHED.fullmatch(folder)
     if store is None and published is None:
         made_by = manifest.made_by.get("version", "unknown")

@@ -8,7 +8,8 @@ from gristmill.cli.run.mix_table import short
 from gristmill.cli.shared.options import Json, is_run, parsed, print_json
 from gristmill.cli.shared.show import console, table
 from gristmill.counted import counted
-from gristmill.engine.publish.folder import FOLDER, LATEST
+from gristmill.engine.publish.catalog import SHARDS_FOLDER
+from gristmill.engine.publish.folder import LATEST
 from gristmill.errors import UserError
 from gristmill.recipe.load import load
 from gristmill.stages.config_types import parse_count
@@ -127,12 +128,12 @@ def _manifest(corpus: str) -> dict[str, Any]:
     """The manifest of --corpus: that of a recipe's latest shards, or one named directly."""
     if is_run(corpus):
         store, _, name = corpus.rpartition("@")
-        return read_manifest(f"{store}/{FOLDER}/{name}/{LATEST}")
+        return read_manifest(f"{store}/{SHARDS_FOLDER}/{name}/{LATEST}")
     if not corpus.endswith((".yaml", ".yml")):
         return read_manifest(corpus)
     recipe = load(corpus)
     try:
-        return read_manifest(f"{recipe.store}/{FOLDER}/{recipe.name}/{LATEST}")
+        return read_manifest(f"{recipe.store}/{SHARDS_FOLDER}/{recipe.name}/{LATEST}")
     except UserError as error:
         raise UserError(f"--corpus {corpus} has no shards: {error} Make them: gristmill run {corpus}") from None
 

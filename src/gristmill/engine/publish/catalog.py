@@ -9,6 +9,7 @@ run (`until`). Changes of the catalog wait for garbage collection to end, and fo
 """
 
 import contextlib
+import hashlib
 import re
 import time
 from collections.abc import Iterator, Mapping
@@ -34,6 +35,7 @@ from gristmill.store.store import Store, part_from_json, with_verdicts
 
 MOST_NAME = 128
 """The longest name of a version, which is also the name of a file."""
+SHARDS_FOLDER = "shards"
 WRITTEN = re.compile(
     r"(tasks|stages|datasets)/[0-9a-f]{32}\.json|parts/[0-9a-f]{2}/[0-9a-f]{64}\.[^/]+|"
     r"kernels/[a-z_-]+-[0-9a-f]{16}-[0-9a-f]{16}\.kernels"
@@ -41,6 +43,16 @@ WRITTEN = re.compile(
 """The names of files that a run writes and a collection may remove."""
 _CLAIM = "versions"
 _TURN_SECONDS = 0.05
+
+
+def hash_of_recipe(text: str) -> str:
+    """The hash of a recipe's text."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def version_of_step(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """The stage of a step, its VERSION, and the versions of the libraries that it uses."""
+    return {name: identity[name] for name in ("stage", "version", "libraries")}
 
 
 @dataclass(frozen=True)

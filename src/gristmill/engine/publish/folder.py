@@ -12,7 +12,6 @@ changes. Its manifest names the version that made it first; later versions may h
 """
 
 import errno
-import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
@@ -21,6 +20,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from gristmill.engine.publish.catalog import SHARDS_FOLDER, hash_of_recipe, version_of_step
 from gristmill.engine.publish.run_record import is_partial, last_finished, newest_run, see_record
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
@@ -32,7 +32,6 @@ from gristmill.stages.shards.shards import published_names
 from gristmill.store.seal import seal, seal_time
 from gristmill.store.store import Part, Store
 
-FOLDER = "shards"
 LATEST = "latest"
 _WITHOUT_LINKS = (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK, errno.EXDEV)
 """The errors of a disk that cannot make a hard link."""
@@ -59,16 +58,6 @@ def publish(run: CorpusView, version: str | None, recipe_text: str) -> str | Non
     return f"{store.uri.rstrip('/')}/{folder}"
 
 
-def hash_of_recipe(text: str) -> str:
-    """The hash of a recipe's text."""
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def version_of_step(identity: Mapping[str, Any]) -> dict[str, Any]:
-    """The stage of a step, its VERSION, and the versions of the libraries that it uses."""
-    return {name: identity[name] for name in ("stage", "version", "libraries")}
-
-
 def contents(
     run: CorpusView, made_by: Mapping[str, Any] = MappingProxyType({})
 ) -> tuple[str, bytes, dict[str, Part]] | None:
@@ -91,7 +80,7 @@ def point_latest(run: CorpusView, note: Callable[[str], None]) -> None:
     """Atomically point the link `latest` to the shards of the newest run; adds a note if that is not possible."""
     manifest = read_model(run, MIX) if run.store.is_local else None
     target = "" if manifest is None else manifest["hash"][:12]
-    link = f"{run.store.root}/{FOLDER}/{run.name}/{LATEST}"
+    link = f"{run.store.root}/{SHARDS_FOLDER}/{run.name}/{LATEST}"
     if manifest is None or (os.path.islink(link) and os.readlink(link) == target):
         return
     temporary = run.store.temporary(link)
@@ -119,7 +108,7 @@ def point_latest_back(store: Store, recipe: str, note: Callable[[str], None]) ->
     except UserError:
         pass  # gc removed the output of that run
     with suppress(FileNotFoundError):
-        os.unlink(f"{store.root}/{FOLDER}/{recipe}/{LATEST}")
+        os.unlink(f"{store.root}/{SHARDS_FOLDER}/{recipe}/{LATEST}")
 
 
 def find_manifest(view: CorpusView) -> str:
@@ -137,7 +126,7 @@ def find_manifest(view: CorpusView) -> str:
 
 
 def folder_of(recipe: str, manifest_hash: str) -> str:
-    return f"{FOLDER}/{recipe}/{manifest_hash[:12]}"
+    return f"{SHARDS_FOLDER}/{recipe}/{manifest_hash[:12]}"
 
 
 def read_model(view: CorpusView, step: str) -> dict[str, Any] | None:

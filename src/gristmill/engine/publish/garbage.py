@@ -14,8 +14,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from gristmill.engine.publish.catalog import WRITTEN
-from gristmill.engine.publish.folder import FOLDER
+from gristmill.engine.publish.catalog import SHARDS_FOLDER, WRITTEN
 from gristmill.engine.publish.journal import FOLDER as PROGRESS
 from gristmill.engine.publish.references import named_in
 from gristmill.engine.publish.run_record import datasets_of, last_of_kind
@@ -33,7 +32,9 @@ from gristmill.store.records import DAMAGED, DamagedRecord
 from gristmill.store.store import CorruptPart, Store
 
 RECORDS = ("tasks", "stages", "datasets")
-_SHARDS = re.compile(rf"{FOLDER}/([^/]+/[0-9a-f]{{12}})/(manifest\.json|tokenizer\.json|.+/shard_[0-9]{{5}}\.[^/]+)")
+_SHARDS = re.compile(
+    rf"{SHARDS_FOLDER}/([^/]+/[0-9a-f]{{12}})/(manifest\.json|tokenizer\.json|.+/shard_[0-9]{{5}}\.[^/]+)"
+)
 """The files of a folder of shards: the folder, and their names in it."""
 
 
@@ -129,7 +130,7 @@ def _find(store: Store, view: CorpusView | None, named: Sequence[str], without: 
     published = {folder for folder in published_in(store) if folder.split("/")[1] not in manifests}
     going = {_find_named(name, published, store) for name in named}
     for folder in published - going:
-        manifest = read_manifest(f"{store.uri.rstrip('/')}/{FOLDER}/{folder}")
+        manifest = read_manifest(f"{store.uri.rstrip('/')}/{SHARDS_FOLDER}/{folder}")
         parts.add(manifest.tokenizer["file"])
         for shard in (shard for group in manifest.groups for shard in group.shards):
             parts.update((shard.bin, shard.index, shard.lineage))
@@ -145,7 +146,7 @@ def _find(store: Store, view: CorpusView | None, named: Sequence[str], without: 
                 kept_files, kept_bytes = kept_files + 1, kept_bytes + size
             else:
                 garbage[path] = size
-    named_files = [file for folder in sorted(going) for file in store.list_files(f"{FOLDER}/{folder}")]
+    named_files = [file for folder in sorted(going) for file in store.list_files(f"{SHARDS_FOLDER}/{folder}")]
     for path, size in (*named_files, *_unfinished(store)):
         # Hard links to parts take no extra disk space; the parts are counted above if they are removed.
         garbage[path] = 0 if store.has_other_names(path) else size
@@ -173,7 +174,7 @@ def collect(store: Store, garbage: Garbage) -> None:
 
 def _in_order(garbage: Garbage) -> list[str]:
     """Records before the parts that they name, so that no record ever names a missing part."""
-    order = (FOLDER, "stages", "datasets", "tasks", "parts")
+    order = (SHARDS_FOLDER, "stages", "datasets", "tasks", "parts")
     return sorted(garbage.files, key=lambda path: (order.index(path.split("/")[0]), path))
 
 
@@ -216,20 +217,20 @@ def _add_named(kind: str, body: Any, records: set[str], parts: set[str]) -> None
 
 def published_in(store: Store) -> set[str]:
     """Folders of shards (RECIPE/HASH) in the store; links to them (`latest`) do not count."""
-    found = (_SHARDS.fullmatch(path) for path, _ in store.list_files(FOLDER))
+    found = (_SHARDS.fullmatch(path) for path, _ in store.list_files(SHARDS_FOLDER))
     return {match[1] for match in found if match and match[2] == "manifest.json"}
 
 
 def _unfinished(store: Store) -> Iterator[tuple[str, int]]:
     """Files of folders without a manifest, which is written last: they are left from a run that was killed."""
     whole = published_in(store)
-    for path, size in store.list_files(FOLDER):
+    for path, size in store.list_files(SHARDS_FOLDER):
         if (match := _SHARDS.fullmatch(path)) and match[1] not in whole:
             yield path, size
 
 
 def _find_named(name: str, published: set[str], store: Store) -> str:
-    wanted = name.strip("/").removeprefix(f"{FOLDER}/")
+    wanted = name.strip("/").removeprefix(f"{SHARDS_FOLDER}/")
     if wanted in published:
         return wanted
     if wanted in published_in(store):

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gristmill.engine.plan.graph import CORPUS
-from gristmill.engine.publish.folder import version_of_step
+from gristmill.engine.publish.catalog import version_of_step
 from gristmill.engine.publish.run_record import finished_runs, see_record, version_names
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.errors import Gone, UserError

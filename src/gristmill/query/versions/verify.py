@@ -12,7 +12,8 @@ from gristmill.counted import counted
 from gristmill.engine.executors.executor import Executor
 from gristmill.engine.executors.insist import insist
 from gristmill.engine.mill import wait_for
-from gristmill.engine.publish.folder import FOLDER, LATEST, contents
+from gristmill.engine.publish.catalog import SHARDS_FOLDER
+from gristmill.engine.publish.folder import LATEST, contents
 from gristmill.engine.publish.garbage import published_in
 from gristmill.engine.publish.journal import FOLDER as PROGRESS
 from gristmill.engine.publish.kept_takedowns import FOLDER as TAKEDOWNS
@@ -109,7 +110,7 @@ def clear_away(view: Run, found: Findings) -> None:
     for part in found.broken:
         view.store.remove_part(part)
     for name, fact in found.damaged.items():
-        if name.startswith(f"{FOLDER}/") and fact == OTHER_HASH:
+        if name.startswith(f"{SHARDS_FOLDER}/") and fact == OTHER_HASH:
             view.store.unmark(name)
         if name.startswith(f"{ANSWERS}/"):
             drop_damaged(view.store, name)
@@ -151,12 +152,12 @@ def _published(view: CorpusView, findings: Findings, parts: Mapping[str, Part]) 
     wanted: dict[str, str] = {}
     for folder in published_in(store):
         try:
-            manifest = read_manifest(f"{store.uri.rstrip('/')}/{FOLDER}/{folder}")
+            manifest = read_manifest(f"{store.uri.rstrip('/')}/{SHARDS_FOLDER}/{folder}")
         except UserError as error:
-            findings.damaged[f"{FOLDER}/{folder}/manifest.json"] = f"is damaged ({error})"
+            findings.damaged[f"{SHARDS_FOLDER}/{folder}/manifest.json"] = f"is damaged ({error})"
             continue
         if store.is_local:  # a remote manifest names the parts themselves
-            wanted |= {f"{FOLDER}/{folder}/{name}": digest for digest, name in manifest.files.items()}
+            wanted |= {f"{SHARDS_FOLDER}/{folder}/{name}": digest for digest, name in manifest.files.items()}
     with suppress(CorruptPart):  # reported below, with all parts
         folder, content, files = contents(view) or ("", b"", {})
         if folder and any(store.list_files(folder)):
@@ -164,7 +165,7 @@ def _published(view: CorpusView, findings: Findings, parts: Mapping[str, Part]) 
                 findings.damaged.setdefault(f"{folder}/manifest.json", "is missing, or differs from what the run wrote")
             wanted |= {name: part.hash for name, part in files.items()}
     with suppress(CorruptPart, UserError):  # what its record names is found below, too
-        link, newest = f"{FOLDER}/{view.name}/{LATEST}", newest_run(store, view.name)
+        link, newest = f"{SHARDS_FOLDER}/{view.name}/{LATEST}", newest_run(store, view.name)
         if newest and not is_partial(newest) and os.path.islink(f"{store.root}/{link}"):
             folder, *_ = contents(see_record(store, view.label, newest)) or ("",)
             if os.readlink(f"{store.root}/{link}") != folder.rpartition("/")[2]:

@@ -61,7 +61,7 @@ def refuse_excess(
         f"mix: the mixture needs {counted(wanted, 'token')}, but its groups have only {held:,}, so {worst} would be "
         f"drawn {counted(ceil(epochs[worst]), 'time')}{others}; max_epochs is {float(caps[worst]):g}. Training would "
         f"repeat the same text over and over. Lower mix.tokens (or the tokens of the phases) to at most "
-        f"{counted(allowed, 'token')}, add text, see what was dropped (gristmill funnel --by rule), or, if this is "
+        f"{counted(allowed, 'token')}, add text, see in the funnel what each rule dropped, or, if this is "
         f"intended, write max_epochs: {ceil(epochs[worst])}."
     )
 

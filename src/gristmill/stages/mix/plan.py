@@ -51,7 +51,7 @@ def plan(groups: Iterable[MixGroup], options: MixOptions, drawn: Mapping[str, in
     if not by_name:
         raise CannotBeMet(
             "mix: the shards have no samples, so there is nothing to train on. "
-            "See what the steps dropped: gristmill funnel --by rule."
+            "See in the funnel what each rule dropped."
         )
     taken = dict.fromkeys(by_name, 0) | dict(drawn or {})
     phases = phases_of(options)

@@ -70,7 +70,7 @@ def shares_of(groups: Iterable[MixGroup], phase: MixPhase) -> Shares:
     if not weights:
         raise CannotBeMet(
             f"mix: the phase {phase.name} draws from no group: every group is empty, or has a ratio or multiplier of "
-            "0. Check its domains, tiers and upsample, and what the steps dropped (gristmill funnel --by rule)."
+            "0. Check its domains, tiers and upsample, and in the funnel what each rule dropped."
         )
     ratios = _ratios({domain: sum(some.values(), Fraction(0)) for domain, some in weights.items()}, phase)
     kept = {domain: some for domain, some in weights.items() if ratios[domain]}

@@ -200,7 +200,7 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     """Warn about sets and own rules that match no document (law 7), and about thresholds that override those for other
     languages.
 
-    A single rule of a published set may well match nothing; `gristmill funnel --by rule` shows the counts.
+    A single rule of a published set may well match nothing; the funnel by rule shows the counts.
     """
     if not found.get("judged", {}).get("documents"):
         return ()

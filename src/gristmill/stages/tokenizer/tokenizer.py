@@ -34,7 +34,7 @@ class Config(StageConfig):
     special: tuple[str, ...] = DEFAULT
     """Special tokens: single names, and the ready groups document, chat, tools, reasoning, fim, languages and
     code_languages."""
-    reserved: Annotated[int, Field(ge=0)] | None = None
+    reserved: Annotated[int, AsCount, Field(ge=0)] | None = None
     """Slots without a name, which tokenizer.names can name later. null: as many as make 256 special tokens."""
     pattern: Literal["gristmill", "llama3", "cl100k", "cl100k_tail", "gpt2", "o200k", "qwen2"] = "gristmill"
     """How text is split into pre-tokens; merges never cross them."""
@@ -80,7 +80,7 @@ def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[s
     if not distinct:
         raise UserError(
             "tokenizer: no document is left to train on, so there is no tokenizer. "
-            "See what the steps dropped (gristmill funnel --by rule), and check tokenizer.train.sample_bytes."
+            "See in the funnel what each rule dropped, and check tokenizer.train.sample_bytes."
         )
     words = export(table, config.min_count)
     del table
