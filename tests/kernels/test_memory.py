@@ -111,7 +111,7 @@ print(globals()[sys.argv[1]](1 << 20))
 
 def python(*arguments, **environment):
     """A new Python process with the package under test."""
-    paths = os.pathsep.join(map(str, (SOURCE, ROOT, ROOT / "tests")))
+    paths = os.pathsep.join(map(str, (SOURCE, ROOT, ROOT / "tests", *sys.path)))
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=ROOT,

@@ -103,7 +103,7 @@ class Chaos:
         """Processes of other sessions: a process can only be in our session if it was started there."""
 
     def start(self, *arguments):
-        path = os.pathsep.join([str(Path(gristmill.__file__).parents[1]), str(TESTS)])
+        path = os.pathsep.join([str(Path(gristmill.__file__).parents[1]), str(TESTS), *sys.path])
         environment = {**os.environ, "PYTHONPATH": path, "MALLOC_MMAP_THRESHOLD_": "65536"}
         command = [sys.executable, "-c", IMPATIENT, "run", str(self.recipe), "--workers", "2", *arguments]
         with self.log.open("w") as log:
