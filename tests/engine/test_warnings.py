@@ -4,9 +4,11 @@ import json
 
 import pytest
 
+from gristmill.cli.run.run import merged
 from gristmill.engine.mill import find_warnings
 from gristmill.engine.run_options import sort_warnings
 from gristmill.errors import UserError
+from gristmill.warned import Warned
 
 STEPS = "  - signals\n  - heuristics: {own: ['signals.words > 1e9 -> far_too_long']}"
 
@@ -61,7 +63,7 @@ def test_a_strict_run_with_warnings_publishes_nothing(quiet):
     """The newest version stays the one before it, and each warning has its line."""
     project = quiet("accept: {no_effect: a test}")
     first = project.run().ended["version"]
-    project = quiet("strict: true\naccept: {other: a test}\nseed: 9")
+    project = quiet("strict: true\naccept: {other: a test}")
     with pytest.raises(UserError, match=r"(?s)nothing was published.*\n  .* \[no_effect\]\n  accept: .* has no effect"):
         project.run()
     assert project.mill().newest_whole()["version"] == first
@@ -110,8 +112,8 @@ def test_new_warnings_are_told_from_those_of_the_last_run(quiet):
     ("accepts", "message"),
     [
         ("no_effect", "accept must be a mapping (name: value) or a list, not 'no_effect'."),
-        ("{no_effect: ''}", "accept.reason is empty."),
-        ("{no_effect: }", "accept.reason must be text, not nothing."),
+        ("{no_effect: ''}", "accept.no_effect must be the reason as text, not ''."),
+        ("{no_effect: }", "accept.no_effect must be the reason as text, not nothing."),
         ("[no_effect]", "accept[0] must be {name, reason}, not 'no_effect'."),
         ("[{name: no_effect}]", "accept[0].reason is missing (why it is accepted)"),
         ("[{name: no_effect, reason: a, stpe: b}]", "accept[0].stpe is not a field. Did you mean step?"),
@@ -121,3 +123,14 @@ def test_a_mistake_in_accept_is_an_error_with_its_line(quiet, accepts, message):
     with pytest.raises(UserError) as refused:
         quiet(f"accept: {accepts}").mill()
     assert str(refused.value).startswith(f"{quiet().recipe}:4: {message}")
+
+
+def test_warnings_that_only_differ_in_their_step_are_one_line():
+    """With all of the steps; others stay apart."""
+    same = [Warned("no_effect", f"{name}/signals: nothing has a text", f"{name}/signals") for name in "ab"]
+    others = [Warned("no_text", "a/signals: nothing has a text", "a/signals"), Warned("watch", "slow: much slower")]
+    assert merged([*same, *others]) == [
+        "a/signals, b/signals: nothing has a text [no_effect]",
+        "a/signals: nothing has a text [no_text]",
+        "slow: much slower [watch]",
+    ]

@@ -1,7 +1,7 @@
 """gristmill run: run the parts of a recipe that are not in the store yet."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,6 +42,7 @@ from gristmill.recipe.sections.shards import idle_settings
 from gristmill.report.corpus.report import NEEDED_BY, make_report
 from gristmill.report.corpus.reported import make_prices
 from gristmill.report.page import check_charts
+from gristmill.warned import Warned
 
 EXAMPLE = "Example: gristmill run recipes/demo.yaml --workers 2 --until extract"
 
@@ -118,8 +119,8 @@ def command(
             print_paragraph(f"Kept as version {tag}. To see it: gristmill funnel {mill.store.uri}@{tag}")
         if not verbose and mill.store.is_shared and funnels(run):
             print_paragraph(f"What was dropped, and why: gristmill funnel {named}")
-        for warning in shown:
-            warn(f"{warning} [{warning.name}]")
+        for line in merged(shown):
+            warn(line)
         if verbose:
             for warning, reason in warnings.accepted:
                 print_paragraph(f"Accepted ({reason}): {warning} [{warning.name}]")
@@ -129,6 +130,15 @@ def command(
     if report is not None:
         write(report, make_report(run, None, make_prices()), option="--report")
     warnings.refuse(mill.recipe)
+
+
+def merged(warnings: Sequence[Warned]) -> list[str]:
+    """One line for each warning; those that only differ in their step, which begins the text, share a line."""
+    steps: dict[tuple[str, str], list[str]] = {}
+    for warning in warnings:
+        step, _, text = warning.partition(": ") if warning.step else ("", "", str(warning))
+        steps.setdefault((warning.name, text), []).extend([step] if step else [])
+    return [f"{f'{listed(found, 5)}: ' if found else ''}{text} [{name}]" for (name, text), found in steps.items()]
 
 
 def summary(run: Run, record: dict, notes: list[str], warnings: RunWarnings) -> dict:  # type: ignore[type-arg]
