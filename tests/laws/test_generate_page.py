@@ -45,5 +45,5 @@ def test_the_page_names_every_ready_prompt_and_reason():
         LOST,
         generate.TAKEN_DOWN,
     }
-    assert len(reasons) == 12
+    assert len(reasons) == 13
     assert [name for name in (*ready_names(), *reasons) if f"`{name}`" not in PAGE] == []

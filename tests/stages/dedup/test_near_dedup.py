@@ -220,14 +220,6 @@ def test_the_s_curve_is_that_of_the_formula():
     assert "92.35%" in marked[0]
 
 
-def test_a_source_that_loses_nearly_everything_raises_an_alarm():
-    """The warning names the source and its share."""
-    metrics = {"sources": {"a": {"rows_sent": 100, "dropped": {"near_duplicate": 95}}, "b": {"rows_sent": 100}}}
-    warned = near_dedup.warnings(metrics, Config())
-    assert len(warned) == 1
-    assert "source a lost 95%" in warned[0]
-
-
 def test_a_bucket_in_pieces_is_split_like_a_whole_one():
     """A bucket that is too large for memory is reduced in pieces with the same groups, representatives and counts."""
     draw = np.random.default_rng(5)

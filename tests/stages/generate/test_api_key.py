@@ -49,9 +49,12 @@ def test_a_text_without_the_key_stays():
 def test_no_field_of_an_answer_has_the_key():
     """Nor does the message about an answer that is not valid."""
     remover = KeyRemover("sk-abc/def")
-    raw = r'{"choices": [{"message": {"content": "1 X", "refusal": "2 X"}, "finish_reason": "3 X"}]}'
-    reply = read_reply(raw.replace("X", r"sk-\u0061bc\/def").encode(), remover, b"")
-    assert reply[:3] == ("1 [API key]", "3 [API key]", "2 [API key]")
+    raw = r'{"choices": [{"message": {"content": "1 X", "refusal": "2 X"}, "finish_reason": "FINISH"}]}'
+    raw = raw.replace("X", r"sk-\u0061bc\/def")
+    reply = read_reply(raw.replace("FINISH", "stop").encode(), remover, b"")
+    assert reply[:3] == ("1 [API key]", "stop", "2 [API key]")
+    with pytest.raises(FailedRequest, match=r"finish_reason '3 \[API key\]'"):
+        read_reply(raw.replace("FINISH", r"3 sk-\u0061bc\/def").encode(), remover, b"")
     with pytest.raises(FailedRequest, match=r"it begins with 'your \[API key\]'"):
         read_reply(rb"your sk-abc\/de\u0066", remover, b"")
 

@@ -14,8 +14,6 @@ from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
 from gristmill.query.documents.documents import rows
 from gristmill.query.sizing.asking import asking_lines
-from gristmill.stages.contract import Map
-from gristmill.stages.faults import faults_of
 from gristmill.stages.generate import entail
 from gristmill.stages.generate.chunks import sentences_of
 from gristmill.stages.select.rules import faithful
@@ -241,9 +239,3 @@ def test_a_mistake_in_a_source_is_one_message_with_takedowns(tmp_path):
     project.recipe.write_text(project.recipe.read_text().replace("format: jsonl", "format: jsonk"))
     with pytest.raises(UserError, match="jsonk"):
         project.mill()
-
-
-def test_a_stage_with_answers_has_requests():
-    """Otherwise `plan` could not estimate its cost."""
-    fields = {"version": 1, "config": entail.Config, "reads": (), "schema": entail.SCHEMA, "apply": entail.apply}
-    assert faults_of(Map(**fields, setup=entail.setup, answers=entail.scope_of)) == ["it has answers but no requests"]

@@ -165,5 +165,5 @@ def test_without_the_library_the_extra_is_named(monkeypatch, tmp_path):
     """A recipe with name_model fails on load."""
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "spacy" else find(name, *rest))
-    with pytest.raises(WrongSetting, match=r"gristmill\[ner\]', or remove name_model"):
+    with pytest.raises(WrongSetting, match=r"pip install .*\[ner\]', or remove name_model"):
         faithful.check(faithful.Config(name_model=str(tmp_path)))

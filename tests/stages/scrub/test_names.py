@@ -41,5 +41,5 @@ def test_a_folder_that_is_not_a_model_is_reported(tmp_path):
 def test_without_the_library_the_extra_is_named(monkeypatch, tmp_path):
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "spacy" else find(name, *rest))
-    with pytest.raises(WrongSetting, match=r"gristmill\[ner\]"):
+    with pytest.raises(WrongSetting, match=r"pip install .*\[ner\]"):
         scrub.check(scrub.Config(types=("name",), name_model=str(tmp_path)))

@@ -266,8 +266,8 @@ def _environments(source: str, files: _Sources, folder: str) -> dict[str, bool]:
     them, or one that its preamble includes."""
     names: dict[str, bool] = {}
     preamble = source.partition("\\begin{document}")[0]
-    included = (files.include(_included_name(one, folder)) for one in _INPUT.finditer(preamble))
-    for one in (source, *(_decoded(data)[0] for data in included if data is not None)):
+    included = (files.find(_included_name(one, folder)) for one in _INPUT.finditer(preamble))
+    for one in (source, *(_decoded(files.include(name))[0] for name in included if name is not None)):
         for found in _VERBATIM.finditer(one):
             name, options, minted, language, other = found.groups()
             names[name or minted or other or f"{language}code"] = "commandchars" in (options or "")

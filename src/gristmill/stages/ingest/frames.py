@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import zstandard
 
-with warnings.catch_warnings():  # its import warns of its own names
+with warnings.catch_warnings():  # fastwarc warns of names that it imports itself
     warnings.simplefilter("ignore", DeprecationWarning)
     from fastwarc.stream_io import GzipReader, Lz4Reader
 
