@@ -115,7 +115,7 @@ def show_command(version: Named, store: StoreUri = None, json: Json = False) -> 
         ("parent", record["parent"] or "-"),
         *([("not run", listed_steps(record["not_run"], record["chains"]))] if found.part else []),
         ("sources", listed(record["chains"], 10)),
-        *([("suites", listed(about["suites"], 10))] if about["suites"] else []),
+        *([("suites", listed([name.partition(",")[0] for name in about["suites"]], 10))] if about["suites"] else []),
         *(("restored", f"{request}: {reason}") for request, reason in record["restored"].items()),
         *([("shards", about["shards"])] if about["shards"] else []),
         ("files", f"{len(gone):,} missing, the first: {gone[0]}" if gone else "all present (by name)"),
