@@ -255,14 +255,7 @@ def test_user_metadata_and_the_language_of_code_are_available(project, say):
     )
     project.run()
     meta = {"id": "mill-7", "author": "Ann"}
-<<<<<<< HEAD
     assert f"meta {json.dumps(meta, separators=(',', ':'))}" in say("inspect", project.recipe).out
-=======
-    assert (
-        f"meta {json.dumps(meta, separators=(',', ':'))}"
-        in say("inspect", project.recipe, "-n", "1", "--source", "notes").out
-    )
->>>>>>> fixa
     corpus = gristmill.open(project.recipe)
     result = corpus.sql("select meta->>'id' as id, language_hint from documents order by id").to_pylist()
     assert result == [{"id": "mill-7", "language_hint": None}, {"id": None, "language_hint": "Python"}]

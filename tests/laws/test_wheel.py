@@ -55,16 +55,23 @@ def wheels(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def program(wheels, tmp_path_factory):
-    """The `bin` folder of a new environment with the wheels, followed by the libraries of this one."""
-    folder = tmp_path_factory.mktemp("environment")
+    """The `bin` folder of a new environment with all wheels."""
+    return installed(tmp_path_factory.mktemp("environment"), wheels.values())
+
+
+def installed(folder, wheels):
+    """The `bin` folder of a new environment with these wheels, followed by the libraries of this one."""
     run(folder, sys.executable, "-m", "venv", "--without-pip", ".")
     python = folder / "bin" / "python"
     options = ("--quiet", "--no-deps", "--no-index", "--no-compile")
-    run(folder, sys.executable, "-m", "pip", "--python", python, "install", *options, *wheels.values())
+    run(folder, sys.executable, "-m", "pip", "--python", python, "install", *options, *wheels)
     (site,) = (folder / "lib").glob("python*/site-packages")
-    # A .pth file adds search paths, but .pth files in those, which lead to the repository, do not count.
-    libraries = [path for path in sys.path if Path(path).name == "site-packages"]
-    (site / "libraries.pth").write_text("\n".join(libraries))
+    # Links, without the packages of the repository and without .pth files, which lead to it.
+    libraries = [path for path in sys.path if path.endswith("site-packages") or Path(path, "orjson").is_dir()]
+    for path in libraries:
+        for one in Path(path).iterdir():
+            if "gristmill" not in one.name and one.suffix != ".pth" and not (site / one.name).exists():
+                (site / one.name).symlink_to(one)
     return folder / "bin"
 
 
@@ -101,8 +108,20 @@ def test_every_file_of_the_package_is_in_its_wheel(wheels):
 
 
 @pytest.mark.slow
-def test_an_installed_wheel_works_from_init_to_the_loader(program, tmp_path):
+def test_installed_wheels_work_from_init_to_the_loader(program, tmp_path):
     """The commands of the wheels run in a folder outside the repository."""
+    init_to_loader(program, tmp_path)
+    assert "extractor show" in run(tmp_path, program / "gristmill", "extractor", "show", "--help")
+
+
+@pytest.mark.slow
+def test_the_wheel_of_the_core_works_alone(wheels, tmp_path):
+    """The packages are additions: nothing of the core needs one."""
+    (tmp_path / "environment").mkdir()
+    init_to_loader(installed(tmp_path / "environment", [wheels["gristmill"]]), tmp_path)
+
+
+def init_to_loader(program, tmp_path):
     command = program / "gristmill"
     run(tmp_path, command, "init", "starter.yaml")
     assert "recipe: my-corpus" in (tmp_path / "starter.yaml").read_text()
@@ -113,4 +132,3 @@ def test_an_installed_wheel_works_from_init_to_the_loader(program, tmp_path):
     where, shape = json.loads(run(tmp_path, program / "python", "-c", TRAINER))
     assert Path(where).is_relative_to(program.parent)
     assert shape == [4, 64]
-    assert "extractor show" in run(tmp_path, command, "extractor", "show", "--help")

@@ -118,8 +118,7 @@ def test_a_pool_of_domains_holds_out_copies_and_draws_any_mixture(manifest, tmp_
     """No held-out document is in the pool, in any domain; shares are exact; a saved pool is the same."""
     pool = thin_domains(manifest, 20_000, 2000)
     assert pool.names == ("notes", "tales")
-    assert pool.shared[1, 0] > 0.6
-    assert pool.shared[0, 1] < 0.5
+    assert pool.shared[0, 1] < 0.6 < pool.shared[1, 0]  # their few words make near copies of other notes, too
     pieces = {pool.tokens[first:last].tobytes() for first, last in zip(pool.starts[:-1], pool.starts[1:], strict=True)}
     held = [
         pool.held_tokens[first:last] for first, last in zip(pool.held_starts[:-1], pool.held_starts[1:], strict=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import zstandard
 
-with warnings.catch_warnings():  # fastwarc warns of names that it imports itself
+with warnings.catch_warnings():  # the import warns about names that it uses
     warnings.simplefilter("ignore", DeprecationWarning)
     from fastwarc.stream_io import GzipReader, Lz4Reader
 
