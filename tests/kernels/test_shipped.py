@@ -53,6 +53,7 @@ def test_kernels_of_a_wheel_are_not_compiled_again(tmp_path):
 def test_kernels_that_need_the_exact_cpu_are_not_shipped(tmp_path, monkeypatch):
     """On the architecture where the baseline is slow for them; functions that only kernels call are never shipped."""
     for name in ("dedup.sketch-1/sketch.f.nbi", "text.words-1/words.f.nbi", "text.words-1/words.f.inner.nbi"):
+        name = f"gristmill.kernels.{name}"
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     monkeypatch.setattr(shipped, "FILE", tmp_path / "compiled.zip")

@@ -17,15 +17,17 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from gristmill.kernels import is_kernel
+
 LENDERS = {"view", "borrow"}
 HOLDERS = {"tail", "int", "int64", "uint64"}
 """Calls whose result is still a view if their argument is one."""
 POINTERS = {"inttoptr", "ptrtoint", "gep", "carray", "farray", "as_pointer", "raw_memcpy", "raw_memmove"}
 MAY_POINT = {
-    "memory": POINTERS,
-    "memory_writes": {"raw_memcpy"},
-    "memory_blocks": {"as_pointer"},
-    "memory_calls": {"inttoptr", "as_pointer"},
+    "gristmill.kernels.memory": POINTERS,
+    "gristmill.kernels.memory_writes": {"raw_memcpy"},
+    "gristmill.kernels.memory_blocks": {"as_pointer"},
+    "gristmill.kernels.memory_calls": {"inttoptr", "as_pointer"},
 }
 OPTIONS = {"nogil", "cache", "forceinline", "error_model", "inline"}
 
@@ -114,9 +116,8 @@ def read(name: str, source: str) -> Module:
     tree = ast.parse(source)
     module = Module(name, list(ast.walk(tree)))
     for node in tree.body:
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("gristmill.kernels."):
-            home = str(node.module).removeprefix("gristmill.kernels.")
-            module.imported |= {alias.asname or alias.name: (home, alias.name) for alias in node.names}
+        if isinstance(node, ast.ImportFrom) and is_kernel(node.module or ""):
+            module.imported |= {alias.asname or alias.name: (str(node.module), alias.name) for alias in node.names}
         elif isinstance(node, ast.FunctionDef) and jit_of(node):
             params = [one.arg for one in [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]]
             kernel = Compiled(module, node, params, list(ast.walk(node)), inlined="inline" in options_of(node))

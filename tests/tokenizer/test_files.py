@@ -183,7 +183,7 @@ def test_a_file_that_agreed_is_not_compared_again(
         return len(compared)
 
     assert times() == 2, "nothing can be remembered where there is no compiled code"
-    probe.cache_folder("bpe.encode").mkdir(parents=True)
+    probe.cache_folder("gristmill.kernels.bpe.encode").mkdir(parents=True)
     assert times() == 1
     assert times() == 0
     assert times("always") == 2
@@ -196,7 +196,7 @@ def test_a_file_that_agreed_is_not_compared_again(
 
 def test_a_difference_is_found_every_time(ours: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    probe.cache_folder("bpe.encode").mkdir(parents=True)
+    probe.cache_folder("gristmill.kernels.bpe.encode").mkdir(parents=True)
     monkeypatch.setattr(probe, "difference", lambda *_: "they differ")
     path = files.write_json(ours, tmp_path)
     for _ in range(2):

@@ -1,5 +1,8 @@
 """Hot loops compiled by Numba: arrays in, arrays out. Kernels import no other package of Gristmill.
 
+A package keeps its own in `gristmill_NAME/kernels/`, with the same decorator and the same rules. A kernel is named by
+its whole module (`gristmill.kernels.bpe.encode`).
+
 Numba keeps compiled code on disk and only checks the file of a function to see whether it is stale. Code that was
 inlined from another file would silently stay in its old form. So the compiled code of a kernel is in a folder that is
 named by its content, the content of the kernels that it imports, and Numba's version: if one of them changes, the
@@ -17,20 +20,30 @@ import re
 import time
 from collections.abc import Callable
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numba
 from numba.core import event
 
-HERE = Path(__file__).parent
-_IMPORTS = re.compile(r"^ *from gristmill\.kernels\.([\w.]+) import", re.MULTILINE)
+_KERNEL = re.compile(r"gristmill\w*\.kernels\.")
+_IMPORTS = re.compile(r"^ *from (gristmill\w*\.kernels\.[\w.]+) import", re.MULTILINE)
 """The only form in which kernels import each other."""
 
 
-def module_of(path: Path) -> str | None:
-    """Returns the name of a kernel's module below this package (`bpe.encode`); None for other files."""
-    return ".".join(path.relative_to(HERE).with_suffix("").parts) if HERE in path.parents else None
+def is_kernel(module: str) -> bool:
+    """Whether a module is a file in `gristmill/kernels`, or in the folder `kernels` of a package."""
+    return bool(_KERNEL.match(module)) and path_of(module) is not None
+
+
+@cache
+def path_of(module: str) -> Path | None:
+    """Returns the file of a module of the core or a package, without importing it; None if there is no such file."""
+    package, *names = module.split(".")
+    root = find_spec(package)
+    path = Path(root.origin).parent.joinpath(*names).with_suffix(".py") if root and root.origin else None
+    return path if path and path.is_file() else None
 
 
 def cache_root() -> Path:
@@ -42,13 +55,15 @@ def cache_root() -> Path:
 
 @cache
 def _source(module: str) -> bytes:
-    return HERE.joinpath(*module.split(".")).with_suffix(".py").read_bytes()
+    path = path_of(module)
+    assert path is not None, module
+    return path.read_bytes()
 
 
 @cache
 def _with_imports(module: str) -> frozenset[str]:
     """Returns a kernel and everything that it imports, directly or indirectly."""
-    found, open_ends = {"__init__", module}, [module]
+    found, open_ends = {f"{__name__}.__init__", module}, [module]
     # Follow imports until no new module turns up.
     while open_ends:
         new = set(_IMPORTS.findall(_source(open_ends.pop()).decode())) - found

@@ -14,7 +14,6 @@ import fcntl
 import os
 from collections.abc import Callable
 from functools import cached_property
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -22,7 +21,7 @@ from numba.core import caching, compiler, config, types
 from numba.core.dispatcher import Dispatcher
 from numba.core.registry import CPUDispatcher
 
-from gristmill.kernels import cache_folder, compiling, digest_of, module_of
+from gristmill.kernels import cache_folder, compiling, digest_of, is_kernel
 from gristmill.kernels.code_files import CheckedFiles, make_private
 
 TESTED = (0, 68)
@@ -59,10 +58,9 @@ class _ByContent(caching._CacheLocator):
     @classmethod
     def from_function(cls, function: Any, path: str) -> "_ByContent | None":
         """Returns None for other functions, and if the folder is not writable."""
-        module = module_of(Path(path))
-        if module is None:
+        if not is_kernel(function.__module__):
             return None
-        found = cls(function, module)
+        found = cls(function, function.__module__)
         try:
             found.ensure_cache_path()
         except OSError:

@@ -28,7 +28,8 @@ def reason_against_ours(tokenizer: Tokenizer, library: object, data: bytes, prob
     """
     if probe == "never":
         return ""
-    mark = cache_folder("bpe.encode") / f"agrees-{hashlib.sha256(_compared().encode() + data).hexdigest()[:32]}"
+    digest = hashlib.sha256(_compared().encode() + data).hexdigest()[:32]
+    mark = cache_folder("gristmill.kernels.bpe.encode") / f"agrees-{digest}"
     if probe == "once" and mark.exists():
         return ""
     reason = difference(tokenizer, library)
