@@ -76,7 +76,7 @@ MAY_IMPORT = {
         "install_command",
         *("report", "query", "engine", "recipe", "stages", "tokenizer", "store", "loader", "shardformat", "objects"),
         *("installed", "counted", "errors", "hints", "log", "processes", "expression", "schema", "places"),
-        *("printable", "stopping", "proxy", "kernels"),
+        *("printable", "stopping", "proxy", "kernels", "warned"),
     },
 }
 

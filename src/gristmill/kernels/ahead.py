@@ -130,6 +130,7 @@ def kernels_of(module: str) -> tuple[str, ...]:
         if is_kernel(name):
             kernels.append(name)
             continue
+        # Each module is visited once.
         for imported in _imports(name):
             if imported not in seen:
                 seen.add(imported)
