@@ -67,6 +67,15 @@ HELD_OUT = (
 )
 """The ways that run with one half, chosen so that it ends within minutes."""
 PEER = "datatrove NGramsDecontFilter"
+SMALL: dict[str, object] = {
+    "ITEMS": 90,
+    "LIMIT_BYTES": 100_000,
+    "PEER_BYTES": 5_000,
+    "ROUNDS": 1,
+    "PER_BENCHMARK": 4,
+    "CLEAN": 60,
+}
+"""The constants that set its size, for its test."""
 
 
 class Judge(NamedTuple):

@@ -70,6 +70,8 @@ if peer == "gigatoken":
         encode(batch)
 print(cold, time.process_time() - begun)
 """
+SMALL: dict[str, object] = {"READ_BYTES": 200_000, "LIMIT_BYTES": 200_000, "BATCH_BYTES": 100_000, "MERGES": 300}
+"""The constants that set its size, for its test."""
 
 
 def run(data: Path | None) -> Iterable[dict]:

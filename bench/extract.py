@@ -39,6 +39,8 @@ OURS = Config().tool
 BARE, SLOW = "resiliparse", "trafilatura"
 
 Timed = Callable[[Sequence[Any]], tuple[list[str], float]]
+SMALL: dict[str, object] = {"ROUNDS": 1, "SLOW_PAGES": 2}
+"""The constants that set its size, for its test."""
 
 
 def run(data: Path | None) -> Iterator[dict[str, Any]]:

@@ -38,6 +38,8 @@ LIMIT_BYTES = 8_000_000
 ROUNDS = 5
 ADDED = ("negation", "swap")
 """Changes that are reported but cannot be found reliably without a model."""
+SMALL: dict[str, object] = {"LIMIT_BYTES": 100_000, "ROUNDS": 1, "TEXTS": 20}
+"""The constants that set its size, for its test."""
 
 
 class Chunk(NamedTuple):

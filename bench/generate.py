@@ -70,6 +70,8 @@ async def main():
 
 asyncio.run(main())
 """
+SMALL: dict[str, object] = {"REQUESTS": 300, "KILLS": 1, "DOCUMENTS": 60}
+"""The constants that set its size, for its test."""
 
 
 def run(data: Path | None) -> Iterable[dict]:

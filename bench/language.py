@@ -17,6 +17,8 @@ from gristmill.stages.measure.language import Config, apply, built_in_model
 
 LIMIT_BYTES = 8_000_000
 ROUNDS = 5
+SMALL: dict[str, object] = {"LIMIT_BYTES": 50_000, "ROUNDS": 1}
+"""The constants that set its size, for its test."""
 
 
 def run(data: Path | None) -> Iterable[dict]:

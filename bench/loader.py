@@ -81,6 +81,8 @@ for _ in range(7):
     rates.append(tokens / (time.process_time() - begun))
 print(max(rates))
 """
+SMALL: dict[str, object] = {"SHARDS": 8, "WARM_SAMPLES": 40, "PEERS": {}, "ROUNDS": 1, "PAIRS": 1}
+"""The constants that set its size, for its test."""
 
 
 def run(_data: Path | None) -> Iterable[dict]:

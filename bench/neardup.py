@@ -29,6 +29,8 @@ from gristmill.stages.buffers import bytes_of
 GIGABYTES = tuple(float(size) for size in os.environ.get("BENCH_GB", "0.25,0.5,1,2,4").split(","))
 CROWDS = (125_000, 250_000, 500_000)
 DOCUMENTS = 20_000
+SMALL: dict[str, object] = {"GIGABYTES": (0.0003, 0.0004, 0.0005), "CROWDS": (50, 100), "DOCUMENTS": 100}
+"""The constants that set its size, for its test."""
 
 
 def run(data: Path | None) -> Iterable[dict]:

@@ -21,6 +21,8 @@ PAGE_WORDS = 300
 NOISE_WORDS = 20
 _NUMBER = re.compile(r"(?<![\w.,-])\d+(?:[.,]\d+)*(?![\w-])")
 _LONG_NUMBER = re.compile(r"(?<![\w.,-])\d{3,}(?![\w.,-])")
+SMALL: dict[str, object] = {"PAGES": 20}
+"""The constants that set its size, for its test."""
 
 
 def run(data: Path | None) -> Iterator[dict[str, Any]]:

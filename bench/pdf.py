@@ -47,6 +47,8 @@ ANCHOR_WORDS = 5
 WORST = int(os.environ.get("WORST", "0"))
 """How many of our worst documents are printed to stderr."""
 _ROW = re.compile(r"^\s*\|(.*)\|\s*$", re.M)
+SMALL: dict[str, object] = {}
+"""The constants that set its size, for its test."""
 
 
 @dataclass

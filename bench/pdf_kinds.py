@@ -36,6 +36,8 @@ FREQUENT = 60
 """Of a word that occurs more often in the gold text, only the places near the last line count."""
 LEAST_SHARE = 60
 """A line is found if as many hundredths of its words follow each other in the gold text."""
+SMALL: dict[str, object] = {}
+"""The constants that set its size, for its test."""
 
 
 class KnownLine(NamedTuple):

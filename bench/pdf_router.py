@@ -24,6 +24,8 @@ from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import pdf as reader
 
 PAGES = int(os.environ.get("PAGES", "2000"))
+SMALL: dict[str, object] = {}
+"""The constants that set its size, for its test."""
 
 
 def run(data: Path | None) -> Iterator[dict[str, Any]]:

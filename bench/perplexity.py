@@ -34,6 +34,8 @@ MEMORY = 256_000_000
 WORD, DIGIT = re.compile(r"\w+"), re.compile(r"\d")
 DOCUMENT_CHARS = 20_000
 """Longer texts are cut, so that there are enough documents to hold some out."""
+SMALL: dict[str, object] = {"TRAIN_BYTES": 150_000, "SCORE_BYTES": 30_000, "ROUNDS": 1, "DOCUMENT_CHARS": 1000}
+"""The constants that set its size, for its test."""
 
 
 def run(data: Path | None) -> Iterable[dict]:

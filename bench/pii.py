@@ -35,6 +35,8 @@ ATTACKS = {
 }
 """Each is repeated many times after `a@`."""
 KINDS = ("email", "ip", "card", "iban", "secret", "phone", "national_id", "wallet")
+SMALL: dict[str, object] = {"LIMIT_BYTES": 100_000, "PEER_BYTES": 10_000, "ATTACK_MB": (0.01, 0.02, 0.04), "ROUNDS": 1}
+"""The constants that set its size, for its test."""
 
 
 def run(data: Path | None) -> Iterable[dict]:

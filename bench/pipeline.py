@@ -52,6 +52,15 @@ STEPS = (
 PEER = "datatrove"
 PACKAGES = "pip install 'datatrove[io,processing]==0.10.1' spacy lxml_html_clean"
 ROOT = Path(__file__).parents[1]
+SMALL: dict[str, object] = {
+    "PAGES": 4,
+    "FEW": 2,
+    "FILES": 1,
+    "ROUNDS": 1,
+    "WARM_UPS": 0,
+    "STEPS": ("extract", "url_dedup"),  # its kernels would load once for each of two runs
+}
+"""The constants that set its size, for its test."""
 
 
 @dataclass(frozen=True, slots=True)

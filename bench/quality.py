@@ -52,6 +52,8 @@ PROSE = ("debian-handbook", "postgresql", "httpd.apache", "djangoproject", "help
 """Hosts of manuals and handbooks among the pages; all other hosts are ordinary web pages."""
 Labelled = list[tuple[str, bool, str]]
 """The text, whether it belongs to the high class, and the group that is held out together."""
+SMALL: dict[str, object] = {"MADE_UP": 40, "SCORE_BYTES": 30_000, "BUCKETS": 1000}
+"""The constants that set its size, for its test."""
 
 
 def run(data: Path | None) -> Iterable[dict]:

@@ -61,6 +61,8 @@ KILLED = 9
 MEASURED = 101
 """One in this many made-up results is timed, because reading the clock costs as much as making one up."""
 ROOT = Path(__file__).parents[1]
+SMALL: dict[str, object] = {"PARTS": 2}
+"""The constants that set its size, for its test."""
 
 
 def run(data: Path | None) -> Iterable[dict]:

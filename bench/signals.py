@@ -19,6 +19,8 @@ LIMIT_BYTES = 16_000_000
 PEER_BYTES = 1_500_000
 ROUNDS = 5
 PEER = "datatrove, gopher + c4 + fineweb filters"
+SMALL: dict[str, object] = {"LIMIT_BYTES": 100_000, "PEER_BYTES": 10_000, "ROUNDS": 1}
+"""The constants that set its size, for its test."""
 
 
 def run(data: Path | None) -> Iterable[dict]:

@@ -25,6 +25,8 @@ RENSA_BYTES = 8_000_000
 DATATROVE_BYTES = 1_500_000
 NGRAM, BANDS, ROWS = 5, 14, 8
 ROUNDS = 5
+SMALL: dict[str, object] = {"LIMIT_BYTES": 100_000, "RENSA_BYTES": 10_000, "DATATROVE_BYTES": 10_000, "ROUNDS": 1}
+"""The constants that set its size, for its test."""
 
 
 def run(data: Path | None) -> Iterable[dict]:

@@ -29,6 +29,8 @@ PEER = "pydivsufsort, suffix array and LCP"
 
 Texts = tuple[Any, Any]
 """The bytes of all texts, and the offsets."""
+SMALL: dict[str, object] = {"PEER_BYTES": 100_000, "SIZES_MB": (1,)}
+"""The constants that set its size, for its test."""
 
 
 def run(data: Path | None) -> Iterable[dict]:

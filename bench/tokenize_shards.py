@@ -45,6 +45,8 @@ begun = time.process_time()
 step.run((Document(text=text, id=str(n)) for n, text in enumerate(found)), 0, 1)
 print(json.dumps(time.process_time() - begun))
 """
+SMALL: dict[str, object] = {"LIMIT_BYTES": 200_000, "PEER_BYTES": 100_000}
+"""The constants that set its size, for its test."""
 
 
 def run(data: Path | None) -> Iterable[dict]:

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from bench.watch import EXTRACTOR, SEEDED, caught, write
 from conftest import Project
+from tests.cli.seeded_regressions import EXTRACTOR, SEEDED, caught, write
 
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Silent, alarm_lines, find_warnings

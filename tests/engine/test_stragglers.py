@@ -3,7 +3,6 @@
 import asyncio
 
 import pytest
-from bench._virtual_clock import run_virtually
 
 from gristmill.engine.executors.executor import WorkerDied
 from gristmill.engine.executors.stragglers import ENOUGH, LAST, Stragglers
@@ -11,6 +10,7 @@ from gristmill.engine.mill import Mill, Silent
 from gristmill.engine.work.task import Hash, Result, Task
 from gristmill.errors import UserError
 from gristmill.store.store import Part
+from virtual_clock import run_virtually
 
 NODE_DOWN = WorkerDied("node down", machine_lost=True)
 

@@ -258,6 +258,12 @@ def results_rows():
     return [cells for cells in rows[1:] if not cells[0].startswith("**")]
 
 
+def source_of_bench(name):
+    """The source of a module of bench/ or of a package's bench/; None if there is none."""
+    paths = (folder / f"{name}.py" for folder in (ROOT / "bench", *ROOT.glob("packages/*/bench")))
+    return next((path.read_text() for path in paths if path.exists()), None)
+
+
 def missing_from(command):
     """The names in a command of the results that the repository does not have."""
     words = shlex.split(command)
@@ -265,10 +271,9 @@ def missing_from(command):
     if words[:3] == ["python", "-m", "bench"]:
         name, source = words[3], (ROOT / "bench" / "__main__.py").read_text()
     elif words[0] == "python" and (found := re.search(r"\bbench[./](\w+)", " ".join(words))):
-        name, path = None, ROOT / "bench" / f"{found[1]}.py"
-        if not path.exists():
+        name, source = None, source_of_bench(found[1])
+        if source is None:
             return [found[1]]
-        source = path.read_text()
     elif words[:3] == ["python", "-m", "fuzz"]:
         name, source = None, (ROOT / "fuzz" / "__main__.py").read_text()
     elif words[0] == "make":
@@ -278,7 +283,7 @@ def missing_from(command):
         return [] if words[1] in {*command_line().commands, "extractor"} else [words[1]]
     if name and name not in benches() and words[2] == "bench":
         return [name]
-    own = (ROOT / "bench" / f"{name}.py").read_text() if name else ""
+    own = source_of_bench(name) if name else ""
     missing = [one for one in assigned if f'"{one.partition("=")[0]}"' not in own]
     return missing + [one for one in words if one.startswith("--") and f'"{one}"' not in source]
 
@@ -295,6 +300,8 @@ def test_every_measurement_names_a_command_that_exists():
         assert re.fullmatch(r"2\d{3}-\d\d-\d\d", date), cells
         commands = re.findall("`([^`]+)`", command)
         assert commands, cells
+        if re.match(r"at `[0-9a-f]{8}`: ", command):  # the bench has left since
+            continue
         assert [missing_from(one) for one in commands] == [[]] * len(commands), cells
 
 
@@ -303,7 +310,7 @@ def test_every_measurement_names_a_command_that_exists():
     [
         ("python -m bench lodader", ["lodader"]),
         ("PARTSS=3 python -m bench scale", ["PARTSS=3"]),
-        ("python -m bench.train_bpe --megabites 3", ["--megabites"]),
+        ("python -m bench.decontaminate --megabites 3", ["--megabites"]),
         ("python bench/_directoins.py train", ["_directoins"]),
         ("time make demmo", ["demmo"]),
         ("gristmill funel demo/store@demo", ["funel"]),

@@ -1,25 +1,11 @@
-"""`watch` on reruns and on seeded regressions: alarms that should not be raised, and alarms that should.
-
-A base run reads a random half of all pages and texts. RERUNS other runs read other random halves: none may raise an
-alarm. Then the base run is repeated with one regression each: every one must raise an alarm that names its cause.
-"""
+"""A watched corpus of pages and notes, and one regression of each kind that `watch` must name."""
 
 import json
-import os
 import random
-import shutil
-import time
-from collections.abc import Iterable
 from pathlib import Path
 
-from bench.inputs import measurement, scratch, texts, web_pages
-from gristmill.engine.mill import Mill, Silent
-from gristmill.query.watch import Comparison, compare
-from gristmill.recipe.load import load
+from gristmill.query.watch import Comparison
 
-RERUNS = int(os.environ.get("BENCH_RERUNS", "20"))
-LIMIT_BYTES = 60_000_000
-"""Bytes of text."""
 EXTRACTOR = '''"""An extractor that keeps everything outside of tags: navigation, menus, footers."""
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -77,36 +63,6 @@ SEEDED = {
     "dedup_scope": ("scope: source_and_snapshot", "scope: global", "clusters", "Check its scope"),
 }
 """What a recipe has, what replaces it, and the kind and a word of the alarm."""
-
-
-def run(data: Path | None) -> Iterable[dict]:
-    with scratch() as folder:
-        pages = [str(page.html) for page in web_pages(data, folder)]
-        notes = texts(data, LIMIT_BYTES)
-        base = write(folder / "base", pages, notes, seed=0)
-        then = Mill(load(base)).run(None, Silent())
-        yield measurement("watch.documents", len(pages) + len(notes), "documents, of which a run reads half")
-        alarms, seconds = 0, []
-        for seed in range(1, RERUNS + 1):
-            recipe = write(folder / "again", pages, notes, seed)
-            now = Mill(load(recipe)).run(None, Silent())
-            begun = time.perf_counter()
-            found = compare(now, then)
-            seconds.append(time.perf_counter() - begun)
-            alarms += len(found.alarms)
-            for alarm in found.alarms:
-                print(f"rerun {seed}: {alarm}")
-            shutil.rmtree(folder / "again")
-        yield measurement("watch.alarms_of_reruns", alarms, f"alarms in {RERUNS} reruns (goal: 0)")
-        yield measurement("watch.compare", sorted(seconds)[len(seconds) // 2], "s for a comparison, median")
-        for name, (before, after, what, where) in SEEDED.items():
-            text = base.read_text()
-            assert before in text
-            (folder / "base" / "keeps_all.py").write_text(EXTRACTOR)
-            (folder / "base" / f"{name}.yaml").write_text(text.replace(before, after))
-            found = compare(Mill(load(folder / "base" / f"{name}.yaml")).run(None, Silent()), then)
-            yield measurement(f"watch.{name}", caught(found, what, where), "1: its cause is named (goal: 1)")
-            yield measurement(f"watch.{name}.alarms", len(found.alarms), "alarms")
 
 
 def caught(found: Comparison, what: str, where: str) -> int:

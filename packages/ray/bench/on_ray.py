@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.inputs import made_up_texts, measurement, scratch
+
 from gristmill.engine.mill import Mill, Silent, make_executor
 from gristmill.engine.work.task import Hash, Task
 from gristmill.places import FileLocation
@@ -50,7 +51,9 @@ def wait(text, seconds=0.0):
     time.sleep(seconds)
     return True
 """
-SRC = Path(__file__).parents[1] / "src"
+SRC = Path(__file__).parents[3] / "src"
+SMALL: dict[str, object] = {"NODES": 1, "TASKS": 5, "PARTS": 1, "TASK_S": 0.0, "FILES": 1, "LOSSES": 0}
+"""The constants that set its size, for its test."""
 
 
 def run(data: Path | None) -> Iterable[dict]:

@@ -14,6 +14,7 @@ from html import escape
 from pathlib import Path
 
 from bench._package_gold import PackagedPage, write_pages
+
 from gristmill.kernels.html.block_names import B_HTML
 from gristmill.stages.extract.main_text import Extractor
 from gristmill_extractor.gold import GoldPage, read_golds

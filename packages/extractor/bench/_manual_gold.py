@@ -19,9 +19,8 @@ from typing import NamedTuple
 from urllib.parse import unquote
 from urllib.request import urlretrieve
 
-from resiliparse.parse.html import HTMLTree
-
 from bench._package_gold import PackagedPage, decoded, text_of, write_pages
+from resiliparse.parse.html import HTMLTree
 
 ARCHIVE = "http://deb.debian.org/debian/"
 MOST_PAGES = {"train": 25, "held": 60}
@@ -38,7 +37,7 @@ _SKIPPED = re.compile(
 )
 
 
-class Rule(NamedTuple):
+class GoldRule(NamedTuple):
     """Where a generator writes the main text of a page."""
 
     main: tuple[str, ...]
@@ -53,45 +52,45 @@ _APART = re.compile(r"<t[dh]\b[^>]*>|<span class=\"classifier\">")
 """Elements that a browser shows apart from the text before them, and plain text would not."""
 _DOCBOOK = ".navheader, .navfooter, .toc, .libver, .docnav, #title, table[summary^=Navigation], .list-of-tables"
 RULES = {
-    "sphinx": Rule(
+    "sphinx": GoldRule(
         ("article[role=main]", "[role=main]", "div.body"),
         "a.headerlink, .viewcode-link, .prev-next-area, .rst-versions, nav, footer, div.related, .sphinxsidebar, form, "
         "noscript, [role=navigation], .contents.topic, .contents.local, .rst-footer-buttons",
     ),
-    "mkdocs": Rule(
+    "mkdocs": GoldRule(
         ("article.md-content__inner", "[role=main]", "main"),
         "a.headerlink, .md-content__button, .md-source-file, nav, footer, .source-link, form, [role=navigation], .toc",
     ),
-    "javadoc": Rule(
+    "javadoc": GoldRule(
         ("main", "body"),
         "noscript, header[role=banner], nav, footer, .legalCopy, .topNav, .bottomNav, .subNav, .skipNav, .sub-nav, "
         ".navPadding, .fixedNav, .toc, .table-tabs, .subNavList",
     ),
-    "doxygen": Rule(
+    "doxygen": GoldRule(
         ("#doc-content", "body"),
         ".summary, .navpath, #nav-path, #top, #side-nav, #main-nav, .footer, address, .ttc, .tabs, .tabs2, .tabs3, "
         "#titlearea, .toc, #MSearchSelectWindow, #MSearchResultsWindow, .navtab, .qindex, .permalink, .directory",
         between=(r'<div class="header">', "<!-- contents -->"),
     ),
-    "texinfo": Rule(
+    "texinfo": GoldRule(
         ("body",),
         "div.header, .nav-panel, div.node, table.header, table.footer, .menu, .contents, .shortcontents, "
         ".summarycontents, .section-toc, .mini-toc, .element-contents, .element-shortcontents, table[cellpadding='1']",
     ),
-    "docbook": Rule(("div.content", "body"), _DOCBOOK),
-    "asciidoc": Rule(("body",), "#footer, #toc"),
-    "gtkdoc": Rule(("body",), f"table.navigation, {_DOCBOOK}, div.footer, .shortcuts, .gallery-float"),
-    "gidocgen": Rule(("#main",), "a.srclink, nav, #toc, .toc, .sep"),
-    "rustdoc": Rule(
+    "docbook": GoldRule(("div.content", "body"), _DOCBOOK),
+    "asciidoc": GoldRule(("body",), "#footer, #toc"),
+    "gtkdoc": GoldRule(("body",), f"table.navigation, {_DOCBOOK}, div.footer, .shortcuts, .gallery-float"),
+    "gidocgen": GoldRule(("#main",), "a.srclink, nav, #toc, .toc, .sep"),
+    "rustdoc": GoldRule(
         ("#main-content", "#main"),
         "#copy-path, #toggle-all-docs, .collapse-toggle, .srclink, a.src, nav, form, .sidebar, .sub, #search, "
         ".notable-traits, .src-link",
     ),
-    "mdbook": Rule(("#content main", "main"), "nav, .nav-wrapper, .buttons"),
-    "mandoc": Rule((".manual-text",)),
-    "man2html": Rule((), between=(r'<A NAME="lbAB">', r'<A NAME="index">')),
-    "groff": Rule((), between=(r"<hr>", r"<hr>")),
-    "plain": Rule(("body",), "#toc"),
+    "mdbook": GoldRule(("#content main", "main"), "nav, .nav-wrapper, .buttons"),
+    "mandoc": GoldRule((".manual-text",)),
+    "man2html": GoldRule((), between=(r'<A NAME="lbAB">', r'<A NAME="index">')),
+    "groff": GoldRule((), between=(r"<hr>", r"<hr>")),
+    "plain": GoldRule(("body",), "#toc"),
 }
 """By generator. `plain` is for pages without navigation."""
 

@@ -9,6 +9,7 @@ next to those that the failures explain: one task for each slot of a lost job, a
 
 import json
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -16,10 +17,9 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from bench.inputs import measurement, scratch
 from tests.laws.test_chaos import RECIPE, everything, write_inputs
 from tests.slurm_cluster import Cluster, missing
-
-from bench.inputs import measurement, scratch
 
 EVENTS = 50
 KILLS = 50
@@ -31,6 +31,13 @@ FILES = (6, 3)
 """The number of files of each of the two sources."""
 TASKS_BETWEEN = (3, 25)
 """The number of tasks that a run finishes between two losses."""
+SMALL: dict[str, object] = {
+    "EVENTS": 1,
+    "KILLS": 0,
+    "FILES": (1, 1),
+    "RECIPE": re.sub(r"steps:\n(  - .*\n)+", "steps: []\n", RECIPE),
+}
+"""The constants that set its size, for its test."""
 
 
 def run(data: Path | None) -> Iterable[dict]:
