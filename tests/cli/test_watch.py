@@ -220,15 +220,17 @@ def test_an_alarm_is_a_warning_and_stays_with_the_run(watched, recipe):
 def test_a_strict_run_with_an_alarm_publishes_nothing(watched, recipe):
     """The version before it stays the newest; work is kept, and a run that ignores the alarms ends at once."""
     changes = (LANGUAGE, ("recipe: watched", "recipe: strictly"))
+    names = ("no_effect", "no_document", "language_lost", "source_lost")
+    accept = "\n".join(["accept:", *(f"  {name}: only alarms count here" for name in names)])
     with pytest.raises(UserError) as raised:
-        watch(recipe(*changes, top="strict: true\nwatch: v1"))
+        watch(recipe(*changes, top=f"strict: true\nwatch: v1\n{accept}"))
     assert "strict is true and watch raised" in str(raised.value)
     assert "so nothing was published. All work is stored" in str(raised.value)
     assert "and run again. watch: " in str(raised.value)
     assert watched.project.mill().newest_whole() is None
     assert watched.project.mill().last_run()["status"] == "stopped: UserError"
     kinds = "[survival, language, distribution, clusters, web/keep_language]"
-    run = watch(recipe(*changes, top=f"strict: true\nwatch: {{against: v1, ignore: {kinds}}}"))
+    run = watch(recipe(*changes, top=f"strict: true\nwatch: {{against: v1, ignore: {kinds}}}\n{accept}"))
     assert run.ended["watch"]["alarms"] == []
     assert not any(state.executed for state in run.states.values())
     assert watched.project.mill().newest_whole()["version"] == run.ended["version"]
