@@ -255,7 +255,8 @@ def test_a_sample_is_compared_by_its_distributions_only(watched, recipe):
 
 
 def spent(view, step, seconds, compiling=0.0):
-    view.states[step].cost = {**view.states[step].cost, "cpu_s": seconds + compiling, "compile_s": compiling}
+    whole = seconds + compiling
+    view.states[step].cost |= {"cpu_s": whole, "wall_s": whole, "compile_s": compiling}
 
 
 def test_a_step_at_many_times_its_cost_for_a_byte_is_an_alarm(watched):

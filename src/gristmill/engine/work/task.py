@@ -334,3 +334,11 @@ def result_from_json(record: Mapping[str, Any]) -> Result:
 
 def with_work(task: Task, **changes: Any) -> Task:
     return replace(task, work=replace(task.work, **changes))
+
+
+def working_cpu_s(cost: Mapping[str, float]) -> float:
+    """CPU seconds of tasks without compilation. Compiling is measured by the clock, and a busy machine gives a process
+    only a share of that, so CPU time is divided as wall time is.
+    """
+    wall_s, compile_s = cost.get("wall_s", 0.0), cost.get("compile_s", 0.0)
+    return cost.get("cpu_s", 0.0) * (1 - min(compile_s / wall_s, 1.0) if wall_s else 1.0)

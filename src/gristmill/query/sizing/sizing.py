@@ -18,6 +18,7 @@ from gristmill.engine.plan.graph import CORPUS, Node
 from gristmill.engine.publish.run_record import end_of, finished_runs, is_partial
 from gristmill.engine.work.needs import PROCESS_BYTES, SORTING
 from gristmill.engine.work.shuffle import IN_MEMORY
+from gristmill.engine.work.task import working_cpu_s
 from gristmill.errors import UserError
 from gristmill.hints import hint, named, share_text
 from gristmill.query.sizing.disk import FOOTER_BYTES
@@ -213,7 +214,7 @@ def _step(node: Node, recorded: Mapping[str, Any]) -> StepCost:
         node.id,
         node.kind,
         recorded["executed"] + recorded["cached"],
-        max(cost["cpu_s"] - compile_s, 0.0),
+        working_cpu_s(cost),
         max(cost["wall_s"] - compile_s, 0.0),
         max(slowest, default=0.0),
         cost["peak_rss_bytes"],

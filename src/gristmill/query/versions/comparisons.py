@@ -11,6 +11,7 @@ import numpy as np
 from gristmill.counted import counted, percent
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.engine.schedule.run import Run
+from gristmill.engine.work.task import working_cpu_s
 from gristmill.errors import UserError
 from gristmill.hints import hint
 from gristmill.query.documents.clusters import cluster_steps, count_joining
@@ -301,8 +302,7 @@ def over_budget(view: CorpusView, settings: WatchFields) -> Iterator[Alarm]:
 def _cost(view: CorpusView, step: str) -> tuple[float, float]:
     """The CPU seconds of a step without compilation, and the MB of content, or else of files, that it read."""
     state = view.states[step]
-    seconds = state.cost.get("cpu_s", 0.0) - state.cost.get("compile_s", 0.0)
-    return seconds, float(state.metrics.get("bytes_in") or state.cost.get("input_bytes", 0)) / 1e6
+    return working_cpu_s(state.cost), float(state.metrics.get("bytes_in") or state.cost.get("input_bytes", 0)) / 1e6
 
 
 # Distributions

@@ -34,7 +34,7 @@ class Config(StageConfig):
     special: tuple[str, ...] = DEFAULT
     """Special tokens: single names, and the ready groups document, chat, tools, reasoning, fim, languages and
     code_languages."""
-    reserved: Annotated[int, AsCount, Field(ge=0)] | None = None
+    reserved: Annotated[int, AsCount, Field(ge=0, le=65_536)] | None = None
     """Slots without a name, which tokenizer.names can name later. null: as many as make 256 special tokens."""
     pattern: Literal["gristmill", "llama3", "cl100k", "cl100k_tail", "gpt2", "o200k", "qwen2"] = "gristmill"
     """How text is split into pre-tokens; merges never cross them."""
