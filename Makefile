@@ -7,7 +7,7 @@ INSTALL := $(BIN)/python -m pip install --no-compile --quiet --disable-pip-versi
 
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, and each would compile all modules again
 
-.PHONY: demo docs picture test test-fast test-memory test-work test-browser test-cluster test-objects test-export test-proxy test-engine kernels lint style types collected tests coverage wheel wheel-compiled bench clean fuzz
+.PHONY: demo docs picture test test-fast test-memory test-work test-browser test-cluster test-objects test-export test-ablate test-engine kernels lint style types collected tests coverage wheel wheel-compiled bench clean fuzz
 
 PACKAGES := $(patsubst %/pyproject.toml,%,$(wildcard packages/*/pyproject.toml))
 
@@ -94,9 +94,9 @@ test-browser: $(VENV)/dev
 	$(BIN)/pytest packages/explore/tests/test_browser.py
 
 # Ablations: trains small models, so it installs torch (the build for CPUs).
-test-proxy: $(VENV)/dev
-	$(INSTALL) '.[torch]'
-	$(BIN)/pytest tests/proxy
+test-ablate: $(VENV)/dev
+	$(INSTALL) torch
+	$(BIN)/pytest packages/ablate/tests tests/loader/test_torch.py tests/laws/test_docs_run.py
 
 # Generated text from a real engine, with a tiny model of random weights. It is in an environment apart.
 ENGINE := .venv-engine

@@ -38,6 +38,8 @@ def test_from_a_clone_it_is_the_clone_with_its_constraints(recorded, tmp_path, m
     monkeypatch.chdir(clone)
     assert install_extra("report") == ".venv/bin/python -m pip install -c ./constraints.txt -e '.[report]'"
     assert install_package("slurm") == ".venv/bin/python -m pip install -c ./constraints.txt ./packages/slurm"
+    assert install_package("ablate", "torch").endswith(" -c ./constraints.txt './packages/ablate[torch]'")
+    assert install_package("slurm", "hwloc").endswith("-c ./constraints.txt './packages/slurm[hwloc]'")
     recorded(clone.as_uri(), dir_info={})
     monkeypatch.chdir("/")
     assert shlex.split(install_extra("sql"))[1:] == [

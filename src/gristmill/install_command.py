@@ -25,12 +25,12 @@ def install_extra(extra: str) -> str:
     return _pip(clone, *options, f"{_short(source)}[{extra}]")
 
 
-def install_package(name: str) -> str:
+def install_package(name: str, extra: str = "") -> str:
     """The command that installs a package of the repository, which needs a clone of it."""
-    clone = _clone()
+    clone, suffix = _clone(), f"[{extra}]" if extra else ""
     if clone is None:
-        return f"{_pip(None, f'./packages/{name}')} in a clone of Gristmill"
-    return _pip(clone, _short(clone / "packages" / name))
+        return f"{_pip(None, f'./packages/{name}{suffix}')} in a clone of Gristmill"
+    return _pip(clone, _short(clone / "packages" / name) + suffix)
 
 
 def _pip(clone: Path | None, *words: str) -> str:

@@ -18,7 +18,7 @@ PAGES, EXECUTORS, OBSERVERS = "gristmill.pages", "gristmill.executors", "gristmi
 PACKAGES = {
     FORMATS: {"formats": "epub jats latex mbox mediawiki notebook office stack_exchange subtitles"},
     STEPS: {"formats": "threads"},
-    COMMANDS: {"bias": "bias", "explore": "explore", "extractor": "extractor"},
+    COMMANDS: {"ablate": "ablate mix", "bias": "bias", "explore": "explore", "extractor": "extractor"},
     EXECUTORS: {"ray": "ray", "slurm": "slurm"},
     OBSERVERS: {"explore": "metrics openlineage"},
 }

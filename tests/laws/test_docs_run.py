@@ -23,7 +23,8 @@ from gristmill.stages.tokenizer import tokenizer, tokenizer_sample
 from gristmill_explore.serving import ExplorerServer
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
+OF_PACKAGES = [ROOT / "packages" / "ablate" / "README.md"]
+PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *OF_PACKAGES, *(ROOT / "docs").glob("*.md")])
 PAGES.remove(ROOT / "docs" / "generate.md")  # test_generate_page.py runs it, with a server
 COMMAND = re.compile(
     r"^(?:\t|    +)@?(?:echo \" +)?(?:\.venv/bin/|\$\(BIN\)/)?((?:gristmill|python -m (?:gristmill[.\w]*|demo)) .*)$",
@@ -91,7 +92,7 @@ def test_every_printed_command_runs(tmp_path, monkeypatch, capfd, request):
     once = {" ".join(shlex.split(line, comments=True)): (where, line) for where, line in reversed([*printed()])}
     for where, line in reversed(once.values()):
         if re.search("gristmill (ablate|mix) ", line) and not find_spec("torch"):
-            continue  # tests/proxy runs these, with torch
+            continue  # make test-ablate runs these, with torch
         if "--executor ray" in line:
             if not find_spec("ray"):
                 continue

@@ -364,9 +364,7 @@ OTHERS = {
 def test_every_query_has_a_worst_case():
     """A new module of queries has a case here or belongs to an existing one."""
     found = {path.stem for path in Path(query.__file__).parent.rglob("*.py")} - {"__init__"}
-    assert (
-        found == {*QUERIES, *PARTS, "ablation", "setups", "sweep", "trainings"} - PLUGINS.keys()
-    )  # ablations compare scores, not documents
+    assert found == {*QUERIES, *PARTS} - PLUGINS.keys()
     of_packages = {
         path.stem for name in ("bias", "extractor") for path in (ROOT / "packages" / name / "src").rglob("*.py")
     }

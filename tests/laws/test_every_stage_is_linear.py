@@ -48,7 +48,8 @@ FOR_MODELS = (
 )
 """Shapes for the cases that build a model or an index in each run."""
 WITHOUT_A_CASE = {
-    f"proxy.{name}" for name in ("domain_pool", "doremi", "evaluate", "held_out", "items", "pool", "train")
+    f"gristmill_ablate.stages.{name}"
+    for name in ("domain_pool", "doremi", "evaluate", "held_out", "items", "pool", "train")
 }
 """Stages of ablations: they train and score models on shards and items that other stages wrote. None has a case yet."""
 READ_BY = {"wet": "warc", "text": "markdown"}

@@ -16,10 +16,9 @@ MAY_IMPORT = {
     "loader": {"install_command", "kernels", "shardformat", "counted", "errors", "log"},
     "store": {"objects", "errors", "hints", "log", "processes", "schema", "places"},
     "tokenizer": {"install_command", "kernels", "counted", "errors", "places"},
-    "proxy": {"loader", "shardformat", "errors", "student"},
     "stages": {
         "install_command",
-        *("tokenizer", "shardformat", "kernels", "proxy"),
+        *("tokenizer", "shardformat", "kernels"),
         *(
             "counted",
             "data_files",
@@ -59,7 +58,7 @@ MAY_IMPORT = {
     },
     "query": {
         "install_command",
-        *("engine", "recipe", "stages", "tokenizer", "store", "kernels", "loader", "shardformat", "proxy", "objects"),
+        *("engine", "recipe", "stages", "tokenizer", "store", "kernels", "loader", "shardformat", "objects"),
         *("counted", "errors", "hints", "log", "processes", "schema", "places", "printable"),
     },
     "report": {
@@ -76,7 +75,7 @@ MAY_IMPORT = {
         "install_command",
         *("report", "query", "engine", "recipe", "stages", "tokenizer", "store", "loader", "shardformat", "objects"),
         *("installed", "counted", "errors", "hints", "log", "processes", "expression", "schema", "places"),
-        *("printable", "stopping", "proxy", "kernels", "warned"),
+        *("printable", "stopping", "kernels", "warned"),
     },
 }
 

@@ -9,8 +9,6 @@ from gristmill.cli.main import COMMANDS, FOLDERS
 HEAVY = ("pydantic", "numba", "numpy", "pyarrow", "duckdb", "torch", "ray", "yaml", "fsspec")
 READ_MORE = frozenset(
     [
-        "ablate",
-        "mix",
         "steps",
         "plan",
         "report",

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gristmill.errors import UserError
-from gristmill.install_command import install_extra
+from gristmill.install_command import install_library
 from gristmill.loader import IGNORE, Loader, block_diagonal_mask
 from loader.small import all_documents, two_phases, write_receipt
 
@@ -38,7 +38,7 @@ def test_without_torch_the_adapter_names_the_package_to_install():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("UserError torch is not installed")
-    assert install_extra("torch") in done.stdout
+    assert install_library("torch") in done.stdout
 
 
 @needs_torch

@@ -13,7 +13,7 @@ import typer
 
 from gristmill import __version__, installed
 from gristmill.cli.shared.added_options import with_options
-from gristmill.cli.shared.leaving import stopped
+from gristmill.cli.shared.leaving import RUN_STOPPED
 from gristmill.cli.shared.screen import complain, log_unwrapped, say, speaking
 from gristmill.cli.shared.usage import Commands, message_for
 from gristmill.errors import UserError
@@ -59,8 +59,6 @@ SECTIONS = {
         "shards": "Check the shards of a manifest, and find documents in them.",
         "sample": "Show the documents that a training step sees.",
         "budget": "Show how many tokens a model needs, and what they cost.",
-        "ablate": "Train small models on two corpora, and show which is better.",
-        "mix": "Search for a mixture of domains with small models.",
     },
     "The store": {
         "verify": "Check every part, published file, record and stored answer.",
@@ -71,7 +69,7 @@ SECTIONS = {
 COMMANDS = {name: line for section in SECTIONS.values() for name, line in section.items()}
 
 FOLDERS = {
-    "run": "init steps plan run status budget ablate mix",
+    "run": "init steps plan run status budget",
     "look": "inspect lineage clusters audit canaries sql funnel whatif diff watch report disclose sample",
     "corpus": "quality versions takedown suite export index verify gc",
     "tokenizer": "tokenizer",
@@ -191,7 +189,7 @@ def _run_command() -> int:
         complain(error)
         return 2
     except Interrupted as stop:
-        complain(stopped())
+        complain(RUN_STOPPED)
         return 128 + stop.signal_number
     except CannotPrint:
         raise

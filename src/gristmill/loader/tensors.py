@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from gristmill.errors import UserError
-from gristmill.install_command import install_extra
+from gristmill.install_command import install_library
 
 try:
     torch: Any = importlib.import_module("torch")
 except ImportError:
     raise UserError(
         "torch is not installed, so gristmill.loader.torch cannot be used (gristmill.loader only needs numpy). "
-        f"Install it: {install_extra('torch')}"
+        f"Install it: {install_library('torch')}"
     ) from None
 
 FIELDS = ("tokens", "labels", "positions", "documents", "cu_seqlens")

@@ -8,13 +8,13 @@
     runs/<recipe>/run-7-….json    a run: its stages, what was cached, metrics; the highest number is the newest
     versions/<name>.json          a finished run with a name
     dropped/<recipe>/<hash>.json  a version that was deleted
-    verdicts/<hash>.json          what an ablation found
     inputs/<recipe>.json          sizes, times and hashes of input files: saves hashing an unchanged file again
     inputs/<recipe>/last.json     the same for files and folders at the last run: shows that nothing has changed since
     inputs/indexes/<hash>         members and points of input files, and what CDX indexes select (files/indexing.py)
     locks/<id>.json               a process that uses the store now
     claims/<key>                  a task that a run is about to carry out
     progress/<recipe>/<id>.json   how far a run is, for other processes
+    <folder>/<name>.json          records of a package in a folder of its own, which nothing collects
 
 The files are on a disk (`disk.py`), or in an object store or memory (`objects.py`); `files.py` is the interface. Writes
 are atomic. A record contains its name and a checksum; a record that does not match them counts as missing, and its

@@ -47,11 +47,15 @@ def end_process(code: int) -> NoReturn:
     os._exit(code)
 
 
+RUN_STOPPED = "stopped. Finished work is kept; run the same command to continue."
+"""The message for a command that is stopped during a run."""
+
+
 def stopped() -> str:
     """The message for a command that is stopped: what is kept, and how to continue."""
     typed = [word for word in sys.argv[1:] if not word.startswith("-")]
-    if typed[:1] in (["run"], ["ablate"]) or typed[:2] in (["tokenizer", "train"], ["versions", "reproduce"]):
-        return "stopped. Finished work is kept; run the same command to continue."
+    if typed[:1] == ["run"] or typed[:2] in (["tokenizer", "train"], ["versions", "reproduce"]):
+        return RUN_STOPPED
     if typed[:1] == ["verify"] and "--repair" in sys.argv:
         return "stopped. Repairs so far are kept; run the same command to continue."
     if typed[:1] == ["gc"] and "--dry-run" not in sys.argv:

@@ -1,0 +1,1 @@
+"""Stages of an ablation (../proxy): they read shards and eval suites, never documents."""
