@@ -18,6 +18,7 @@ from typer.main import get_command
 
 from gristmill.cli.main import make_app
 from gristmill.cli.run.steps import page as page_of
+from gristmill.installed import COMMANDS, PACKAGES
 from gristmill.recipe.fields import RecipeFields
 from gristmill.recipe.load import load
 from gristmill.recipe.sections.mix import MixFields
@@ -264,6 +265,10 @@ def source_of_bench(name):
     return next((path.read_text() for path in paths if path.exists()), None)
 
 
+OF_PACKAGES = " ".join(PACKAGES[COMMANDS].values()).split()
+"""Commands of packages."""
+
+
 def missing_from(command):
     """The names in a command of the results that the repository does not have."""
     words = shlex.split(command)
@@ -280,7 +285,7 @@ def missing_from(command):
         return [] if re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.M) else [words[1]]
     else:
         assert Path(words[0]).name == "gristmill", command
-        return [] if words[1] in {*command_line().commands, "extractor"} else [words[1]]
+        return [] if words[1] in {*command_line().commands, *OF_PACKAGES} else [words[1]]
     if name and name not in benches() and words[2] == "bench":
         return [name]
     own = source_of_bench(name) if name else ""

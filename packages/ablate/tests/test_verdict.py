@@ -97,7 +97,7 @@ def test_a_noisy_task_weighs_less():
 
 
 def test_choices_are_normalised_by_their_characters_and_by_their_tokens():
-    """A long choice has more bits in all; which is likeliest may depend on the unit, and both are told."""
+    """A long choice has more bits in all; which is likeliest may depend on the unit: both are given."""
     items = Items(
         ("quiz",),
         ("q",),

@@ -14,7 +14,7 @@
     locks/<id>.json               a process that uses the store now
     claims/<key>                  a task that a run is about to carry out
     progress/<recipe>/<id>.json   how far a run is, for other processes
-    <folder>/<name>.json          records of a package in a folder of its own, which nothing collects
+    <folder>/<name>.json          records of a package, which nothing collects
 
 The files are on a disk (`disk.py`), or in an object store or memory (`objects.py`); `files.py` is the interface. Writes
 are atomic. A record contains its name and a checksum; a record that does not match them counts as missing, and its
