@@ -7,8 +7,10 @@ from conftest import Project
 
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Silent
+from gristmill.engine.publish.kept_takedowns import takedown_notes
 from gristmill.errors import UserError
 from gristmill.query.documents.documents import rows
+from gristmill.recipe.model import Recipe
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 
@@ -192,6 +194,17 @@ def test_another_recipe_of_the_store_is_reminded_once(taken, say):
     assert said not in say("run", taken.project.recipe).err.replace("\n", " ")
     taken.write(name="third", more="restore: {r1: withdrawn}")
     assert "restore has no effect: no version of third" in say("run", taken.project.recipe).err.replace("\n", " ")
+
+
+def test_trainings_are_not_reminded(taken):
+    """They read corpora that exist, and nobody can add requests to them."""
+    mill = taken.project.mill()
+    assert takedown_notes_of(mill, "renamed", mill.recipe.sources) != []
+    assert takedown_notes_of(mill, "trainings", {}) == []
+
+
+def takedown_notes_of(mill, name, sources):
+    return list(takedown_notes(mill.store, Recipe(name, 0, mill.store.uri, False, name, "", sources, (), {})))
 
 
 def test_a_takedown_that_ends_during_a_run_refuses_it(tmp_path):

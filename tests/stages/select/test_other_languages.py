@@ -203,3 +203,10 @@ def test_many_languages_that_a_step_removes_are_one_warning():
     assert "dropped 60 of 60 documents in de (100%) for too_few_words, and nearly all in fr (55 of 55), it" in warning
     assert "pl (40 of 40) and 2 more languages, so hardly any text in these languages is left." in warning
     assert warning.endswith("change its threshold for each of them (by_language), or stop keeping them")
+
+
+def test_a_rule_that_drops_a_source_of_one_language_asks_if_it_has_manuals():
+    """The language is hardly to blame then; of a language that is the smaller part of its source, it may be."""
+    rows = [("en", (None, None, "too_few_letter_words"))] * 99 + [("de", (None, None, None))]
+    assert ended(rows)[1][0].endswith("or stop keeping en (manuals: `rules: [documentation]`, if it has others)")
+    assert ended(rows + [("de", (None, None, None))] * 99)[1][0].endswith("or stop keeping en")

@@ -66,8 +66,15 @@ def keep_takedowns(store: Store, recipe: Recipe) -> None:
 
 
 def takedown_notes(store: Store, recipe: Recipe) -> Iterator[str]:
-    """Remarks on a recipe that is new in its store: its restore has no effect, or other recipes take more down."""
-    if any(store.list_files(f"runs/{recipe.name}")) or store.read_record(_path(recipe)) is not None:
+    """Remarks on a recipe that is new in its store: its restore has no effect, or other recipes take more down.
+
+    A recipe without sources, such as that of trainings, publishes no documents.
+    """
+    if (
+        not recipe.sources
+        or any(store.list_files(f"runs/{recipe.name}"))
+        or store.read_record(_path(recipe)) is not None
+    ):
         return
     if recipe.restore:
         yield f"restore has no effect: no version of {_name(recipe)} in {store.uri} took anything down"

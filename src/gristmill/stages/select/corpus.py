@@ -25,7 +25,7 @@ from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.quality.cutoff_warnings import LOW
 from gristmill.stages.select.keep_language import OTHER
 from gristmill.stages.shared.tally import NOTHING
-from gristmill.warned import Warned, Warnings
+from gristmill.warned import Warnings
 
 MAY_READ = (LABEL,)
 _Ints = npt.NDArray[np.int64]
@@ -187,7 +187,9 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
         ):
             languages.setdefault(step, []).append((label, reason, why, rows, total))
     rules = {(step, reason) for step, all_of_it in languages.items() for _, reason, *_ in all_of_it}
-    warned += [Warned("language_lost", _of_languages(step, all_of_it)) for step, all_of_it in languages.items()]
+    for step, all_of_it in languages.items():
+        is_most = max(total for *_, total in all_of_it) > funnel["read"]["rows"] / 2
+        warned.add("language_lost", _of_languages(step, all_of_it) + (_of_manuals(step) if is_most else ""))
     first = {step: {why: counts["rows"] for why, counts in some.items()} for step, some in funnel["first"].items()}
     for step, reason, why, rows, total in _greedy(funnel["read"]["rows"], first, config, MOST_OF_A_RULE):
         if (step, reason) not in rules:
@@ -196,7 +198,7 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
                 f"{step} dropped {rows:,} of {counted(total, 'document')} of this source ({percent(rows, total, 0)}) "
                 f"for {why}. Read some of them ({hint('dropped', reason=reason)}); "
                 f"{_advice(step, 'the source, change it (by_source)')}, or give the source its own steps"
-                + (" (manuals: `rules: [documentation]`, if it has others)" if _has_rules(step) else ""),
+                f"{_of_manuals(step)}",
             )
     return warned
 
@@ -228,6 +230,10 @@ def _advice(step: str, of_rules: str) -> str:
     if "_dedup" in step.rpartition("/")[2]:
         return f"if they are not copies of kept documents, change the settings of {step}"
     return f"if they should stay, change the settings of {step}"
+
+
+def _of_manuals(step: str) -> str:
+    return " (manuals: `rules: [documentation]`, if it has others)" if _has_rules(step) else ""
 
 
 def _has_rules(step: str) -> bool:
