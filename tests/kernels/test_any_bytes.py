@@ -28,11 +28,10 @@ from gristmill.kernels.dedup.line_units import count_units, find_units
 from gristmill.kernels.dedup.repeated_spans import repeated_spans
 from gristmill.kernels.dedup.shingles import ROLL, word_tables
 from gristmill.kernels.dedup.sketch import band_hashes_of, shingle_sets
-from gristmill.kernels.hash.hashset import build, hash_digests, hash_strings, hash_words
+from gristmill.kernels.hash.hashset import hash_strings
 from gristmill.kernels.hash.word_counts import add_words, export, no_words
 from gristmill.kernels.html import bounds as html
 from gristmill.kernels.html.facts import find_facts
-from gristmill.kernels.html.meta_tags import find_tags
 from gristmill.kernels.html.page import PageBuffers
 from gristmill.kernels.ngram.arpa import read_ngrams
 from gristmill.kernels.ngram.cut import ROOM, ROOM_BYTES, cut_tables, cut_texts
@@ -55,11 +54,6 @@ from gristmill.kernels.text.listed_terms import find_terms, hash_terms, terms_of
 from gristmill.kernels.text.plain_form import plain_forms
 from gristmill.kernels.text.snap_spans import snap_spans
 from gristmill.kernels.text.unicode_classes import unicode_tables
-from gristmill.kernels.urls.normal import NO_FRAGMENT, normal_urls, odd_hosts
-from gristmill.kernels.urls.parts import hash_domain_lines, hash_suffixes, hash_url_lines, hash_urls, split_urls
-from gristmill.kernels.urls.robots import decide, sites_and_paths, write_rule
-from gristmill.kernels.urls.spelling import names
-from gristmill.kernels.urls.words import find_inside, find_words, hash_tokens, openings
 from gristmill.stages.decontaminate.matching.units import Counted, table_of
 from gristmill.stages.extract.main_text import Extractor
 from gristmill.stages.quality.classifier_file import model_bytes
@@ -183,31 +177,6 @@ def read_strings(rows, before, _):
     facts = find_facts(data, wide)
     assert (wide[facts[:, 0]] <= facts[:, 2]).all()
     assert (facts[:, 3] <= wide[facts[:, 0] + 1]).all()
-    find_tags(data, offsets, 30, *lent(np.frombuffer(b"robots", np.uint8), np.array([0, 6], np.int32)))
-    for read in (hash_words, hash_digests, hash_tokens, hash_url_lines, hash_domain_lines):
-        read(data)
-
-
-def read_urls(rows, before, _):
-    """Runs the kernels for URLs and paths."""
-    data, offsets = arrays(rows, before)
-    spans = split_urls(data, offsets)
-    odd_hosts(data, spans)
-    hash_suffixes(data, spans)
-    hash_urls(data, offsets)
-    for fragment in range(NO_FRAGMENT, NO_FRAGMENT + 3):
-        normal_urls(data, offsets, names(("utm_*", "x")), True, True, fragment)
-    entries = np.frombuffer(b"word\nab\nx\n", np.uint8)
-    listed, _ = build([(hash_tokens(entries)[0], 1)])
-    find_words(listed, data, spans, 2)
-    pairs, lengths = np.zeros(1 << 16, np.bool_), np.zeros(256, np.bool_)
-    openings(entries, pairs, lengths)
-    find_inside(listed, pairs, lengths, data, spans)
-    _, _, path_offsets, paths, _ = sites_and_paths(data, spans)
-    rules = [write_rule(np.frombuffer(row, np.uint8)).tobytes() for row in rows]
-    rule_data, rule_offsets = arrays(rules)
-    last = np.full(len(rows), len(rows))
-    decide(*lent(paths, path_offsets), rule_data, rule_offsets, np.zeros(len(rows), np.int64), last)
 
 
 def read_evals(rows, before, draw):
@@ -309,7 +278,7 @@ def table_for(units, seed_words):
     return table_of(Counted(starts, np.concatenate([np.zeros(0, np.uint64), *units])), ngrams, allowed, seed_words)
 
 
-READERS = [read_texts, read_pages, read_strings, read_urls, read_evals, read_models]
+READERS = [read_texts, read_pages, read_strings, read_evals, read_models]
 
 
 @pytest.mark.parametrize("read", READERS)

@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gristmill.stages.matches import match_domains, match_prefixes, match_urls
-from gristmill.stages.shared.url_forms import _MAY_COMPOSE
 
 HOSTS = ["example.com", "müller.de", "例え.jp", "a.b.example.com"]
 SEGMENTS = ["café", "Ångström", "x", "y", "日本", "e", "%2F", "한글"]
@@ -97,15 +96,6 @@ def test_a_page_is_named_in_every_spelling_and_no_other_is(data):
     assert matched(match_prefixes, queries.rstrip("/\\") + "/", urls) == [
         row for row in (0, 1) if there[row][0] == host and there[row][1][: len(above)] == above
     ]
-
-
-def test_every_character_that_unicode_composes_is_checked():
-    """`_MAY_COMPOSE` finds every character with a decomposition that NFC changes."""
-    expression = re.compile(_MAY_COMPOSE)
-    for number in range(0xA0, 0x30000):
-        apart = unicodedata.normalize("NFD", chr(number)) if not 0xD800 <= number < 0xE000 else ""
-        if apart != unicodedata.normalize("NFC", apart):
-            assert expression.search(quote(apart)), hex(number)
 
 
 PREFIXES = [

@@ -19,7 +19,7 @@ from gristmill.kernels.dedup.shingles import copy_tables
 from gristmill.kernels.dedup.sketch import jaccard, shingle_sets
 from gristmill.stages.buffers import bytes_of, fixed_bytes
 from gristmill.stages.select.index import NGRAM
-from gristmill.stages.shared.url_forms import UrlForm, hosts_of, normal_forms, plain_urls
+from gristmill.stages.shared.urls import UrlForm, hosts_of, is_address, normal_form, normal_forms, parse
 
 Array = np.ndarray[Any, Any]
 Hit = tuple[int, str, float | None]
@@ -84,7 +84,7 @@ def match_prefixes(queries: Sequence[str]) -> Matcher:
     starts = [_Prefixes(_openings(queries, config)) for config in configs]
 
     def match(column: pa.Array) -> Iterable[Hit]:
-        rows = _rows_in(hosts_of(plain_urls(column)), hosts)
+        rows = _rows_in(hosts_of(column), hosts)
         urls = column.take(pa.array(rows, pa.int64()))
         forms = [normal_forms(urls, config).to_pylist() for config in configs]
         for place, row in enumerate(rows):
@@ -106,12 +106,12 @@ def _openings(queries: Sequence[str], config: UrlForm) -> Iterable[tuple[str, st
     or are not at the end, the text before them is not a prefix of such URLs.
     """
     longer = [f"{one}/" if _HOST_ALONE.fullmatch(one) else one for one in queries]
-    forms = [normal_forms(pa.array([one + end for one in longer]), config).to_pylist() for end in "xy"]
+    forms = [[normal_form(one + end, config) for one in longer] for end in "xy"]
     for one, form, other in zip(queries, *forms, strict=True):
         if form != other and form[:-1] == other[:-1]:
             yield form[:-1], one
         elif form != other:  # the last parameter is not the last by name
-            yield normal_forms(pa.array([one]), config)[0].as_py(), one
+            yield normal_form(one, config), one
 
 
 def match_files(queries: Sequence[str]) -> Matcher:
@@ -135,16 +135,12 @@ def match_domains(queries: Sequence[str]) -> Matcher:
     below = _Prefixes((f"{host_of(domain)[::-1]}.", domain) for domain in queries)
 
     def match(column: pa.Array) -> Iterable[Hit]:
-        distinct = hosts_of(plain_urls(column)).dictionary_encode()
-        found = [list(below.of(f"{host[::-1]}.", _is_address(host))) for host in distinct.dictionary.to_pylist()]
+        distinct = hosts_of(column).dictionary_encode()
+        found = [list(below.of(f"{host[::-1]}.", is_address(host))) for host in distinct.dictionary.to_pylist()]
         for row, host in enumerate(distinct.indices.to_pylist()):
             yield from ((row, domain, None) for domain in (() if host is None else found[host]))
 
     return match
-
-
-def _is_address(host: str) -> bool:
-    return host.startswith("[") or host.rpartition(".")[2].isdigit()
 
 
 class _Prefixes:
@@ -225,7 +221,8 @@ def shingles_of(texts: pa.Array) -> tuple[Array, Array]:
 def _by_form(queries: Sequence[str]) -> dict[str, list[str]]:
     """URLs by their normal form."""
     forms: dict[str, list[str]] = {}
-    for url, form in zip(queries, normal_forms(pa.array(queries, pa.string()), UrlForm()).to_pylist(), strict=True):
+    for url in queries:
+        form = normal_form(url, UrlForm())
         if not form:
             raise UserError("An empty URL matches no document. Give a URL with its host: https://example.com/page")
         forms.setdefault(form, []).append(url)
@@ -234,12 +231,12 @@ def _by_form(queries: Sequence[str]) -> dict[str, list[str]]:
 
 def host_of(text: str) -> str:
     """The host of a URL, or a host itself, in lower case and in its `xn--` form."""
-    host = hosts_of(plain_urls(pa.array([text])))[0].as_py()
-    if host is None:
+    host = parse(text).host
+    if not host:
         raise UserError(
             f"{text} has no host, so no document matches it. Give a host or a URL: https://example.com/blog/"
         )
-    return str(host)
+    return host
 
 
 def _rows_in(column: pa.Array, wanted: Collection[str | bytes]) -> list[int]:

@@ -1,9 +1,7 @@
 """URL deduplication: the best document of one URL, by the keep order, stays."""
 
 import random
-import unicodedata
 from itertools import pairwise
-from urllib.parse import quote
 
 import pyarrow as pa
 import pytest
@@ -14,7 +12,6 @@ from pydantic import ValidationError
 from exchanged import carry_out
 from gristmill.stages.dedup import url_dedup, url_parts
 from gristmill.stages.dedup.url_dedup import Config
-from gristmill.stages.shared import url_forms
 from gristmill.stages.shared.keep_order import KeepOrder
 
 
@@ -188,24 +185,3 @@ def test_documents_without_any_url_are_warned_about():
     assert "no document has a URL" in warned
     assert not url_dedup.warnings({"rows_sent": 0, "records": 0}, Config())
     assert not url_dedup.warnings({"rows_sent": 5, "records": 3}, Config())
-
-
-MARKS = st.lists(st.sampled_from("e\u0301\u0316\u0344\u0f73\u0327é한각\u1100\u1161"), max_size=40).map("".join)
-
-
-@settings(max_examples=50)
-@given(MARKS)
-def test_marks_of_a_long_url_are_sorted_before_they_are_composed(path):
-    """Python sorts combining marks in quadratic time. The normal form is the same as for a short URL."""
-    url, composed_texts = path + "x" * url_forms._LONG, []
-
-    def nfc(text):
-        composed_texts.append(text)
-        return unicodedata.normalize("NFC", text)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(url_forms, "nfc", nfc)
-        composed = url_forms._composed(quote(url))
-    assert composed == quote(unicodedata.normalize("NFC", url))
-    classes = [unicodedata.combining(char) for char in composed_texts[0]]
-    assert all(before <= after for before, after in pairwise(classes) if after)

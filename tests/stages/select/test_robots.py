@@ -5,7 +5,6 @@ import re
 import urllib.robotparser
 from datetime import UTC, datetime
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -14,27 +13,16 @@ from tests.stages.select.test_gate import SPELLINGS
 
 from demo.warc import Response, write
 from gristmill.engine.mill import find_warnings
-from gristmill.kernels.urls.parts import split_urls
-from gristmill.kernels.urls.robots import decide, sites_and_paths
 from gristmill.query.documents.documents import rows
-from gristmill.stages.buffers import bytes_of, strings
 from gristmill.stages.select import robots
-from gristmill.stages.select.robots_txt import MAX_BYTES, rules_for
-
-
-def path_of(url: str) -> str:
-    data, offsets = bytes_of(pa.array([url]))
-    _, _, path_offsets, paths, _ = sites_and_paths(data, split_urls(data, offsets))
-    return strings(path_offsets, paths)[0].as_py()
+from gristmill.stages.select.robots_txt import MAX_BYTES, SiteRules, path_of, rules_for
+from gristmill.stages.shared.urls import parse
 
 
 def allowed(text: str, path: str, agent: str = "CCBot") -> bool:
-    """The verdict of the kernel on one path."""
-    rules = rules_for(text, agent)
-    paths, path_offsets = bytes_of(pa.array([path_of("http://h.example" + path)]))
-    data, offsets = bytes_of(pa.array([path for _, path in rules], pa.string()))
-    decided = decide(paths, path_offsets, data, offsets, np.array([0]), np.array([len(rules)]))[0]
-    return decided < 0 or rules[decided][0]
+    """The verdict on one path."""
+    rule = SiteRules(rules_for(text, agent)).deciding(path_of(parse("http://h.example" + path)))
+    return rule is None or rule[0]
 
 
 def one_rule(rule: str, path: str) -> bool:
@@ -165,15 +153,12 @@ def as_regex(rule: str) -> re.Pattern[str]:
 
 def test_every_short_rule_matches_every_short_path_as_its_regular_expression_does():
     """All rules of up to four of `a b *`, open or ended by `$`, on all paths of up to five of `a b`."""
-    rules = ["/" + "".join(t) + end for n in range(5) for t in itertools.product("ab*", repeat=n) for end in ("", "$")]
     paths = ["/" + "".join(letters) for size in range(6) for letters in itertools.product("ab", repeat=size)]
-    pairs = list(itertools.product(range(len(rules)), paths))
-    path_data, path_offsets = bytes_of(pa.array([path for _, path in pairs]))
-    rule_data, rule_offsets = bytes_of(pa.array(rules))
-    first = np.array([rule for rule, _ in pairs])
-    found = decide(path_data, path_offsets, rule_data, rule_offsets, first, first + 1) >= 0
-    regexes = [as_regex(rule) for rule in rules]
-    assert found.tolist() == [regexes[rule].match(path) is not None for rule, path in pairs]
+    for size, end in itertools.product(range(5), ("", "$")):
+        for letters in itertools.product("ab*", repeat=size):
+            rule = "/" + "".join(letters) + end
+            found = [path for path in paths if SiteRules([(False, rule)]).deciding(path)]
+            assert found == [path for path in paths if as_regex(rule).match(path)], rule
 
 
 RULE_PATHS = st.text("ab/*$", max_size=6).map("/".__add__)

@@ -17,7 +17,7 @@ import pyarrow as pa
 from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.stages.shared.public_suffix import registered_domain
-from gristmill.stages.shared.url_forms import hosts_of, plain_urls
+from gristmill.stages.shared.urls import hosts_of
 
 KINDS = ("url", "canonical", "og:url", "base", "links", "none")
 """Sources of a page's domain, in order of preference; `none`: its own id is used as the domain."""
@@ -109,7 +109,7 @@ def _tags(html: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 def _domains(urls: Sequence[str]) -> list[str | None]:
     """The registered domain of each URL; None if it cannot be registered."""
-    return [_registered(host) for host in hosts_of(plain_urls(pa.array(urls, pa.string()))).to_pylist()]
+    return [_registered(host) for host in hosts_of(pa.array(urls, pa.string())).to_pylist()]
 
 
 def _registered(host: str | None) -> str | None:

@@ -6,9 +6,6 @@ of 2/3. A lookup compares its mark with the few slots of one run (5 on average f
 entry: it is wrong with probability 3e-19, whatever the size of the set. For 10 billion pages with five domain suffixes
 each that is 1e-8 wrong answers in all; a set of plain 64-bit hashes with 50M entries would give 0.14, and the strings
 themselves would take three times the memory.
-
-The hash works byte by byte, because the keys are built during the scan: a host in lower case, a path without its last
-slash, the suffixes of a host from right to left, each a prefix of the next.
 """
 
 from typing import Any, NamedTuple
@@ -18,7 +15,7 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import Bytes, view
-from gristmill.kernels.text.ascii import CR, HASH, LF, LOWER_A, LOWER_F, NINE, SP, UPPER_A, UPPER_Z, ZERO
+from gristmill.kernels.text.ascii import CR, HASH, LF, SP
 
 Array = np.ndarray[Any, Any]
 
@@ -63,26 +60,11 @@ def finish(one: np.uint64, two: np.uint64) -> tuple[np.uint64, np.uint64]:
 
 
 @njit(nogil=True, cache=True)
-def lower(byte: int) -> int:
-    """Returns ASCII letters in lower case, and other bytes, including those of UTF-8, unchanged."""
-    return byte + 32 if UPPER_A <= byte <= UPPER_Z else byte
-
-
-@njit(nogil=True, cache=True)
 def hash_span(data: Bytes, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
     """Returns place and mark of some bytes; `data` is a view."""
     one, two = SEED
     for at in range(begin, end):
         one, two = feed(one, two, data[at])
-    return finish(one, two)
-
-
-@njit(nogil=True, cache=True)
-def hash_folded(data: Bytes, begin: int, end: int) -> tuple[np.uint64, np.uint64]:
-    """Returns place and mark of some bytes with ASCII letters in lower case."""
-    one, two = SEED
-    for at in range(begin, end):
-        one, two = feed(one, two, lower(data[at]))
     return finish(one, two)
 
 
@@ -126,67 +108,6 @@ def count_lines(data: Array) -> int:
         if byte == LF or byte == CR:
             count += 1
     return count
-
-
-@njit(nogil=True, cache=True)
-def hash_words(data: Array) -> tuple[Array, int]:
-    """Returns place and mark of every entry of a list, in lower case, and the number of invalid entries: always 0."""
-    hashes = np.empty((count_lines(data), 2), np.uint64)
-    text, stop, at, count = view(data), len(data), 0, 0
-    # Each turn takes one line.
-    while at < stop:
-        begin, end, at = next_entry(text, at, stop)
-        if begin < end:
-            hashes[count, 0], hashes[count, 1] = hash_folded(text, begin, end)
-            count += 1
-    return hashes[:count], 0
-
-
-@njit(nogil=True, cache=True)
-def hex_digit(byte: int) -> int:
-    """Returns the value of a hexadecimal digit, or -1."""
-    if ZERO <= byte <= NINE:
-        return byte - 48
-    byte |= 32
-    return byte - 87 if LOWER_A <= byte <= LOWER_F else -1
-
-
-@njit(nogil=True, cache=True)
-def hash_digests(data: Array) -> tuple[Array, int]:
-    """Returns place and mark of the 16 or 32 bytes that each entry spells in hexadecimal, and the number of invalid
-    entries.
-    """
-    return _hash_digests(data, 32)
-
-
-@njit(nogil=True, cache=True)
-def hash_all_digests(data: Array) -> tuple[Array, int]:
-    """Does the same, and accepts 20 bytes (SHA-1)."""
-    return _hash_digests(data, 40)
-
-
-@njit(nogil=True, cache=True)
-def _hash_digests(data: Array, another: int) -> tuple[Array, int]:
-    hashes = np.empty((count_lines(data), 2), np.uint64)
-    text, stop, at, count, faults = view(data), len(data), 0, 0, 0
-    # Each turn takes one line; its bytes are hashed as they are read, and count if all are valid.
-    while at < stop:
-        begin, end, at = next_entry(text, at, stop)
-        if begin == end:
-            continue
-        good = end - begin == 32 or end - begin == 64 or end - begin == another
-        one, two = SEED
-        # Two digits are one byte; an entry of another length is not read.
-        for place in range(begin, end if good else begin, 2):
-            high, low = hex_digit(text[place]), hex_digit(text[place + 1])
-            good = good and high >= 0 and low >= 0
-            one, two = feed(one, two, high << 4 | low)
-        if good:
-            hashes[count, 0], hashes[count, 1] = finish(one, two)
-            count += 1
-        else:
-            faults += 1
-    return hashes[:count], faults
 
 
 @njit(nogil=True, cache=True)

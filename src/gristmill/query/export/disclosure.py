@@ -18,7 +18,7 @@ from gristmill.query.opening import check_finished
 from gristmill.query.removal.funnel import funnel_lines, funnels
 from gristmill.stages import GROUPS, INGEST, TAKEDOWN
 from gristmill.stages.shared.public_suffix import registered_domains
-from gristmill.stages.shared.url_forms import hosts_of
+from gristmill.stages.shared.urls import hosts_of
 
 TOP_SHARE, MOST_DOMAINS = 0.1, 1000
 """The share of all domains that are listed, the largest first, and the most of them."""

@@ -15,11 +15,10 @@ from pydantic import Field
 from gristmill.counted import counted
 from gristmill.kernels.dedup.buckets import mixed
 from gristmill.kernels.hash.hashset import hash_strings
-from gristmill.kernels.urls.parts import split_urls
-from gristmill.kernels.urls.robots import sites_and_paths
-from gristmill.stages.buffers import bytes_of, fixed_bytes, read_only, strings
+from gristmill.stages.buffers import bytes_of, fixed_bytes, read_only
 from gristmill.stages.contract import Bytes, Exchange, StageConfig
 from gristmill.stages.dedup.scope import Scope, salts, scope_reads
+from gristmill.stages.shared.urls import LIBRARIES, hosts_of
 
 RECORD_SCHEMA = pa.schema([("bytes", pa.int64()), ("scope", pa.uint64()), ("document", pa.uint64())])
 SCHEMA = pa.schema([("block", pa.uint64())])
@@ -116,10 +115,8 @@ def units(batch: pa.RecordBatch, block: str) -> Array:
     own = document_hashes(batch)
     if block == "document" or not batch.num_rows:
         return own
-    data, offsets = bytes_of(batch.column("url"))
-    site_offsets, sites, *_ = sites_and_paths(data, split_urls(data, offsets))
-    hosts = hash_strings(*bytes_of(strings(site_offsets, sites)))[:, 0]
-    return np.where(np.diff(site_offsets) > 0, hosts, own)
+    hosts, offsets = bytes_of(hosts_of(batch.column("url")))
+    return np.where(np.diff(offsets) > 0, hash_strings(hosts, offsets)[:, 0], own)
 
 
 def document_hashes(batch: pa.RecordBatch) -> Array:
@@ -129,8 +126,9 @@ def document_hashes(batch: pa.RecordBatch) -> Array:
 
 
 STAGE = Exchange(
-    version=3,
+    version=4,
     config=Config,
+    libraries=LIBRARIES,
     reads=reads,
     only_kept=True,
     record_schema=RECORD_SCHEMA,

@@ -1,6 +1,6 @@
 """Computes the hash of the normal form of a URL, for deduplication, and its registered domain.
 
-All spellings of one address have the same normal form (`kernels.urls.normal`). Only its hash is kept: 16 bytes a row.
+All spellings of one address have the same normal form (`shared/urls.py`). Only its hash is kept: 16 bytes a row.
 """
 
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from gristmill.kernels.dedup.exact_hash import NONE, hash_texts
 from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import Map
-from gristmill.stages.shared import public_suffix
+from gristmill.stages.shared import public_suffix, urls
 from gristmill.stages.shared.public_suffix import registered_domains
-from gristmill.stages.shared.url_forms import UrlForm, forms_of_plain, hosts_of, plain_urls
+from gristmill.stages.shared.urls import UrlForm, hosts_of, normal_forms
 
 MOST_ANCHORS = 0.01
 """The run warns if more than this share of URLs have a fragment."""
-LIBRARIES = (*public_suffix.LIBRARIES, "unicode")
+LIBRARIES = (*public_suffix.LIBRARIES, *urls.LIBRARIES)
 SCHEMA = pa.schema([("url_hash", pa.binary(16)), ("domain", pa.string())])
 """Both are null if the URL is null or blank; `domain` is also null for a URL without a host (`registered_domains`)."""
 
@@ -31,8 +31,8 @@ class Config(UrlForm):
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """Compute hash and domain of every row, including dropped ones, whose domains are useful for statistics."""
-    url = plain_urls(batch.column("url"))
-    normal, ends = bytes_of(forms_of_plain(url, config))
+    url = batch.column("url")
+    normal, ends = bytes_of(normal_forms(url, config))
     hashes = hash_texts(normal, ends.astype(np.int64), NONE, unicode_tables()).astype("<u8")
     digests = pa.FixedSizeBinaryArray.from_buffers(pa.binary(16), len(url), [None, pa.py_buffer(hashes)])
     some = pa.array(np.diff(ends) > 0)
@@ -59,7 +59,7 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
 
 
 STAGE = Map(
-    version=2,
+    version=3,
     config=Config,
     libraries=LIBRARIES,
     reads=("url",),

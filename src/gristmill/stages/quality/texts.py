@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 from gristmill.stages.contract import Map, StageConfig
 from gristmill.stages.doc_order import doc_order
 from gristmill.stages.natural_languages import LABEL
-from gristmill.stages.shared import public_suffix
+from gristmill.stages.shared import public_suffix, urls
 from gristmill.stages.shared.public_suffix import registered_domains
-from gristmill.stages.shared.url_forms import hosts_of
+from gristmill.stages.shared.urls import hosts_of
 from gristmill.stages.tokenizer.tokenizer_sample import domain_numbers
 
 SCHEMA = pa.schema(
@@ -70,9 +70,9 @@ def groups_of(url: pa.Array, doc_id: pa.Array) -> pa.Array:
 
 
 STAGE = Map(
-    version=1,
+    version=2,
     config=Config,
-    libraries=public_suffix.LIBRARIES,
+    libraries=(*public_suffix.LIBRARIES, *urls.LIBRARIES),
     reads=reads,
     may_read=(LABEL,),
     judges=False,

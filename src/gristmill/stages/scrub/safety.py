@@ -20,14 +20,12 @@ import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
 from gristmill.errors import WrongSetting
-from gristmill.kernels.urls import parts as urls
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import Count, File, Map
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.scrub import safety_hashes, safety_scores
-from gristmill.stages.shared import lists
+from gristmill.stages.shared import lists, urls
 from gristmill.stages.shared.counting import counts_of, found_in, languages_of
-from gristmill.stages.shared.url_forms import plain_urls
 from gristmill.warned import Warnings
 
 SCHEMA = pa.schema([("drop", pa.string()), ("detail", pa.string()), ("category", pa.string())])
@@ -139,12 +137,12 @@ def _category(name: str) -> str:
 
 def _categories(column: pa.Array, config: Config) -> pa.Array:
     """If a host is on several lists: one that drops it, or the one with the shortest domain."""
-    data, offsets = bytes_of(plain_urls(column))
-    spans = urls.split_urls(data, offsets)
+    hosts = urls.hosts_of(column).fill_null("").to_pylist()
     found = pa.nulls(len(column), pa.string())
     for only in (config.drop_categories, None) if config.drop_categories else (None,):
         listed = _domains(config, only)
-        label, _ = urls.find_domains(listed.strings, data, spans)
+        labels = {host: label for host, (label, _) in listed.domains(hosts).items()}
+        label = np.array([labels.get(host, -1) for host in hosts], np.int32)
         names = pa.array(map(_category, listed.names), pa.string())
         found = pc.coalesce(found, names.take(pa.array(label, mask=label < 0)))
     return found
@@ -186,9 +184,9 @@ def highlights(batch: pa.RecordBatch, config: Config) -> list[tuple[int, int, in
 
 
 STAGE = Map(
-    version=2,
+    version=3,
     config=Config,
-    libraries=("unicode",),
+    libraries=urls.LIBRARIES,
     reads=reads,
     may_read=(LABEL,),
     only_kept=True,

@@ -14,12 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.kernels.hash.hashset import hash_strings, labels_of
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import File, Map, StageConfig
-from gristmill.stages.shared import lists
+from gristmill.stages.shared import lists, urls
 from gristmill.stages.shared.counting import counts_of
-from gristmill.stages.shared.url_forms import UrlForm, normal_forms
+from gristmill.stages.shared.urls import UrlForm, normal_forms
 from gristmill.warned import Warned
 
 SCHEMA = pa.schema([("withheld", pa.string())])
@@ -46,17 +45,17 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     label = np.full(batch.num_rows, -1, np.int32)
     texts = [batch["text"]] if batch["text"].equals(batch["ingest.text"]) else [batch["text"], batch["ingest.text"]]
     for column in (*_spellings(batch["url"]), *texts):
-        for digest in (name for name, digits in DIGESTS.items() if found.lengths[digits]):
+        for digest in (name for name, digits in DIGESTS.items() if digits // 2 in found.sizes):
             label = np.where(label < 0, _listed(column, digest, found), label)
     names = pa.array(found.names, pa.string()).take(pa.array(label, mask=label < 0))
     return pa.RecordBatch.from_arrays([names], schema=SCHEMA)
 
 
-def _spellings(urls: pa.Array) -> list[pa.Array]:
+def _spellings(column: pa.Array) -> list[pa.Array]:
     """The URLs as written, and their normal forms with each scheme and without."""
-    normal = normal_forms(urls, UrlForm())
+    normal = normal_forms(column, UrlForm())
     normal = pc.if_else(pc.equal(pc.binary_length(normal), 0), None, normal)
-    return [urls, normal, *(pc.binary_join_element_wise(scheme, normal, ":") for scheme in ("https", "http"))]
+    return [column, normal, *(pc.binary_join_element_wise(scheme, normal, ":") for scheme in ("https", "http"))]
 
 
 def _listed(column: pa.Array, digest: str, found: lists.Lists) -> Array:
@@ -67,7 +66,7 @@ def _listed(column: pa.Array, digest: str, found: lists.Lists) -> Array:
         hashlib.new(digest, view[begin:end], usedforsecurity=False).digest() if begin < end else b""
         for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
     ]
-    label = labels_of(found.strings, hash_strings(*bytes_of(pa.array(digests, pa.binary()))))
+    label = found.labels(pa.array(digests, pa.binary()))
     return np.where(np.diff(offsets) > 0, label, -1)
 
 
@@ -91,9 +90,9 @@ def warnings(found: dict[str, Any], config: Config) -> list[str]:
 
 
 STAGE = Map(
-    version=2,
+    version=3,
     config=Config,
-    libraries=("unicode",),
+    libraries=urls.LIBRARIES,
     reads=reads,
     schema=SCHEMA,
     apply=apply,

@@ -19,24 +19,23 @@ two different ones are needed, and strings that may also be within a word.
 """
 
 import hashlib
+import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Annotated, Any, Literal
+from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
-from gristmill.kernels.hash.hashset import hash_strings, labels_of
-from gristmill.kernels.urls import parts as urls
-from gristmill.kernels.urls.words import MOST_SOFT, find_inside, find_words
-from gristmill.stages.buffers import bytes_of, spread, strings
+from gristmill.stages.buffers import spread
 from gristmill.stages.config_types import matching
 from gristmill.stages.contract import File, LicenseName, Map, StageConfig
 from gristmill.stages.select import licenses, robots_tags
-from gristmill.stages.shared import lists
+from gristmill.stages.shared import lists, urls
 from gristmill.stages.shared.counting import counts_of
-from gristmill.stages.shared.url_forms import hosts_of, plain_urls, without_breaks
 from gristmill.warned import Warnings
 
 SCHEMA = pa.schema([("drop", pa.string()), ("detail", pa.string()), ("category", pa.string())])
@@ -77,12 +76,12 @@ class Config(StageConfig):
     block_domains: File | None = None
     """Domains to drop, including every host below them."""
     block_urls: File | None = None
-    """URLs to drop; scheme, default port, fragment and last slash are ignored."""
+    """URLs to drop, in any spelling: they are compared in the normal form of `url_dedup`."""
     block_words: File | None = None
     """Words of which one in host, path or query drops a document; a word is a run of letters and digits."""
     block_soft_words: File | None = None
     """Words of which min_soft_words different ones drop a document."""
-    min_soft_words: Annotated[int, Field(ge=1, le=MOST_SOFT)] = 2
+    min_soft_words: Annotated[int, Field(ge=1, le=16)] = 2
     """The number of different soft words that drop a document."""
     block_substrings: File | None = None
     """Strings that drop a document anywhere in host, path or query, also within a word."""
@@ -171,25 +170,20 @@ def _load_all(config: Config) -> dict[str, lists.Lists]:
 
 def _rules(batch: pa.RecordBatch, config: Config) -> Iterator[Rule]:
     loaded = _load_all(config)
-    at = _Urls(batch["url"]) if "url" in batch.schema.names else None
-    if at is not None:
-        for field in ("opt_out_domains", "opt_out_urls"):
-            if field in loaded:
-                yield "opted_out", *at.find(loaded[field], KINDS[field])
+    columns = batch.schema.names
+    documents = _Urls(batch["url"] if "url" in columns else pa.nulls(batch.num_rows, pa.string()))
+    for field in ("opt_out_domains", "opt_out_urls"):
+        if field in loaded:
+            yield "opted_out", *documents.find(loaded[field], field)
     if "opt_out_hashes" in loaded:
         yield from _opted_out_hashes(batch, loaded["opt_out_hashes"])
-    if at is not None:
-        allowing = [at.find(found, KINDS[field])[0] for field, found in loaded.items() if _allows(field)]
-        if allowing:
-            yield "not_on_allow_list", ~np.logical_or.reduce(allowing), hosts_of(at.plain), None
-        for field, reason in (("block_domains", "blocked_domain"), ("block_urls", "blocked_url")):
-            if field in loaded:
-                yield reason, *at.find(loaded[field], KINDS[field])
-        for field, wanted in (("block_words", 1), ("block_soft_words", config.min_soft_words)):
-            if field in loaded:
-                yield "blocked_word", *at.words(loaded[field], wanted)
-        if "block_substrings" in loaded:
-            yield "blocked_word", *at.substrings(loaded["block_substrings"])
+    allowed = [documents.find(found, field)[0] for field, found in loaded.items() if _allows(field)]
+    if allowed:
+        yield "not_on_allow_list", ~np.logical_or.reduce(allowed), pa.array(documents.hosts, pa.string()), None
+    for field, reason in _BLOCKED.items():
+        if field in loaded:
+            required = config.min_soft_words if field == "block_soft_words" else 1
+            yield reason, *documents.find(loaded[field], field, required)
     if config.x_robots_tag:
         tags = robots_tags.find_in_headers(batch["meta"], config.x_robots_tag, config.agent)
         yield "robots_tag", *spread(tags, batch.num_rows), None
@@ -200,49 +194,57 @@ def _rules(batch: pa.RecordBatch, config: Config) -> Iterator[Rule]:
         yield from _licenses(batch["license"], config)
 
 
+_BLOCKED = {
+    "block_domains": "blocked_domain",
+    "block_urls": "blocked_url",
+    "block_words": "blocked_word",
+    "block_soft_words": "blocked_word",
+    "block_substrings": "blocked_word",
+}
+_START = re.compile(r"\A[\x00-\x20]*(?:\w+:)?[/\\]*")
+
+
 class _Urls:
-    """The URLs of a batch, parsed once for all rules: as written for words, otherwise with hosts in IDN form."""
+    """The URLs of a batch, as the rules need them."""
 
     def __init__(self, column: pa.Array) -> None:
-        self.plain = plain_urls(column)
-        self.data, self.offsets = bytes_of(self.plain)
-        self.spans = urls.split_urls(self.data, self.offsets)
-        written = bytes_of(without_breaks(column))
-        self.written = written[0], urls.split_urls(*written)
+        self.column = column
 
-    def find(self, found: lists.Lists, kind: str) -> tuple[Array, pa.Array, pa.Array]:
-        """The rows whose domain or URL is in a list, the domain or URL, and the list."""
-        if kind == "domains":
-            label, begin = urls.find_domains(found.strings, self.data, self.spans)
-            detail = strings(*urls.cut(self.data, begin, np.where(begin < 0, begin, self.spans[:, urls.HOST_END])))
-        else:
-            label = labels_of(found.strings, urls.hash_urls(self.data, self.offsets))
-            detail = strings(self.offsets, self.data)
-        return label >= 0, detail, _names(found, label)
+    @cached_property
+    def hosts(self) -> list[str | None]:
+        return [urls.parse(url).host or None for url in self.column.to_pylist()]
 
-    def words(self, found: lists.Lists, wanted: int) -> tuple[Array, pa.Array, pa.Array]:
-        label, offsets, texts = find_words(found.strings, *self.written, wanted)
-        return label >= 0, _shown(offsets, texts), _names(found, label)
+    @cached_property
+    def texts(self) -> list[str]:
+        """URLs as words are searched in them: decoded, in lower case, without scheme and fragment."""
+        texts = [_START.sub("", url or "").translate(urls.BREAKS).partition("#")[0] for url in self.column.to_pylist()]
+        return [(unquote(text) if "%" in text else text).lower() for text in texts]
 
-    def substrings(self, found: lists.Lists) -> tuple[Array, pa.Array, pa.Array]:
-        label, offsets, texts = find_inside(found.strings, found.pairs, found.lengths, *self.written)
-        return label >= 0, _shown(offsets, texts), _names(found, label)
+    def find(self, found: lists.Lists, field: str, required: int = 1) -> tuple[Array, pa.Array, pa.Array]:
+        """The rows with `required` entries of the lists, what was found, and the list that has it."""
+        details: list[str | None] = []
+        labels: list[int]
+        match KINDS[field]:
+            case "domains":
+                listed = found.domains([host for host in self.hosts if host])
+                pairs = [listed.get(host or "", (-1, None)) for host in self.hosts]
+                labels, details = [label for label, _ in pairs], [domain for _, domain in pairs]
+            case "urls":
+                labels = found.labels(urls.normal_forms(self.column, urls.UrlForm())).tolist()
+                details = self.column.to_pylist()
+            case kind:
+                entries = [
+                    found.words_in(text) if kind == "words" else found.substrings_in(text) for text in self.texts
+                ]
+                entries = [some[:required] if len(some) >= required else [] for some in entries]
+                labels = [found.words[some[0]] if some else -1 for some in entries]
+                details = [", ".join(some) for some in entries]
+        label = np.array(labels, np.int32)
+        return label >= 0, pa.array(details, pa.string()), _names(found, label)
 
 
 def _names(found: lists.Lists, label: Array) -> pa.Array:
     return pa.array(found.names, pa.string()).take(pa.array(label, mask=label < 0))
-
-
-def _shown(offsets: Array, texts: Array) -> pa.Array:
-    """Decoded words as text; percent-encoded bytes may be invalid UTF-8."""
-    column = strings(offsets, texts)
-    try:
-        column.validate(full=True)
-    except pa.ArrowInvalid:
-        return pa.array(
-            [value.decode("utf-8", "replace") for value in column.cast(pa.binary()).to_pylist()], pa.string()
-        )
-    return column
 
 
 def _opted_out_hashes(batch: pa.RecordBatch, found: lists.Lists) -> Iterator[Rule]:
@@ -250,9 +252,7 @@ def _opted_out_hashes(batch: pa.RecordBatch, found: lists.Lists) -> Iterator[Rul
     texts = batch["text"].cast(pa.binary())
     digests = [None if not text.is_valid else hashlib.sha256(text.as_buffer()).digest() for text in texts]
     for column in (ids, pa.array(digests, pa.binary())):
-        data, offsets = bytes_of(column)
-        label = labels_of(found.strings, hash_strings(data, offsets))
-        label[np.diff(offsets) == 0] = -1
+        label = found.labels(column)
         rows = np.flatnonzero(label >= 0)
         shown = {int(row): column[int(row)].as_py().hex() for row in rows}
         yield "opted_out", *spread(shown, batch.num_rows), _names(found, label)
@@ -271,9 +271,9 @@ def _licenses(column: pa.Array, config: Config) -> Iterator[Rule]:
 
 
 STAGE = Map(
-    version=2,
+    version=3,
     config=Config,
-    libraries=("unicode",),
+    libraries=urls.LIBRARIES,
     reads=reads,
     only_kept=True,
     schema=SCHEMA,

@@ -33,7 +33,7 @@ from gristmill.stages.contract import Sink, StageConfig
 from gristmill.stages.dedup import near_candidates, url_parts
 from gristmill.stages.select.index_file import KINDS, write_file
 
-LIBRARIES = (*url_parts.LIBRARIES, "unicode")
+LIBRARIES = url_parts.LIBRARIES
 READS = ("doc_id", "url", "text", "corpus.drop")
 RECORD_SCHEMA = pa.schema([("kind", pa.uint8()), ("hash", pa.uint64())])
 FILE = "keys.index"
@@ -166,7 +166,7 @@ def sketches(texts: pa.Array) -> tuple[Array, Array]:
 
 
 STAGE = Sink(
-    version=4,
+    version=5,
     config=Config,
     libraries=LIBRARIES,
     reads=READS,

@@ -8,21 +8,17 @@ Rows with the path /robots.txt are dropped as `robots_txt`, since their text is 
 the text as the reader left it, so it may come before or after extraction.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, Literal
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gristmill.kernels.hash.hashset import hash_strings
-from gristmill.kernels.urls import robots as kernel
-from gristmill.kernels.urls.parts import HOST, HOST_END, split_urls
-from gristmill.stages.buffers import bytes_of, strings
+from gristmill.stages.buffers import bytes_of
 from gristmill.stages.config_types import matching
 from gristmill.stages.contract import Exchange, StageConfig
-from gristmill.stages.select.robots_txt import rules_for
-from gristmill.stages.shared.url_forms import plain_urls
+from gristmill.stages.select.robots_txt import SiteRules, path_of, rules_for
+from gristmill.stages.shared.urls import LIBRARIES, parse
 from gristmill.warned import idle
 
 READS = ("url", "snapshot", "timestamp", "ingest.text", "ingest.drop")
@@ -48,29 +44,25 @@ class Config(StageConfig):
 
 def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """Send every page that is not dropped and every robots.txt to its site."""
-    url, snapshot, timestamp, text, drop = (batch.column(place) for place in range(len(READS)))
-    data, offsets = bytes_of(plain_urls(url))
-    spans = split_urls(data, offsets)
-    site_offsets, sites, path_offsets, paths, is_robots = kernel.sites_and_paths(data, spans)
-    is_robots &= _mask(text.is_valid())
-    sent = (spans[:, HOST] < spans[:, HOST_END]) & (is_robots | _mask(drop.is_null()))
-    rows = np.flatnonzero(sent)
-    site = strings(site_offsets, sites)
-    if config.scope == "snapshot":
-        site = pc.binary_join_element_wise(site, snapshot.fill_null(""), " ")
-    site = site.take(rows)
-    robots = is_robots[rows]
-    rules: list[str | None] = [None] * len(rows)
-    for place in np.flatnonzero(robots):
-        rules[place] = _compiled(text[int(rows[place])].as_py(), config.agent)
+    rows, sites, paths, rules = list[int](), list[str](), list[str](), list[str | None]()
+    urls, snapshots, drops = (batch.column(name).to_pylist() for name in ("url", "snapshot", "ingest.drop"))
+    texts = batch.column("ingest.text")
+    for row, (url, snapshot, drop) in enumerate(zip(map(parse, urls), snapshots, drops, strict=True)):
+        is_robots = url.path == "/robots.txt" and texts[row].is_valid
+        if url.host and (is_robots or drop is None):
+            rows.append(row)
+            sites.append(f"{url.site} {snapshot or ''}" if config.scope == "snapshot" else url.site)
+            paths.append(path_of(url))
+            rules.append(_compiled(texts[row].as_py(), config.agent) if is_robots else None)
+    site = pa.array(sites, pa.string())
     return pa.RecordBatch.from_arrays(
         [
             pa.array(hash_strings(*bytes_of(site))[:, 0]),
             pa.array(rows, pa.int32()),
             site,
-            strings(path_offsets, paths).take(rows),
+            pa.array(paths, pa.string()),
             pa.array(rules, pa.string()),
-            timestamp.cast(pa.int64()).take(rows),
+            batch.column("timestamp").cast(pa.int64()).take(pa.array(rows, pa.int64())),
         ],
         names=["key", "row", *RECORD_SCHEMA.names],
     )
@@ -83,31 +75,25 @@ def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) ->
     """
     if others is not None:
         records = pa.concat_tables([records, others], promote_options="default")
-    records = records.combine_chunks()
-    sites = records["site"].combine_chunks().dictionary_encode()
-    site = sites.indices.to_numpy()
-    is_robots = _mask(records["rules"].is_valid())
-    first, last, rules = _rules_by_site(records, site, is_robots, len(sites.dictionary))
-    paths, path_offsets = bytes_of(records["path"].combine_chunks())
-    rule_paths = pa.array([path for _, path in rules], pa.string())
-    rule_data, rule_offsets = bytes_of(rule_paths)
-    decided = kernel.decide(paths, path_offsets, rule_data, rule_offsets, first[site], last[site])
-    allows = np.array([allowed for allowed, _ in rules] + [True])
-    reasons = np.zeros(len(site), np.int8)
-    reasons[~allows[decided]] = 1
-    if config.missing == "drop":
-        known = np.zeros(len(sites.dictionary), np.bool_)
-        known[site[is_robots]] = True
-        reasons[~known[site]] = 2
-    reasons[is_robots] = 3
-    rows = np.flatnonzero(reasons)
-    names = pa.array([None, "robots_disallowed", "robots_missing", "robots_txt"])
-    rule = pa.array(decided[rows], mask=reasons[rows] != 1)
-    detail = pc.binary_join_element_wise("Disallow:", rule_paths.take(rule), " ")
-    answers = records.select(["part", "row"]).take(rows)
-    answers = answers.append_column("drop", names.take(pa.array(reasons[rows])))
-    answers = answers.append_column("detail", detail.cast(pa.string()))
-    return answers if others is None else answers.filter(answers["part"].is_valid())
+    columns = (records[name].to_pylist() for name in ("site", "path", "rules", "timestamp"))
+    sites, paths, rules, times = columns
+    latest = _latest(zip(sites, rules, times, strict=True))
+    reasons, details = list[str | None](), list[str | None]()
+    for site, path, own_rules in zip(sites, paths, rules, strict=True):
+        reason = detail = None
+        if own_rules is not None:
+            reason = "robots_txt"
+        elif site not in latest:
+            reason = "robots_missing" if config.missing == "drop" else None
+        elif (rule := latest[site].deciding(path)) and not rule[0]:
+            reason, detail = "robots_disallowed", f"Disallow: {rule[1]}"
+        reasons.append(reason)
+        details.append(detail)
+    answers = records.select(["part", "row"])
+    answers = answers.append_column("drop", pa.array(reasons, pa.string()))
+    answers = answers.append_column("detail", pa.array(details, pa.string()))
+    dropped = answers.filter(answers["drop"].is_valid())
+    return dropped if others is None else dropped.filter(dropped["part"].is_valid())
 
 
 def summary(records: pa.Table, config: Config) -> pa.Table:
@@ -125,30 +111,23 @@ def _compiled(text: str, agent: str) -> str:
     return "\n".join(("+" if allowed else "-") + path for allowed, path in rules_for(text, agent))
 
 
-def _rules_by_site(records: pa.Table, site: Any, is_robots: Any, sites: int) -> tuple[Any, Any, list[tuple[bool, str]]]:
-    """The range of each site's rules in a list of all rules. If two records have the same time, the rules decide."""
-    latest: dict[int, tuple[int, str]] = {}
-    of_robots = records.select(["rules", "timestamp"]).take(np.flatnonzero(is_robots)).to_pylist()
-    for where, record in zip(site[is_robots].tolist(), of_robots, strict=True):
-        moment = record["timestamp"] if record["timestamp"] is not None else -(2**63)
-        latest[where] = max(latest.get(where, (moment, record["rules"])), (moment, record["rules"]))
-    first, last = np.zeros(sites, np.int64), np.zeros(sites, np.int64)
-    rules: list[tuple[bool, str]] = []
-    for where, (_, lines) in latest.items():
-        first[where] = len(rules)
-        rules += [(line[0] == "+", line[1:]) for line in lines.split("\n") if line]
-        last[where] = len(rules)
-    return first, last, rules
-
-
-def _mask(flags: Any) -> Any:
-    return np.asarray(flags.to_numpy(zero_copy_only=False) if isinstance(flags, pa.Array) else flags.to_numpy())
+def _latest(records: Iterable[tuple[str, str | None, int | None]]) -> dict[str, SiteRules]:
+    """The rules of each site by its latest robots.txt. If two records have the same time, the rules decide."""
+    latest: dict[str, tuple[int, str]] = {}
+    for site, rules, moment in records:
+        if rules is not None:
+            record = (-(2**63) if moment is None else moment, rules)
+            latest[site] = max(latest.get(site, record), record)
+    return {
+        site: SiteRules([(line[0] == "+", line[1:]) for line in lines.split("\n") if line])
+        for site, (_, lines) in latest.items()
+    }
 
 
 STAGE = Exchange(
-    version=2,
+    version=3,
     config=Config,
-    libraries=("unicode",),
+    libraries=LIBRARIES,
     reads=READS,
     record_schema=RECORD_SCHEMA,
     schema=pa.schema([("drop", pa.string()), ("detail", pa.string())]),

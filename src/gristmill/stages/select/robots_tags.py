@@ -2,18 +2,24 @@
 
 import html
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any
 
 import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gristmill.kernels.html.meta_tags import find_tags
 from gristmill.stages.buffers import bytes_of
 
 HEAD_BYTES = 64 << 10
 """The number of bytes of a page that are searched."""
+
+_MARKUP = re.compile(
+    rb"<!--.*?(?:-->|\Z)|<(script|style)[\s/>].*?(?:</\1|\Z)|(?P<end></head[\s/>]|<body[\s/>])|(?P<meta><meta[\s/][^<>]*>)",
+    re.DOTALL | re.IGNORECASE,
+)
+"""Comments and scripts, which are not markup; the end of the head; meta tags. Each byte is read once."""
 
 _WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _AGENT = re.compile(r"\s*([A-Za-z][\w.\-]*)\s*:(.*)", re.S | re.A)
@@ -59,14 +65,25 @@ def _in_header(value: str, wanted: Sequence[str], agent: str) -> str | None:
 
 def find_in_pages(pages: pa.Array, wanted: Sequence[str], agent: str) -> dict[int, str]:
     """The first wanted directive of each row that has one, in a meta tag for all robots or for `agent`, in the head."""
-    words, word_offsets = bytes_of(pa.array([directive.lower() for directive in wanted], pa.string()))
     data, offsets = bytes_of(pages)
+    names, words = (b"robots", agent.lower().encode()), [directive.lower().encode() for directive in wanted]
     found: dict[int, str] = {}
-    for row, begin, end in find_tags(data, offsets, HEAD_BYTES, words, word_offsets).tolist():
-        directive = _in_tag(bytes(data[begin:end]).decode("utf-8", "replace"), wanted, agent)
-        if directive:
-            found.setdefault(row, directive)
+    for row, (start, stop) in enumerate(pairwise(offsets.tolist())):
+        head = data[start : min(stop, start + HEAD_BYTES)].tobytes().partition(b"</head>")[0]
+        lowered = head.lower()
+        if any(name in lowered for name in names) and any(word in lowered for word in words):
+            directive = next(filter(None, (_in_tag(tag, wanted, agent) for tag in _meta_tags(head))), None)
+            if directive:
+                found[row] = directive
     return found
+
+
+def _meta_tags(head: bytes) -> Iterator[str]:
+    for part in _MARKUP.finditer(head):
+        if part["end"]:
+            return
+        if part["meta"]:
+            yield part["meta"].decode("utf-8", "replace")
 
 
 def _in_tag(tag: str, wanted: Sequence[str], agent: str) -> str | None:

@@ -1,10 +1,12 @@
-"""Parses the rules of a robots.txt that apply to one crawler (RFC 9309, sections 2.1 to 2.2.4 and 2.5)."""
+"""The rules of a robots.txt that apply to one crawler (RFC 9309, sections 2.1 to 2.2.4 and 2.5).
+
+In the path of a rule, `*` is any characters, and `$` at the end is the end. Rules and paths have the one spelling of
+`shared/urls.py`; `%2A` and `%24` are the characters `*` and `$` themselves.
+"""
 
 import re
 
-import numpy as np
-
-from gristmill.kernels.urls.robots import write_rule
+from gristmill.stages.shared.urls import Url, spelled
 
 MAX_BYTES = 500 * 1024
 """The bytes that are read of a file, the minimum of the RFC. A line that is cut there is ignored, since half a path
@@ -19,7 +21,7 @@ def rules_for(text: str, agent: str) -> list[tuple[bool, str]]:
 
     Groups belong to an agent by name, in upper or lower case. A group for `Googlebot` also applies to `Googlebot-News`
     unless that has its own. All groups of the longest matching name are combined, or those of `*` if none matches. The
-    longest path decides; of two equal lengths, the one that allows. Paths are in the form of `kernels/urls/robots.py`.
+    longest path decides; of two equal lengths, the one that allows.
     """
     ours = agent.lower()
     groups: dict[int, set[tuple[bool, str]]] = {}
@@ -40,7 +42,8 @@ def rules_for(text: str, agent: str) -> list[tuple[bool, str]]:
         elif key in ("allow", "disallow"):
             in_rules = True
             if members and value.startswith(("/", "*")):
-                rule = (key == "allow", _common_form(value))
+                path = spelled(value)
+                rule = (key == "allow", path[:-1].replace("$", "%24") + path[-1:])
                 for rank in members:
                     groups[rank].add(rule)
     found = groups[max(groups)] if groups else set()
@@ -66,7 +69,42 @@ def _rank(value: str, agent: str) -> int | None:
     return len(name) if name and (name == agent or agent.startswith(f"{name}-")) else None
 
 
-def _common_form(path: str) -> str:
-    if path.isascii() and "%" not in path and "$" not in path[:-1]:
-        return path
-    return str(write_rule(np.frombuffer(path.encode("utf-8", "replace"), np.uint8)).tobytes(), "ascii")
+def path_of(url: Url) -> str:
+    """Path and query of a URL, as rules compare them."""
+    path = f"{url.path or '/'}?{url.query}" if url.query else url.path or "/"
+    return path.replace("*", "%2A").replace("$", "%24")
+
+
+class SiteRules:
+    """The rules of a site, in order of precedence."""
+
+    def __init__(self, rules: list[tuple[bool, str]]) -> None:
+        self._rules = rules
+        self._with_signs = [rule for rule in rules if _has_sign(rule[1])]
+        self._plain = tuple(path for _, path in rules if not _has_sign(path))
+
+    def deciding(self, path: str) -> tuple[bool, str] | None:
+        """The first rule that matches a path."""
+        rules = self._rules if path.startswith(self._plain) else self._with_signs
+        return next((rule for rule in rules if _matches(rule[1], path)), None)
+
+
+def _has_sign(path: str) -> bool:
+    return "*" in path or path.endswith("$")
+
+
+def _matches(rule: str, path: str) -> bool:
+    """Whether a rule matches the start of a path: each piece between two `*` at the first place where it can be."""
+    is_whole = rule.endswith("$")
+    start, *pieces = rule.removesuffix("$").split("*")
+    if not path.startswith(start):
+        return False
+    offset = len(start)
+    last = pieces.pop() if pieces and is_whole else ""
+    for piece in pieces:
+        offset = path.find(piece, offset) + len(piece)
+        if offset < len(piece):
+            return False
+    if not is_whole:
+        return True
+    return len(path) - len(last) >= offset and path.endswith(last) if "*" in rule else offset == len(path)

@@ -11,7 +11,8 @@ sets that it has built, and rebuilds one if a file's size or time changes; nothi
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -19,11 +20,10 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.counted import counted
-from gristmill.kernels.hash.hashset import HashSet, build, hash_all_digests, hash_digests, hash_words
-from gristmill.kernels.urls.parts import hash_domain_lines, hash_url_lines
-from gristmill.kernels.urls.words import hash_tokens, openings
+from gristmill.kernels.hash.hashset import HashSet, build, hash_strings, labels_of
 from gristmill.places import system_of
-from gristmill.stages.shared.url_forms import plain_urls
+from gristmill.stages.buffers import bytes_of
+from gristmill.stages.shared.urls import UrlForm, domains_of, normal_form, parse
 from gristmill.warned import Warnings
 
 Array = np.ndarray[Any, Any]
@@ -34,19 +34,59 @@ LONGEST_BYTES = 1 << 20
 """The longest line. The rest of a longer one is lost, or counts as another entry; it is a fault either way."""
 KEPT_SETS = 32
 
-HASHES: dict[str, Callable[[Array], tuple[Array, int]]] = {
-    "domains": hash_domain_lines,
-    "urls": hash_url_lines,
-    "words": hash_tokens,
-    "substrings": hash_words,
-    "digests": hash_digests,
-    "hashes": hash_all_digests,
-}
+_PLAIN_HOST = re.compile(r"(?:[a-z0-9_-]+\.)+[a-z][a-z0-9-]*")
+_WORD = re.compile(r"[a-z0-9\x80-\U0010ffff]+")
 _SUFFIX = re.compile(r"(?i)(\.(txt|list|lst|csv|dat|conf|hosts))?(\.(gz|bz2|xz|zst))?$")
 _NO_LIST = re.compile(r"(?i)(?:(?!\.)[^/]*+/)*+(\..*|(readme|licen[sc]e|copying|changelog)(\.\w+)?)")
-_BETWEEN = re.compile(r"([\x00-\x20]+[*.]*)")
-"""Separators of words, with the `*.` before a domain."""
+_COMMENT = re.compile(r"(?m)(?:^|(?<=[\x00-\x20]))#.*")
+_WHITE = "".join(map(chr, range(33)))
 _UT1 = ("domains", "urls", "expressions", "very_restrictive_expression", "usage")
+
+
+def _domain(entry: str) -> str | None:
+    """`.example.com`, `*.example.com` and `http://example.com/` are `example.com`; of a line of several words the last
+    one counts, as in hosts files (`0.0.0.0 example.com`). An entry with a path would block a whole site for one page.
+    """
+    word = entry.rpartition("\t")[2].rpartition(" ")[2]
+    if _PLAIN_HOST.fullmatch(word):
+        return word
+    url = parse(word.replace("*.", "", 1).lstrip("."))
+    return url.host if url.host and not url.query and not url.path.strip("/") else None
+
+
+def _url(entry: str) -> str | None:
+    return normal_form(entry, _FORM) if parse(entry).host else None
+
+
+_FORM = UrlForm()
+
+
+def _word(entry: str) -> str | None:
+    return entry.lower() if _WORD.fullmatch(entry.lower()) else None
+
+
+def _digest(entry: str, digits: tuple[int, ...] = (32, 64)) -> bytes | None:
+    try:
+        return bytes.fromhex(entry) if len(entry) in digits else None
+    except ValueError:
+        return None
+
+
+def _any_digest(entry: str) -> bytes | None:
+    """An MD5, a SHA-1 or a SHA-256."""
+    return _digest(entry, (32, 40, 64))
+
+
+KINDS: dict[str, Callable[[str], Any]] = {
+    "domains": _domain,
+    "urls": _url,
+    "words": _word,
+    "substrings": str.lower,
+    "digests": _digest,
+    "hashes": _any_digest,
+}
+"""For each kind of list, what an entry means; None if it is not valid."""
+_TYPES = {"domains": pa.string(), "urls": pa.string(), "digests": pa.binary(), "hashes": pa.binary()}
 
 
 @dataclass(frozen=True)
@@ -60,9 +100,42 @@ class Lists:
     faults: tuple[int, ...]
     """Entries of each list that are not valid for the field."""
     strings: HashSet
-    pairs: Array
-    lengths: Array
-    """The first bytes of words, for a search within URLs, and the lengths of words or digests."""
+    words: Mapping[str, int]
+    """The list of each word or substring."""
+    sizes: frozenset[int]
+    """The lengths of entries."""
+    heads: frozenset[str]
+    """The first characters of all words, as many as the shortest has."""
+
+    def labels(self, values: pa.Array) -> Array:
+        """The number of the list of each string, or -1."""
+        return labels_of(self.strings, hash_strings(*bytes_of(values)))
+
+    def domains(self, hosts: Sequence[str]) -> dict[str, tuple[int, str]]:
+        """For each host that is on a list, or below a domain that is, the number of the list and the domain. Of several
+        domains the shortest one counts: it makes the others redundant.
+        """
+        pairs = [(host, domain) for host in dict.fromkeys(hosts) for domain in domains_of(host)]
+        labels = self.labels(pa.array([domain for _, domain in pairs], pa.string())).tolist()
+        listed: dict[str, tuple[int, str]] = {}
+        for (host, domain), label in zip(pairs, labels, strict=True):
+            if label >= 0:
+                listed.setdefault(host, (label, domain))
+        return listed
+
+    def words_in(self, text: str) -> list[str]:
+        """The different words of the lists in a text, in their order."""
+        return list(dict.fromkeys(word for word in _WORD.findall(text) if word in self.words))
+
+    def substrings_in(self, text: str) -> list[str]:
+        """The first entry that a text contains, if it contains any; of several at one place, the shortest."""
+        sizes = sorted(self.sizes)
+        for start in range(len(text) if sizes else 0):
+            if text[start : start + sizes[0]] in self.heads:
+                for size in sizes:
+                    if start + size <= len(text) and text[start : start + size] in self.words:
+                        return [text[start : start + size]]
+        return []
 
 
 Built = TypeVar("Built")
@@ -126,32 +199,36 @@ def _stem(name: str) -> str:
 
 def _build(fs: object, field: str, found: list[tuple[str, str, dict[str, Any]]], kind: str) -> Lists:
     names = sorted({name for name, _, _ in found})
-    faults = [0] * len(names)
-    pairs, lengths = np.zeros(1 << 16, np.bool_), np.zeros(256, np.bool_)
+    faults, entries = [0] * len(names), [0] * len(names)
     hashed: list[tuple[Array, int]] = []
+    words: dict[str, int] = {}
+    sizes: set[int] = set()
     for name, uri, _ in found:
         label = names.index(name)
         for block in blocks(fs, uri):
-            hashes, bad = HASHES[kind](_plain(block) if kind in ("domains", "urls") else block)
-            hashed.append((hashes, label))
-            faults[label] += int(bad)
-            if kind in ("substrings", "hashes"):
-                openings(block, pairs, lengths)
+            values = list(map(KINDS[kind], entries_of(block)))
+            valid = [value for value in values if value is not None]
+            faults[label] += len(values) - len(valid)
+            sizes.update(map(len, valid))
+            if kind in ("words", "substrings"):
+                words = dict.fromkeys(valid, label) | words
+            else:
+                hashed.append((hash_strings(*bytes_of(pa.array(valid, _TYPES[kind]))), label))
     strings, added = build(hashed)
-    entries = [0] * len(names)
-    for (_, label), new in zip(hashed, added, strict=True):
+    for label, new in [*zip((label for _, label in hashed), added, strict=True), *Counter(words.values()).items()]:
         entries[label] += new
     shown = tuple(f"{field}/{name}" if name else field for name in names)
-    return Lists(shown, tuple(entries), tuple(faults), strings, pairs, lengths)
+    heads = frozenset(word[: min(sizes)] for word in words)
+    return Lists(shown, tuple(entries), tuple(faults), strings, words, frozenset(sizes), heads)
 
 
-def _plain(block: Array) -> Array:
-    """The same lines with hosts in their IDN form, as `plain_urls` returns those of documents."""
-    if block.max(initial=0) < 0x80:
-        return block
-    words = _BETWEEN.split("\n" + block.tobytes().decode(errors="replace"))
-    words[::2] = plain_urls(pa.array(words[::2], pa.string())).to_pylist()
-    return np.frombuffer("".join(words).encode(), np.uint8)
+def entries_of(block: Array) -> Iterator[str]:
+    """The entries of lines that end with LF, CR or both. `#` begins a comment at the start of a line or after a space;
+    elsewhere it is the fragment of a URL.
+    """
+    text = block.tobytes().decode("utf-8", "replace").replace("\r", "\n").removeprefix("\ufeff")
+    text = _COMMENT.sub("", text) if "#" in text else text
+    return (entry for line in text.split("\n") if (entry := line.strip(_WHITE)))
 
 
 def blocks(fs: Any, uri: str) -> Any:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from gristmill.stages.shared.urls import is_address
+
 if TYPE_CHECKING:
     from publicsuffixlist import PublicSuffixList
 
@@ -31,8 +33,7 @@ def registered_domains(hosts: pa.Array) -> pa.Array:
 @lru_cache(maxsize=_MOST_KEPT)
 def registered_domain(host: str) -> str:
     """The registered domain of one host."""
-    last = host.rpartition(".")[2]
-    if host.startswith("[") or last.isdigit():
+    if is_address(host):
         return host
     whole = host.rpartition("..")[2].removeprefix(".")  # an empty label ends what the list can know: `..mill.org`
     return _suffixes().privatesuffix(whole, keep_case=True) or host
@@ -40,7 +41,7 @@ def registered_domain(host: str) -> str:
 
 def is_below_suffix(host: str) -> bool:
     """Whether everything below a host has the host's registered domain: it is an address, or has an owner."""
-    return host.startswith("[") or host.rpartition(".")[2].isdigit() or _suffixes().privatesuffix(host) is not None
+    return is_address(host) or _suffixes().privatesuffix(host) is not None
 
 
 @lru_cache(maxsize=1 << 12)

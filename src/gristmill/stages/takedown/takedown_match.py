@@ -28,6 +28,7 @@ from gristmill.stages.matches import (
     match_urls,
     shingles_of,
 )
+from gristmill.stages.shared import urls
 from gristmill.stages.takedown.requests import read_all
 
 READS = ("doc_id", "url", "*.locator", "*.text")
@@ -140,9 +141,9 @@ def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
 
 
 STAGE = Map(
-    version=4,
+    version=5,
     config=Config,
-    libraries=("unicode",),
+    libraries=urls.LIBRARIES,
     reads=READS,
     judges=False,
     schema=SCHEMA,

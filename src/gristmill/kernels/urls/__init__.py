@@ -1,1 +1,0 @@
-"""URLs: their parts, a normal form, words in them, and the rules of robots.txt."""
