@@ -74,6 +74,18 @@ def test_going_back_to_an_older_recipe_is_refused_before_any_work(taken, say):
     assert runs(taken) == before
 
 
+def test_an_export_of_an_older_version_warns_of_takedowns(taken, say):
+    """Its documents were taken down since; the newest version, and one with the same requests, have none of them."""
+    said = "is older than the takedowns of corpus (r1, r2)"
+    versions = [json.loads(line) for line in say("versions", taken.project.store, "--json").out.splitlines()]
+    newest, older = (f"{taken.project.store}@{one['version']}" for one in versions)
+    assert said in say("export", older, "--out", taken.project.folder / "older").err.replace("\n", " ")
+    assert said not in say("export", newest, "--out", taken.project.folder / "newest").err.replace("\n", " ")
+    taken.write(more="restore: {r1: withdrawn, r2: withdrawn}")
+    assert len(taken.kept()) == 4
+    assert said not in say("export", older, "--out", taken.project.folder / "restored").err.replace("\n", " ")
+
+
 def test_takedowns_outlive_their_versions(taken, say):
     """Dropped and collected, the version is gone, and its takedowns are not."""
     newest = json.loads(say("versions", "show", taken.project.recipe, "--json").out)["version"]

@@ -120,6 +120,18 @@ def test_check_reports_records_allowed_as_broken(folder, run_suite):
     assert json.loads(run_suite("check", folder, "--json")[1].out)["broken"] == 1
 
 
+def test_check_lists_an_item_that_a_run_would_not_protect(tmp_path, run_suite):
+    """One in a thousand is allowed, as in a run; more are a fault."""
+    bare = {"id": "bare", "q": "Is it?", "a": ""}
+    write_suite(tmp_path / "small", {"b": [bare, item(1)]})
+    assert run_suite("check", tmp_path / "small")[0] == 2
+    items = [{"id": str(n), "q": f"Which wheel of mill {n} turns first?", "a": ""} for n in range(1000)]
+    write_suite(tmp_path / "large", {"b": [bare, *items]})
+    code, output = run_suite("check", tmp_path / "large")
+    assert code == 0
+    assert "1 item has too few words to be protected: b bare ('Is it?')" in output.out
+
+
 def test_check_reads_everything(folder, run_suite):
     """It exits with 0 when everything can be read, and with 2 and the location otherwise; it writes nothing."""
     assert run_suite("check", folder)[0] == 0

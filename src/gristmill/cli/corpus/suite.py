@@ -13,7 +13,7 @@ from gristmill.cli.shared.screen import say, words
 from gristmill.cli.shared.show import console, table
 from gristmill.cli.shared.usage import Commands
 from gristmill.counted import counted
-from gristmill.stages.decontaminate.eval_index import Config, refuse
+from gristmill.stages.decontaminate.eval_index import Config, first_of, refuse
 from gristmill.stages.decontaminate.matching.units import (
     ALONE_OR_SUPPORT,
     NOTHING,
@@ -93,12 +93,12 @@ def check_command(folder: SuiteFolder, json: Json = False) -> None:
     Exit code 2: a fault, which is printed.
     """
     suite, counts = read_with_counts(folder)
-    refuse(suite, units_of(suite.items, suite.protections, Config.model_fields["ngram"].default)[1], 0)
+    bare = units_of(suite.items, suite.protections, Config.model_fields["ngram"].default)[1]
+    refuse(suite, bare, Config.model_fields["allow_unprotected"].default)
     broken = {name: count.broken for name, count in counts.items() if count.broken}
     if json:
-        print_json(
-            {**_head(suite), "benchmarks": len(counts), "items": len(suite.items), "broken": sum(broken.values())}
-        )
+        numbers = {"items": len(suite.items), "broken": sum(broken.values()), "unprotected": len(bare)}
+        print_json({**_head(suite), "benchmarks": len(counts), **numbers})
         return
     allowed = [f"{counted(count, 'record')} of {name}" for name, count in broken.items()]
     are = f"all read except {', '.join(allowed)} (allow_broken)" if allowed else "all read"
@@ -106,6 +106,8 @@ def check_command(folder: SuiteFolder, json: Json = False) -> None:
         f"{suite.name} {suite.version}: {counted(len(suite.items), 'item')} of "
         f"{counted(len(counts), 'benchmark')}, {are}. suite_hash: {suite.hash[:HASH_DIGITS]}"
     )
+    if bare:
+        say(f"{counted(len(bare), 'item has', 'items have')} too few words to be protected: {first_of(suite, bare)}.")
     _show_warnings(suite)
 
 

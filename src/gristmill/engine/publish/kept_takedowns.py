@@ -14,6 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from gristmill.engine.publish.run_record import newest_run
+from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.recipe.checks.mistakes import listed, suggest
 from gristmill.recipe.model import Recipe
@@ -86,6 +88,20 @@ def takedown_notes(store: Store, recipe: Recipe) -> Iterator[str]:
                 f"{other} in the same store takes down what {recipe.name} does not: {listed(missing, 10)}. If "
                 "both read the same documents, add these requests to takedowns"
             )
+
+
+def later_takedowns(view: CorpusView) -> list[str]:
+    """The requests of the newest run of a recipe, if they differ from those of an older version of it."""
+    newest = None if view.record is None else newest_run(view.store, view.name)
+    if view.record is None or newest is None or _identities(newest) == _identities(view.record):
+        return []
+    return list(_read(view.store, f"{FOLDER}/{view.name}.json")["requests"])
+
+
+def _identities(record: Mapping[str, Any]) -> list[Any]:
+    """What the takedown steps of a run did."""
+    names = (TAKEDOWN_MATCH, TAKEDOWN_SETS, TAKEDOWN)
+    return [node["identity"] for node in record["nodes"].values() if node["name"] in names]
 
 
 def takedowns_of(recipe: Recipe) -> dict[str, Any]:

@@ -60,14 +60,18 @@ def refuse(suite: Suite, bare: Sequence[int], allowed: int | None) -> None:
     """Raise if more items are unprotected than the recipe allows; `suite touched` lists them."""
     if len(bare) <= (len(suite.items) // 1000 if allowed is None else allowed):
         return
-    items = [suite.items[one] for one in bare[:_SHOWN]]
-    named = [f"{item.benchmark} {item.id} ({item.question[:40]!r})" for item in items]
-    more = f" and {len(bare) - _SHOWN} more" if len(bare) > _SHOWN else ""
     raise CannotBeMet(
         f"{counted(len(bare), 'item')} of the eval suite {suite.name} cannot be protected: too few words to "
-        f"distinguish them from other texts: {', '.join(named)}{more}. Remove them from the suite, give them an "
+        f"distinguish them from other texts: {first_of(suite, bare)}. Remove them from the suite, give them an "
         f"answer or choices, or write allow_unprotected: {len(bare)}."
     )
+
+
+def first_of(suite: Suite, bare: Sequence[int]) -> str:
+    """The first of these items, with their questions."""
+    items = [suite.items[one] for one in bare[:_SHOWN]]
+    more = f" and {len(bare) - _SHOWN} more" if len(bare) > _SHOWN else ""
+    return ", ".join(f"{item.benchmark} {item.id} ({item.question[:40]!r})" for item in items) + more
 
 
 STAGE = Asset(version=6, config=Config, libraries=("unicode",), make=make)
