@@ -6,6 +6,7 @@ from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
 from gristmill.loader import Loader
 from gristmill.query.versions.published import Published
+from gristmill.recipe.load import load as load_recipe
 from gristmill.tokenizer.files import load
 from sharded import Corpus
 
@@ -58,6 +59,14 @@ def test_a_slot_that_cannot_be_named_so_is_refused(corpus, edit, names, message)
     edit(corpus.project.recipe, f"{TRAIN}}}", f"{TRAIN}, names: {names}}}")
     with pytest.raises(UserError, match=message):
         corpus.run()
+
+
+def test_names_for_slots_that_training_does_not_make_are_refused_before_any_work(corpus, edit):
+    """The slots of a tokenizer that the recipe trains follow from the recipe."""
+    edit(corpus.project.recipe, f"{TRAIN}}}", f"{TRAIN},\n  names: {{<|reserved_999|>: <|table|>}}}}")
+    line = corpus.project.recipe.read_text().partition("names:")[0].count("\n") + 1
+    with pytest.raises(UserError, match=rf":{line}: tokenizer\.names: '<\|reserved_999\|>' is not a reserved slot"):
+        load_recipe(corpus.project.recipe)
 
 
 def test_a_word_as_a_special_token_is_warned_about(corpus, edit):

@@ -23,6 +23,7 @@ from gristmill.stages.tokenizer import (
     tokenizer_sample,
     tokenizer_text,
 )
+from gristmill.tokenizer.special import named_slots, special_tokens
 
 AT: Path = ("tokenizer",)
 TOKENIZER, SAMPLE, TEXT, NAMES = "tokenizer", "tokenizer_sample", "tokenizer_text", "tokenizer_names"
@@ -67,7 +68,7 @@ def load_tokenizer(draft: Draft, raw: object, sources: Mapping[str, Source], lis
         return ()
     line = draft.tree.line_of_key(AT)
     steps = _tokenizer(draft, fields, raw, sources, line)
-    if not fields.names or not steps:
+    if not fields.names or not steps or not _names_fit(draft, steps[-1].config, fields.names):
         return steps
     return (*steps, Step.implied(TOKENIZER, NAMES, tokenizer_names, tokenizer_names.Config(names=fields.names), line))
 
@@ -95,6 +96,17 @@ def _tokenizer(
         Step.implied(TOKENIZER, TEXT, tokenizer_text, tokenizer_text.Config(domains=domains), line),
         Step.implied(TOKENIZER, TOKENIZER, tokenizer, config, line),
     )
+
+
+def _names_fit(draft: Draft, config: StageConfig, names: Mapping[str, str]) -> bool:
+    """Whether a tokenizer that the recipe trains has these reserved slots; adds a mistake if not."""
+    try:
+        if isinstance(config, tokenizer.Config):
+            named_slots(special_tokens(config.special, config.reserved), names)
+    except ValueError as error:
+        draft.add((*AT, "names"), f"{dotted((*AT, 'names'))}: {error}.")
+        return False
+    return True
 
 
 def _checked(draft: Draft, stage: ModuleType, config: StageConfig | None, line: int) -> tuple[Step, ...]:
