@@ -103,7 +103,7 @@ ENGINE := .venv-engine
 test-engine: $(VENV)/dev
 	test -x $(ENGINE)/bin/python || $(PYTHON) -m venv $(ENGINE)
 	test -x $(ENGINE)/bin/transformers || $(ENGINE)/bin/python -m pip install --quiet 'transformers[serving]' torch
-	ENGINE=$(CURDIR)/$(ENGINE)/bin/transformers $(BIN)/pytest tests/stages/generate/test_engine.py
+	ENGINE=$(CURDIR)/$(ENGINE)/bin/transformers $(BIN)/pytest packages/generate/tests/test_engine.py
 
 # Object stores on two servers more than our own. Moto's is in an environment apart: it needs an older dateutil than we pin.
 SERVERS := .venv-s3

@@ -25,11 +25,11 @@ import zstandard
 
 from bench._faithful_edits import FAITHFUL, PLANTS, names_in
 from bench.inputs import made_up_texts, measurement, texts
-from gristmill.stages.measure.faithful import SCHEMA, Config, apply
-from gristmill.stages.select.rules.faithful import RULES
-from gristmill.stages.select.rules.faithful import Config as Rules
 from gristmill.stages.shared.vectors import ColumnVectors
 from gristmill.stages.shared.verdicts import failing, rule_set
+from gristmill_generate.faithful import SCHEMA, Config, apply
+from gristmill_generate.faithful_rules import RULES
+from gristmill_generate.faithful_rules import Config as Rules
 
 CHUNK = 3000
 TEXTS = 2000

@@ -26,10 +26,10 @@ import pyarrow as pa
 
 from bench.inputs import measurement, scratch
 from gristmill.recipe.load import load
-from gristmill.stages.generate import generate
-from gristmill.stages.generate.prompts import ready_path
 from gristmill.store.answers import AnswerLog
 from gristmill.store.store import Store
+from gristmill_generate import generate
+from gristmill_generate.settings import ready_path
 
 REQUESTS = int(os.environ.get("REQUESTS", "20000"))
 PER_BATCH, PER_TASK = 5_000, 100_000

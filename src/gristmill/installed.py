@@ -1,4 +1,4 @@
-"""Formats, steps, commands, report pages and executors that installed packages add by entry points (docs/plugins.md).
+"""Formats, steps, sources, commands, pages and executors that installed packages add by entry points (docs/plugins.md).
 
 Finding them takes a tenth of a second, so a built-in name is never looked up here, and cannot be replaced.
 """
@@ -13,11 +13,13 @@ from gristmill.errors import UserError
 from gristmill.install_command import install_package
 
 FORMATS, STEPS, COMMANDS = "gristmill.formats", "gristmill.steps", "gristmill.commands"
+SOURCES = "gristmill.sources"
 PAGES, EXECUTORS, OBSERVERS = "gristmill.pages", "gristmill.executors", "gristmill.observers"
 
 PACKAGES = {
     FORMATS: {"formats": "epub jats latex mbox mediawiki notebook office stack_exchange subtitles"},
-    STEPS: {"formats": "threads"},
+    STEPS: {"formats": "threads", "generate": "entail faithful"},
+    SOURCES: {"generate": "generate"},
     COMMANDS: {"ablate": "ablate mix", "bias": "bias", "explore": "explore", "extractor": "extractor"},
     EXECUTORS: {"ray": "ray", "slurm": "slurm"},
     OBSERVERS: {"explore": "metrics openlineage"},

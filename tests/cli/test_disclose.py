@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import zstandard
 from conftest import Project
-from tests.stages.generate.model_server import serving
+from model_server import serving
 
 from gristmill.shardformat.receipt import seal_of
 from gristmill.tokenizer.files import write_json

@@ -7,7 +7,7 @@ from io import BytesIO
 
 import pypdfium2
 import pytest
-from tests.stages.generate.model_server import completion, serving
+from model_server import completion, serving
 from tests.stages.ingest.archives import http, record
 
 from gristmill.engine.mill import find_warnings

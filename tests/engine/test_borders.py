@@ -146,12 +146,14 @@ def test_records_and_files_of_a_sink_are_checked(tmp_path):
         ([Record(1), Record(1)], "the position 1 after 1, but positions must rise"),
         ([Record(9)], "be below the piece's stop, 9"),
         (None, "returned nothing (None). Yield a Record"),
+        ([Record(0, doc_id=b"short")], "a doc_id of 5 bytes. Return 16, or none"),
+        ([Record(0, more=(1, 2))], "more with 2 values, but its columns are 1"),
     ],
 )
 def test_records_of_a_reader_are_checked(records, telling):
     """Records with fields of the right types, in order."""
     with pytest.raises(BrokenPromise) as raised:
-        list(borders.check_records(records, "mine.reader", Piece("a", "a", 0, 9)))
+        list(borders.check_records(records, "mine.reader", Piece("a", "a", 0, 9), 1))
     assert telling in str(raised.value)
 
 

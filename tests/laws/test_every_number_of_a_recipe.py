@@ -30,7 +30,7 @@ FINE = ("0.1234567891",)
 """Ten decimals are one more than comparisons accept."""
 JUDGE = {"model": "m", "servers": "['http://localhost:1/v1']"}
 """It gets no request: the documents have no parents and no page images."""
-NEEDED = {"heuristics": ["signals", "code_signals", "language", "faithful"], "keep_language": ["language"]}
+NEEDED = {"heuristics": ["signals", "code_signals", "language"], "keep_language": ["language"]}
 ALSO = {
     "known_dedup": {"indexes": "[index]"},
     "keep_language": {"keep": "{en: 0.1}"},
@@ -112,13 +112,16 @@ def recipe_with(entry: ReferenceEntry, values: dict[str, str]) -> str:
                 if any(map(_is_of_manuals, values))
                 else "gopher_repetition, gopher_quality, c4, fineweb"
             )
-            values = {"rules": f"[{sets}, code, faithful]", **values}
-            steps = [f"entail: {written(JUDGE)}"]
+            values = {"rules": f"[{sets}, code]", **values}
         if entry.name == "extract":
             read |= {"paths": "[pages.jsonl]", "fields": "{html: html}"}
         if entry.name == "ocr":
             read = {"format": "pdf", "paths": "[text.pdf]", "images": "true"}
-        steps += [*NEEDED.get(entry.name, ()), f"{entry.name}: {written({**ALSO.get(entry.name, {}), **values})}"]
+        rules = {name.removeprefix("heuristics."): value for name, value in values.items() if name.startswith("heuristics.")}
+        own = {name: value for name, value in values.items() if not name.startswith("heuristics.")}
+        steps += [*NEEDED.get(entry.name, ()), f"{entry.name}: {written({**ALSO.get(entry.name, {}), **own})}"]
+        if rules:
+            steps += [f"entail: {written(JUDGE)}", f"heuristics: {written(rules)}"]
     elif entry.name in ("jsonl", "read"):
         read |= values
     else:

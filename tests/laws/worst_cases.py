@@ -404,9 +404,9 @@ def corpus(folder: Path, table: pa.Table) -> Callable[[], Any]:
 
 def generate(folder: Path, table: pa.Table) -> Callable[[], Any]:
     """Chunks, requests, the children of the answers, and their documents."""
-    stage, prompts = (imported(f"gristmill.stages.generate.{name}") for name in ("generate", "prompts"))
-    reader, piece = imported("gristmill.stages.generate.generated"), imported("gristmill.stages.contract").Piece
-    config = stage.Config(prompts=[prompts.ready_path("rephrase")], model="m", servers=["http://h/v1"], chunk_bytes=64)
+    stage = imported("gristmill_generate.generate")
+    reader, piece = imported("gristmill_generate.generated"), imported("gristmill.stages.contract").Piece
+    config = stage.Config(prompts=["rephrase"], model="m", servers=["http://h/v1"], chunk_bytes=64)
     batch = batch_of(with_layers(table, list(stage.READS)), stage.READS)
 
     class Answers:
@@ -428,7 +428,7 @@ def short_texts(table: pa.Table) -> pa.ChunkedArray:
 
 def entail(folder: Path, table: pa.Table) -> Callable[[], Any]:
     """Sentences, requests, and the scores of the answers."""
-    stage = imported("gristmill.stages.generate.entail")
+    stage = imported("gristmill_generate.entail")
     config = stage.Config(model="m", servers=["http://h/v1"])
     names = ("text", "meta", "parent_text")
     table = with_layers(table, ["text", "meta"])  # a parent is in every request, and `generate` bounds its size
@@ -461,8 +461,8 @@ CUSTOM: dict[str, Callable[[Path, pa.Table], Callable[[], Any]]] = {
     "entail": entail,
 }
 COVERED = {
-    "generate": ("generate.generate", "generate.generated"),
-    "entail": ("generate.entail",),
+    "generate": ("gristmill_generate.generate", "gristmill_generate.generated"),
+    "entail": ("gristmill_generate.entail",),
     "takedown": ("takedown.takedown", "takedown.takedown_match", "takedown.takedown_sets", "takedown.takedown_unsent"),
     "index": ("select.index",),
     "copies_left": ("dedup.copies_left",),

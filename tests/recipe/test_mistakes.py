@@ -179,7 +179,7 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
         [
             "sources.a.licence is not a field",
             "Did you mean license?",
-            "Fields: kind, read, generate, license, domain, tier, weight.",
+            "Fields: kind, read, license, domain, tier, weight.",
         ],
     ),
     "no format": (read("paths: [x]"), 5, ["sources.a.read.format is missing"]),

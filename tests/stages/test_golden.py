@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from model_server import completion, serving
 
 from exchanged import run_step, stages_of
 from golden_evals import decontaminate_outputs
@@ -25,8 +26,6 @@ from gristmill.schema import Record
 from gristmill.stages.contract import Piece
 from gristmill.stages.dedup.near_candidates import Config as SketchConfig
 from gristmill.stages.dedup.near_index import write_index
-from gristmill.stages.generate import entail, generate, generated
-from gristmill.stages.generate.prompts import ready_path
 from gristmill.stages.library_versions import version_of
 from gristmill.stages.mix import mix
 from gristmill.stages.scrub import safety, safety_hashes, safety_scores
@@ -39,10 +38,11 @@ from gristmill.store.parquet import PartWriter
 from gristmill.store.store import Store
 from gristmill.tokenizer.files import write_json
 from gristmill.tokenizer.model import Tokenizer
+from gristmill_generate import entail, generate, generated
+from gristmill_generate.settings import ready_path
 from pdf_files import column as column_of_pdf
 from pdf_files import pdf
 from pdf_files import text as pdf_text
-from stages.generate.model_server import completion, serving
 
 GOLDEN = Path(__file__).with_name("golden.json")
 INTERPRETER = "unicode"

@@ -18,7 +18,6 @@ NOT_ASKED = ("servers", "serve", "api_key_env", "concurrency", "limits", "price"
 ELSEWHERE = [
     ("gristmill.stages.decontaminate.eval_scan_new", "suite"),
     *(("gristmill.stages.dedup.copies_left", field) for field in ("why", "fix")),
-    *((f"gristmill.stages.generate.{name}", field) for name in ("generate", "entail") for field in NOT_ASKED),
     *(("gristmill.stages.ocr.ocr", field) for field in NOT_ASKED),
     ("gristmill.stages.takedown.takedown", "texts"),
     ("gristmill.stages.proxy.domain_pool", "location"),
@@ -26,7 +25,7 @@ ELSEWHERE = [
     ("gristmill.stages.proxy.train", "checkpoints"),
 ]
 """Of stages that are no steps or ask a server, with the tests that try them: tests/stages/decontaminate/test_growth.py,
-tests/stages/dedup/test_copies_left.py, tests/stages/generate/test_entail.py, tests/stages/ocr/test_ocr.py,
+tests/stages/dedup/test_copies_left.py, tests/stages/ocr/test_ocr.py,
 tests/stages/takedown/test_takedown.py, tests/proxy/test_ablate.py, tests/proxy/test_mix.py.
 """
 

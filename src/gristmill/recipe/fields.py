@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, TypeGuard
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from gristmill.recipe.sections.snapshot import check_snapshot
-from gristmill.stages.contract import Bytes, Count, StageConfig
+from gristmill.stages.contract import Bytes, Count, SourceName, StageConfig
 from gristmill.stages.shards.shard_groups import ELSE
 from gristmill.stages.shared.expressions import parse_condition, parse_value
 
@@ -162,8 +162,6 @@ class SourceFields(StageConfig):
     """which steps apply to the source, such as web, text or code"""
     read: dict[str, Any]
     """format, paths, and the fields of the format's reader"""
-    generate: dict[str, Any] | None = None
-    """instead of read: documents that a language model makes from those of other sources; see docs/generate.md"""
     license: str | None = Field(default=None, min_length=1)
     """license of every document that does not state its own"""
     domain: Annotated[_Text | dict[str, _Text], AfterValidator(_domain)] | None = None
@@ -175,6 +173,15 @@ class SourceFields(StageConfig):
     """
     weight: Annotated[str, AfterValidator(_weight)] | None = None
     """how often a document is drawn relative to others of its tier: a value over columns, e.g. exact_dedup.dup_count"""
+
+
+class DerivedFields(StageConfig):
+    """The fields of every derived source, under the key that an installed package adds in place of `read`."""
+
+    parents: Annotated[
+        tuple[SourceName, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
+    ] = Field(min_length=1)
+    """the sources whose documents its own are made from: those that their own steps keep, before the steps under all"""
 
 
 class CdxFields(StageConfig):

@@ -9,7 +9,6 @@ from gristmill.recipe.sections.accept import AcceptFields
 from gristmill.recipe.sections.cluster import ClusterFields
 from gristmill.recipe.sections.snapshot import is_regex, search
 from gristmill.recipe.sections.watch import WatchFields
-from gristmill.stages import GENERATE
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.own_code import Code
 
@@ -58,14 +57,14 @@ class Source:
     code: Code = field(default_factory=dict, compare=False)
     """The code of a user's own reader."""
     parents: tuple[str, ...] = ()
-    """For a generated source: the sources whose documents are sent to a model."""
-    generate: StageConfig | None = None
-    """For a generated source: the config of the step that asks the model."""
+    """For a derived source: the sources whose documents its own are made from."""
+    maker: "Step | None" = None
+    """For a derived source: the step on the routes of its parents that makes its documents."""
 
     @property
-    def generated_by(self) -> str:
-        """The id of the step on the routes of its parents that makes its documents."""
-        return f"{self.name}/{GENERATE}"
+    def made_by(self) -> str:
+        """The id of that step; empty for a source that is read."""
+        return "" if self.maker is None else self.maker.id
 
     def snapshots_of(self, paths: Sequence[str]) -> Sequence[str | None]:
         """The snapshots of files; None if the expression does not match."""

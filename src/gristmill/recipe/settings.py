@@ -4,6 +4,7 @@
 """
 
 import collections.abc
+import importlib
 import os
 import re
 import types
@@ -16,9 +17,10 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from gristmill.errors import UserError
+from gristmill.installed import SOURCES, installed
 from gristmill.recipe.checks.check import meanings
 from gristmill.recipe.checks.mistakes import nearest
-from gristmill.recipe.fields import ReadFields, RecipeFields, SourceFields
+from gristmill.recipe.fields import DerivedFields, ReadFields, RecipeFields, SourceFields
 from gristmill.recipe.sections.cluster import ClusterFields
 from gristmill.recipe.sections.mix import MixFields
 from gristmill.recipe.sections.shards import ShardsFields
@@ -26,9 +28,8 @@ from gristmill.recipe.sections.tokenizer import TrainFields
 from gristmill.recipe.sections.watch import WatchFields
 from gristmill.recipe.stage_module import Unfit, find_stage, known_formats, known_steps
 from gristmill.stages.config_types import FileMark, parse_bytes, parse_count
-from gristmill.stages.contract import StageConfig
+from gristmill.stages.contract import LayerStage, StageConfig
 from gristmill.stages.declarations import NotAStage, about, stage_of
-from gristmill.stages.generate.settings import GenerateFields
 from gristmill.stages.quality import classifier, language_model
 from gristmill.stages.shared.rule import EXCEPTIONS, stated_in
 
@@ -36,7 +37,6 @@ SECTIONS: dict[str, tuple[str, type[BaseModel]]] = {
     "recipe": ("The top of a recipe.", RecipeFields),
     "source": ("One of `sources`.", SourceFields),
     "read": ("Under `read` of a source, together with the settings of its format.", ReadFields),
-    "generate": ("Under `generate` of a source, instead of `read` (generate.md).", GenerateFields),
     "classifier": ("One of `quality: {classifiers: ...}` (quality.md).", classifier.ClassifierFields),
     "language_model": ("One of `quality: {language_models: ...}` (perplexity.md).", language_model.LanguageModelFields),
     "tokenizer": (
@@ -89,7 +89,7 @@ def all_entries() -> list[ReferenceEntry]:
     """Steps in the pipeline's order, then formats, then the sections of a recipe."""
     found = [_of_module(name, "step", path) for name, path in known_steps().items()]
     found += [_format(name, path) for name, path in known_formats().items()]
-    return [*found, *map(_section, SECTIONS)]
+    return [*found, *map(_section, SECTIONS), *map(_source_key, installed(SOURCES))]
 
 
 def entry(name: str) -> ReferenceEntry:
@@ -100,6 +100,8 @@ def entry(name: str) -> ReferenceEntry:
         return _of_module(name, "step", steps[name])
     if name in (formats := known_formats(name)):
         return _format(name, formats[name])
+    if name in (sources := installed(SOURCES)):
+        return _source_key(name)
     known: Mapping[str, str] = {**formats, **steps}
     try:
         return _of_module(name, "step", find_stage("step", name, known, os.getcwd()).module)
@@ -109,7 +111,7 @@ def entry(name: str) -> ReferenceEntry:
         unfit = str(error)
     if "." in name and unfit:
         raise UserError(unfit)
-    names = [*known, *SECTIONS]
+    names = [*known, *SECTIONS, *sources]
     near = nearest(name, names)
     holders = [one for one in (*known, *SECTIONS) if name in _fields_of(one, known)]
     hint = f"Did you mean {near}? " if near else ""
@@ -137,7 +139,19 @@ def _format(name: str, path: str) -> ReferenceEntry:
 def _of_module(name: str, kind: Literal["step", "format"], module: str) -> ReferenceEntry:
     text = about(module)
     summary = re.split(r"(?<=\.)\s(?=[A-Z])", " ".join(text.split("\n\n")[0].split()), maxsplit=1)[0]
-    return ReferenceEntry(name, kind, summary, text, tuple(_settings(stage_of(module).config)))
+    stage = stage_of(module)
+    rules = stage.rule_set if isinstance(stage, LayerStage) else None
+    more = () if rules is None else _settings(vars(importlib.import_module(rules))["Config"], f"heuristics.{name}.")
+    return ReferenceEntry(name, kind, summary, text, (*_settings(stage.config), *more))
+
+
+def _source_key(name: str) -> ReferenceEntry:
+    """A key that an installed package adds in place of `read`."""
+    module = installed(SOURCES)[name].module
+    text = f"Under `{name}` of a source, instead of `read`. {about(module)}"
+    return ReferenceEntry(
+        name, "section", text.split("\n\n")[0], text, (*_settings(DerivedFields), *_settings(stage_of(module).config))
+    )
 
 
 def _section(name: str) -> ReferenceEntry:

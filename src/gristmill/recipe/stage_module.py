@@ -22,7 +22,8 @@ from gristmill.recipe.checks.mistakes import Path, dotted, nearest, ours, sugges
 from gristmill.recipe.draft import Draft
 from gristmill.schema import DOCUMENTS, spelt
 from gristmill.stages import own_code
-from gristmill.stages.contract import AnyStage, LayerStage, Reader, StageConfig
+from gristmill.stages.calls import RequestFields
+from gristmill.stages.contract import AnyStage, LayerStage, Map, Reader, StageConfig
 from gristmill.stages.declarations import NotAStage, left_out, stage_of
 from gristmill.stages.faults import faults_of
 from gristmill.stages.ingest.sniff import CONVERT, format_by_name, is_old_text
@@ -292,6 +293,8 @@ def _faults_of_config(stage: AnyStage, config: StageConfig) -> list[str]:
                 faults.append(f"it declares the library {library!r}, which is not installed")
         if isinstance(stage, LayerStage):
             faults += _faults_of_schema(stage.schema_of(config))
+        if isinstance(stage, Map) and stage.scope_of(config) is not None and not isinstance(config, RequestFields):
+            faults.append("it asks servers, but its Config lacks fields of RequestFields (gristmill.stages.calls)")
         stage.resources_of(config, 1 << 26)
         if pickle.loads(pickle.dumps(config)) != config:
             faults.append("its Config changes when it is sent to a worker (pickled)")

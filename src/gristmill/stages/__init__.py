@@ -9,8 +9,6 @@ CORPUS = "corpus"
 """The last layer: the final verdict on every row."""
 INDEX = "index"
 """The layer after `corpus`, if the recipe has one: where every document is."""
-GENERATE = "generate"
-"""The step that makes the documents of a generated source, on the routes of its parents."""
 COPIES = "copies_left"
 """The layer before `corpus`, if dedup compares documents in several groups: the copies that are left."""
 TAKEDOWN, TAKEDOWN_MATCH = "takedown", "takedown_match"
@@ -62,8 +60,6 @@ STEPS = {
     "keep_language": "gristmill.stages.select.keep_language",
     "signals": "gristmill.stages.measure.signals",
     "code_signals": "gristmill.stages.measure.code_signals",
-    "faithful": "gristmill.stages.measure.faithful",
-    "entail": "gristmill.stages.generate.entail",
     "heuristics": "gristmill.stages.select.heuristics",
     "url_dedup": "gristmill.stages.dedup.url_dedup",
     "exact_dedup": "gristmill.stages.dedup.exact_dedup",

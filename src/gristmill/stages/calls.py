@@ -7,7 +7,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import pyarrow as pa
 
@@ -71,8 +71,35 @@ class ModelRequest(Protocol):
         """The key of its stored answer."""
 
     @property
-    def body(self) -> bytes:
-        """What is sent: JSON with `messages`."""
+    def text_bytes(self) -> int:
+        """Bytes of what the model reads, from which tokens are estimated."""
+
+
+class RequestPrice(Protocol):
+    """What servers charge, in any currency."""
+
+    @property
+    def input(self) -> float:
+        """for a million tokens of requests"""
+
+    @property
+    def output(self) -> float:
+        """for a million tokens of answers"""
+
+
+@runtime_checkable
+class RequestFields(Protocol):
+    """What the config of a step that asks servers outside has."""
+
+    @property
+    def servers(self) -> Sequence[str]:
+        """Their addresses; none if each worker starts its own."""
+
+    @property
+    def price(self) -> RequestPrice: ...
+    @property
+    def most_answer_tokens(self) -> int:
+        """The most tokens of an answer."""
 
 
 class BatchAnswers(Protocol[C]):

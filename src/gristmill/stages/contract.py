@@ -260,6 +260,12 @@ class LayerStage(DocumentStage[C]):
     """{name: the setting that overrides the one at a path}, for `gristmill whatif`."""
     for_all_languages: Callable[[C], Sequence[str]] | None = None
     """Settings that replace built-in ones for other languages, for `gristmill whatif`."""
+    rule_set: str | None = None
+    """A module with rules over the step's columns, `Config` and `SET` (shared/rule.py): a set of the step `heuristics`
+    under the name of the step."""
+    departures: str | None = None
+    """A column with what a text says and its parent does not, which `inspect --evidence` shows in both: a list of
+    {check, start, stop}, in bytes of the text. The step reads the parent's text as `parent_text`."""
     trained: Literal["classifiers", "language_models"] | None = None
     """The field of the recipe's `quality` section whose models it can use."""
 
@@ -284,10 +290,11 @@ class Map(LayerStage[C]):
     answers: Callable[[C], str | None] | None = None
     """For a step that asks servers outside: the folder of its answers in the store, which `apply` gets as `answers=`.
     None: with this config it asks nobody. Tasks of such a step are never run twice at once. It needs `requests`, and a
-    config that extends `RequestConfig` (stages/generate/settings.py)."""
+    config with the fields of `RequestFields` (calls.py)."""
     requests: Callable[[pa.RecordBatch, C], Sequence[ModelRequest]] | None = None
     """The requests for the documents of a batch, each once, stored or not, from which `plan` estimates the cost."""
-
+    children: str | None = None
+    """For a step that makes the documents of a derived source (derived.py): the module of the reader of its layers."""
     kept: Callable[[C], str | None] | None = None
     """For a step whose work on one record takes long: the folder of its results in the store, which `apply` gets as
     `answers=`, so that a task that is interrupted does not repeat them. Its name has all that they depend on."""

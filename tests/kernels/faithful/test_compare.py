@@ -10,7 +10,7 @@ from gristmill.kernels.faithful.compare import compare
 from gristmill.kernels.faithful.findings import CHECKS, COLUMNS
 from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.stages.buffers import views_of
-from gristmill.stages.measure.faithful_words import lexicon
+from gristmill_generate.faithful_words import lexicon
 
 PIECES = st.sampled_from(
     [

@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 
 from gristmill.errors import UserError
-from gristmill.stages.generate.generate import judge
-from gristmill.stages.generate.prompts import Malformed
 from gristmill.stages.ocr import ocr
 from gristmill.stages.ocr.engine import MOST_ASPECT, PageEngine
 from gristmill.stages.ocr.layout import page_texts
 from gristmill.stages.ocr.verify import checked, find_loops, without
 from gristmill.stages.ocr.vision import text_of
+from gristmill_generate.generate import judge
+from gristmill_generate.prompts import Malformed
 
 LAYER = (
     "The wheel has 24 paddles and turns 6 times a minute.\nIn 1887 the miller sold 310 sacks of flour.\n"

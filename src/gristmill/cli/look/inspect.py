@@ -31,7 +31,7 @@ from gristmill.query.documents.documents import (
     unfinished,
 )
 from gristmill.query.documents.lookup import find
-from gristmill.query.lineage.evidence import COLUMN, NEW_COLUMN, Suites, steps_with_any_evidence
+from gristmill.query.lineage.evidence import COLUMN, Suites, steps_with_any_evidence
 from gristmill.query.lineage.evidence import plain as plain_flag
 from gristmill.query.lineage.page_image import NoImage, NoPage, page_of, page_png
 from gristmill.query.takedown.withheld import withheld_note, withholding
@@ -252,7 +252,7 @@ def _show(out: Screen, row: Row, chars: int, grep: re.Pattern[str] | None, suite
     if row.flags:
         facts.pop(COLUMN, None)
     if row.parents:
-        facts.pop(NEW_COLUMN, None)
+        facts = {name: value for name, value in facts.items() if name not in {one.column for one in row.parents}}
     known = [words((name, "dim"), f" {value_text(value)}") for name, value in facts.items() if value is not None]
     for line in _lines(known, out.width):
         out.print(line)

@@ -11,6 +11,7 @@ from gristmill.counted import counted, percent
 from gristmill.printable import one_line
 from gristmill.query.lineage.lineage import Life, StepTaken
 from gristmill.query.lineage.origin import RecordOrigin
+from gristmill.stages.derived import PARENT
 
 SHOWN_CHARACTERS = 160
 """Characters shown of a text or a cut."""
@@ -33,9 +34,8 @@ def show_life(out: Screen, life: Life, whole: Mapping[str, Any]) -> None:
         before, after = token["around"]
         _line(out, "it is", f"{one_line(before)}[{one_line(token['text'])}]{one_line(after)}")
     if life.generated:
-        made = life.generated
-        about = f"prompt {made['prompt']}, model {made['model']}, sample {made['sample']}, chunk {made['chunk']}"
-        _line(out, "generated", f"from {made['parent']} ({about})")
+        about = ", ".join(f"{name} {value}" for name, value in life.generated.items() if name != PARENT)
+        _line(out, "generated", f"from {life.generated[PARENT]} ({about})")
     _line(out, "read from", _where(life.origin))
     for box in whole.get("page_boxes", [])[:MOST_LISTED]:
         edges = " ".join(str(box[edge]) for edge in ("left", "top", "right", "bottom"))

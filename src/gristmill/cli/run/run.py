@@ -181,7 +181,7 @@ def given_up(run: Run) -> dict[str, int]:
 
 
 def unread_records(run: Run) -> dict[str, dict[str, int]]:
-    """Per source: how many records could not be read, by reason. A generated source has answers, and no records."""
+    """Per source: how many records could not be read, by reason. A derived source has no records."""
     read = [source for source in run.chains if not run.graph.recipe.sources[source].parents]
     found = {source: unread(run.states[f"{source}/{INGEST}"].metrics.get("dropped", {})) for source in read}
     return {source: reasons for source, reasons in found.items() if reasons}

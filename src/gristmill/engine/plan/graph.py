@@ -31,6 +31,7 @@ from gristmill.schema import DOCUMENTS
 from gristmill.stages import COPIES as COPIES
 from gristmill.stages import CORPUS as CORPUS
 from gristmill.stages import INDEX as INDEX
+from gristmill.stages.calls import RequestFields
 from gristmill.stages.code_content import content_of
 from gristmill.stages.config_types import fields_of_output
 from gristmill.stages.contract import LayerStage, Map, Resources, StageConfig
@@ -97,8 +98,8 @@ class Graph:
         return self.nodes[f"{source}/{INGEST}"]
 
     @property
-    def generated(self) -> list[str]:
-        """The sources whose documents a step on other routes generates."""
+    def derived(self) -> list[str]:
+        """The sources whose documents a step on other routes makes."""
         return [name for name in self.chains if self.recipe.sources[name].parents]
 
     def declared(self, node: Node) -> Resources | None:
@@ -137,7 +138,7 @@ def asks(node: Node) -> bool:
 
 def asks_one_by_one(node: Node) -> bool:
     """Whether the tasks of such a step share servers; otherwise each starts one."""
-    return asks(node) and dict(node.config).get("serve") is None
+    return asks(node) and isinstance(node.config, RequestFields) and bool(node.config.servers)
 
 
 def reads_from(node: Node) -> set[str]:
@@ -173,7 +174,7 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
     routes = {
         name: steps
         for name, steps in routes.items()
-        if not recipe.sources[name].parents or recipe.sources[name].generated_by in asked
+        if not recipe.sources[name].parents or recipe.sources[name].made_by in asked
     }
     nodes: dict[str, Node] = {}
 
@@ -187,7 +188,7 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
     for name in routes:
         if not recipe.sources[name].parents:
             add_reader(recipe.sources[name])
-    generated = {source.generated_by: source for source in recipe.sources.values() if source.parents}
+    derived = {source.made_by: source for source in recipe.sources.values() if source.parents}
     last = {name: [_corpus_step(name, steps, recipe.routes[name])] for name, steps in routes.items()}
     if (counts := _copies_step(recipe, routes)) is not None:
         for steps in last.values():
@@ -208,8 +209,8 @@ def build(recipe: Recipe, contents: ContentHashes, until: str | None = None) -> 
             own_views = {name: views[name][step.id] for name in found}
             node = _node(step, own_views, max(found.values()), identity_of)
             nodes[step.id] = replace(node, where=f"{recipe.path}:{step.line}" if step.line else recipe.path)
-            if step.id in generated:
-                add_reader(generated[step.id])
+            if step.id in derived:
+                add_reader(derived[step.id])
     return Graph(recipe, nodes, {name: tuple(step.id for step in steps) for name, steps in routes.items()})
 
 

@@ -95,8 +95,8 @@ class SourceInputs:
     """The share of the records in the groups that a sample takes."""
     expects_markup: bool = False
     """Whether texts may hold markup: code does, and `extract` or the user's own step may remove it later."""
-    is_generated: bool = False
-    """Whether the files are answers of servers, of which the step that requested them warns."""
+    is_derived: bool = False
+    """Whether the files are parts of the step that makes the documents, which warns of them itself."""
 
     def pieces(self, group: FileGroup) -> tuple[Piece, ...]:
         """What a group's reader opens: only content that was hashed."""
@@ -142,7 +142,7 @@ class SourceInputs:
 
     def warnings(self, metrics: Mapping[str, Any]) -> list[str]:
         """Warnings about what was skipped or could not be read, repeated keys, and markup that is read as text."""
-        if self.is_generated:
+        if self.is_derived:
             return []
         messages = Warnings()
         for why, paths in sorted(self.skipped.items()):
@@ -381,7 +381,7 @@ def _grouped(
 
 
 def layer_inputs(name: str, recipe: Recipe, parts: Sequence[tuple[str, Part]], store: Store) -> SourceInputs:
-    """The inputs of a generated source: the parts of the step that generates it, with the labels of their documents."""
+    """The inputs of a derived source: the parts of the step that makes it, with the labels of their documents."""
     source = recipe.sources[name]
     files = [
         InputFile(location, f"{label}.parquet", part.file_bytes, None, part.hash, place_of(location))
@@ -390,7 +390,7 @@ def layer_inputs(name: str, recipe: Recipe, parts: Sequence[tuple[str, Part]], s
     ]
     groups = tuple(group_files(files, source.part_bytes, stage_of(source.module, Reader)))
     return SourceInputs(
-        name, {file.uri: file for file in files}, {}, groups, {}, {}, {}, {}, source.config, is_generated=True
+        name, {file.uri: file for file in files}, {}, groups, {}, {}, {}, {}, source.config, is_derived=True
     )
 
 

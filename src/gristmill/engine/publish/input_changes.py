@@ -18,7 +18,7 @@ def input_changes(run: Run, before: Mapping[str, Any] | None) -> Iterator[str]:
     """A line for each change since the record of the last whole run. A dry run does not count current documents."""
     kinds: dict[str, list[tuple[str, int | None, int | None]]] = {"gone": [], "changed": [], "new": []}
     for source, inputs in run.inputs.items():
-        if source in run.graph.generated:  # its files are parts of another step
+        if source in run.graph.derived:  # its files are parts of another step
             continue
         nodes = [(one or {}).get("nodes", {}).get(f"{source}/{INGEST}", {}) for one in (before, run.ended)]
         then, now = nodes[0].get("files"), inputs.record()

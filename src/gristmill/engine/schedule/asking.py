@@ -12,10 +12,9 @@ from gristmill.counted import counted
 from gristmill.engine.plan.graph import Node
 from gristmill.engine.work.rows import read_batches
 from gristmill.engine.work.task import MapWork
+from gristmill.stages.calls import RequestFields
 from gristmill.stages.contract import Map
 from gristmill.stages.declarations import stage_of
-from gristmill.stages.generate.ask import cost_of, message_bytes
-from gristmill.stages.generate.settings import RequestConfig
 from gristmill.store.answers import FOLDER, AnswerLog, usage_in
 
 if TYPE_CHECKING:
@@ -62,12 +61,17 @@ class AskingEstimate:
         )
 
 
-def _settings_of(node: Node) -> tuple[RequestConfig, str]:
+def _settings_of(node: Node) -> tuple[RequestFields, str]:
     """The config of a step that asks a model, and the scope of its stored answers."""
-    assert isinstance(node.config, RequestConfig)
     scope = stage_of(node.module, Map).scope_of(node.config)
     assert scope is not None
+    assert isinstance(node.config, RequestFields)
     return node.config, scope
+
+
+def _cost_of(prompt_tokens: float, completion_tokens: float, config: RequestFields) -> float:
+    """What the servers charge for some answers."""
+    return (prompt_tokens * config.price.input + completion_tokens * config.price.output) / 1e6
 
 
 def estimate_asking(run: "RunContext", node: Node) -> AskingEstimate | None:
@@ -86,14 +90,14 @@ def estimate_asking(run: "RunContext", node: Node) -> AskingEstimate | None:
     rows = requests = stored = size = stored_size = tokens = 0
     for document in ready[::step]:
         view = node.views[document.source]
-        work = MapWork(node.module, config, run.view(document, node), view.columns, view.gates, {})
+        work = MapWork(node.module, node.config, run.view(document, node), view.columns, view.gates, {})
         for batch in read_batches(work, run.store)[1]:
-            asks = requests_in(batch.columns.slice(0, SAMPLED_ROWS), config)
+            asks = requests_in(batch.columns.slice(0, SAMPLED_ROWS), node.config)
             known = log.find_costs([ask.key for ask in asks])
             rows += min(batch.rows, SAMPLED_ROWS)
             requests, stored = requests + len(asks), stored + len(known)
-            size += sum(map(message_bytes, asks))
-            stored_size += sum(message_bytes(ask) for ask in asks if ask.key in known)
+            size += sum(ask.text_bytes for ask in asks)
+            stored_size += sum(ask.text_bytes for ask in asks if ask.key in known)
             tokens += sum(cost.prompt_tokens for cost in known.values())
             if batch.rows > SAMPLED_ROWS or rows > SAMPLED_PARTS * SAMPLED_ROWS:
                 break
@@ -101,11 +105,11 @@ def estimate_asking(run: "RunContext", node: Node) -> AskingEstimate | None:
         return None
     scale = sum(document.part.rows for document in ready) / rows
     usage = usage_in(run.store, f"{FOLDER}/{scope}")
-    each = usage.completion_tokens / usage.answers if usage.answers else config.sampling.max_tokens
+    each = usage.completion_tokens / usage.answers if usage.answers else config.most_answer_tokens
     missing = round(scale * (requests - stored))
     token_bytes = stored_size / tokens if tokens else TOKEN_BYTES
     prompt, completion = round(scale * (size - stored_size) / token_bytes), round(missing * each)
-    money = cost_of(prompt, completion, config)
+    money = _cost_of(prompt, completion, config)
     is_bound = not usage.answers
     return AskingEstimate(
         round(scale * requests), missing, prompt, completion, is_bound, money, rows, token_bytes, tokens > 0
@@ -124,7 +128,7 @@ async def report_asking(run: "RunContext", node: Node) -> None:
         now = await asyncio.to_thread(usage_in, run.store, folder)
         new, seconds = now.answers - first.answers, time.monotonic() - begun
         prompt, completion = (now[part] - first[part] for part in (0, 1))
-        money = cost_of(prompt, completion, config)
+        money = _cost_of(prompt, completion, config)
         cost = f", {money:,.2f} spent" if money else ""
         left = max((expected.missing if expected else 0) - new, 0)
         wait_s = left * seconds / max(new, 1)

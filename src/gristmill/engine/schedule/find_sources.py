@@ -44,7 +44,7 @@ class SourceFinder:
         self._previews = previews
         self._found: dict[str, list[DocumentPart] | None] = {}
         """By source: the parts of the whole source, if they were looked up."""
-        self._unlisted = len(graph.chains) - len(graph.generated)
+        self._unlisted = len(graph.chains) - len(graph.derived)
         self._all_listed = asyncio.Event()
 
     async def find(self, source: str, folders: Folders) -> SourceInputs:

@@ -135,17 +135,17 @@ class Run(RunContext):
         """
         begun = await self._begin_assets()
         folders = Folders()
-        generated = {source: self.graph.recipe.sources[source] for source in self.graph.generated}
+        derived = {source: self.graph.recipe.sources[source] for source in self.graph.derived}
         sources = {
-            name: self._group.create_task(self._source(name, folders)) for name in self.chains if name not in generated
+            name: self._group.create_task(self._source(name, folders)) for name in self.chains if name not in derived
         }
         read = [source for source, task in sources.items() if await task]
         for node in self.graph.nodes.values():
             if node.id in self._whole or node.id in begun:
                 continue
             if node.kind == "read":
-                maker = generated.get(node.sources[0])
-                if maker is not None and maker.generated_by in self._whole and await self._is_generated(node):
+                child = derived.get(node.sources[0])
+                if child is not None and child.made_by in self._whole and await self._is_made(node):
                     read.append(node.sources[0])
             elif self._inputs_are_whole(node) and await self._is_found(node):
                 self._skip(node)
@@ -157,9 +157,9 @@ class Run(RunContext):
         for source in read:
             self._begin(source, self.documents[source])
             self._complete(source, True)
-        for source in generated:
+        for source in derived:
             if source not in read:
-                self._group.create_task(self._generated(source))
+                self._group.create_task(self._derived(source))
 
     async def _begin_assets(self) -> set[str]:
         """Begin assets that only need files: they are whole, or their tasks begin before any source is read."""
@@ -254,17 +254,17 @@ class Run(RunContext):
             await self._read_all(node, inputs, True)
         self._frontier.submit(READING, reads)
 
-    # Generated documents
+    # Derived documents
 
-    async def _is_generated(self, node: Node) -> bool:
-        """Whether all answers of a generated source exist and were read before; takes its documents then."""
-        return await self._was_read(node, await self._find_answers(node.sources[0]))
+    async def _is_made(self, node: Node) -> bool:
+        """Whether all children of a derived source exist and were read before; takes its documents then."""
+        return await self._was_read(node, await self._find_children(node.sources[0]))
 
-    async def _generated(self, source: str) -> None:
-        """Read a generated source, once the step on its parents' routes has all answers."""
+    async def _derived(self, source: str) -> None:
+        """Read a derived source, once the step on its parents' routes has made all children."""
         node = self.graph.read_node(source)
-        if await self._frontier.passed(self.graph.recipe.sources[source].generated_by):
-            inputs = await self._find_answers(source)
+        if await self._frontier.passed(self.graph.recipe.sources[source].made_by):
+            inputs = await self._find_children(source)
             if not await self._was_read(node, inputs):
                 await self._begin_reading(node, inputs)
             else:
@@ -276,9 +276,9 @@ class Run(RunContext):
         self._count_unread(source)
         await self._read_all(node, self.inputs[source], False)
 
-    async def _find_answers(self, source: str) -> SourceInputs:
-        """The parts of the step that asked, as the input files of a generated source."""
-        maker = self.graph.nodes[self.graph.recipe.sources[source].generated_by]
+    async def _find_children(self, source: str) -> SourceInputs:
+        """The parts of the step that makes them, as the input files of a derived source."""
+        maker = self.graph.nodes[self.graph.recipe.sources[source].made_by]
         layers = self.states[maker.id].layers
         parts = [(one.label, layers[one.source, one.order][0]) for one in self.all_documents(maker)]
         inputs = self.inputs[source] = layer_inputs(source, self.graph.recipe, parts, self.store)

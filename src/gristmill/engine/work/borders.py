@@ -24,9 +24,8 @@ KEY = pa.field("key", pa.uint64())
 ORIGIN = (pa.field("part", pa.uint64()), pa.field("row", pa.int64()))
 """How a record of an exchange names its row."""
 _RECORD_TYPES: dict[str, type] = dict.fromkeys(Record.__slots__, str)
-_RECORD_TYPES |= {"position": int, "timestamp_us": int, "fields": int}
-_BUILT_IN = ("doc_id", "snapshot", "more")
-"""Fields of a record that only built-in readers set."""
+_RECORD_TYPES |= {"position": int, "timestamp_us": int, "fields": int, "doc_id": bytes, "more": tuple}
+_DOC_ID_BYTES = 16
 
 
 def check_answers(answers: object, rows: int, module: str, promised: pa.Schema) -> pa.RecordBatch:
@@ -206,27 +205,23 @@ def check_files(folder: Path, names: Sequence[str], module: str, verb: str) -> N
         )
 
 
-def check_records(records: object, module: str, piece: Piece) -> Iterator[Record]:
-    """Check the records of a user's own reader."""
+def check_records(records: object, module: str, piece: Piece, columns: int) -> Iterator[Record]:
+    """Check the records of a user's own reader, which adds so many columns."""
     if not isinstance(records, Iterable):
         raise BrokenPromise(f"{label_of(module, 'read')} returned {_kind_of(records)}. Yield a Record for each record.")
     last = piece.start - 1
     for record in records:
-        yield _checked_record(record, module, last, piece.stop)
+        yield _checked_record(record, module, last, piece.stop, columns)
         last = record.position
 
 
-def _checked_record(record: object, module: str, after: int, stop: int | None) -> Record:
+def _checked_record(record: object, module: str, after: int, stop: int | None, columns: int) -> Record:
     """Check that the fields of a record have their types, and that its position comes after the last one's."""
     where = label_of(module, "read")
     if not isinstance(record, Record):
         raise BrokenPromise(f"{where} yielded {_kind_of(record)}. Yield Record(position, ...) of gristmill.schema.")
     for name, kind in _RECORD_TYPES.items():
         value = getattr(record, name)
-        if name in _BUILT_IN:
-            if value:
-                raise BrokenPromise(f"{where} set {name}, which only built-in readers do. Omit it.")
-            continue
         if (value is not None or name == "position") and (not isinstance(value, kind) or isinstance(value, bool)):
             fix = "Decode it" if isinstance(value, bytes) else "Convert it"
             raise BrokenPromise(
@@ -238,6 +233,13 @@ def _checked_record(record: object, module: str, after: int, stop: int | None) -
                 f"{where} returned {name} with a lone surrogate (half a character), which no file can store. Decode "
                 'with errors="replace".'
             )
+    if record.doc_id is not None and len(record.doc_id) != _DOC_ID_BYTES:
+        raise BrokenPromise(f"{where} returned a doc_id of {len(record.doc_id)} bytes. Return {_DOC_ID_BYTES}, or none.")
+    if record.more and len(record.more) != columns:
+        raise BrokenPromise(
+            f"{where} returned more with {counted(len(record.more), 'value')}, but its columns are {columns}. Return "
+            "one value for each column that Reader declares."
+        )
     if record.position <= after or (stop is not None and record.position >= stop):
         raise BrokenPromise(
             f"{where} returned the position {record.position} after {after}, but positions must rise within a file"

@@ -280,7 +280,8 @@ def _read_piece(reader: Reader[Any], piece: Piece, work: Read) -> Iterator[Recor
         records = reader.read(piece, work.config, **more)
         # Gristmill's readers are not checked: the check would cost more than some of them take for a record.
         if is_own(work.module):
-            records = check_records(records, work.module, piece)
+            columns = len(reader.columns_of(work.config))
+            records = check_records(records, work.module, piece, columns)
         if piece.view is None:
             yield from records
             return

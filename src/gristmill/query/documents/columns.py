@@ -14,11 +14,12 @@ import pyarrow.compute as pc
 
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.errors import UserError
-from gristmill.query.documents.generated import BIRTH, birth_columns
+from gristmill.query.documents.derived import birth_columns
 from gristmill.query.removal.funnel import funnels
 from gristmill.query.takedown import withheld
 from gristmill.recipe.checks.mistakes import suggest
 from gristmill.stages import CORPUS, INGEST, LANGUAGE, NO_DOCUMENT
+from gristmill.stages.derived import BIRTH
 from gristmill.store.parquet import PartReader, join, open_parts
 from gristmill.store.store import Part
 

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,7 @@ from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import nearest
 from gristmill.stages import LANGUAGE as LANGUAGE
 from gristmill.stages import NO_DOCUMENT
-
-PARENT = "parent_text"
+from gristmill.stages.derived import PARENT_TEXT
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ def unfinished(view: CorpusView, stage: str | None) -> list[str]:
 
 def reaches_evidence(view: CorpusView, stage: str | None) -> bool:
     """Whether a step that writes evidence runs up to this step."""
-    ids = evidence.ids_with_evidence(view, (evidence.STEP, *evidence.WITH_PARENTS))
+    ids = evidence.ids_with_evidence(view) | evidence.departures_of(view).keys()
     return any(not ids.isdisjoint(_chain(view, source, stage)) for source in sources_with(view, stage))
 
 
@@ -229,15 +229,19 @@ class _JudgedLayers(DocumentLayers):
     def __init__(self, view: CorpusView, document: DocumentPart, stage: str | None) -> None:
         chain = _chain(view, document.source, stage)
         super().__init__(view, document, chain)
+        self._view = view
         absent = [view.nodes[step] for step in chain if not view.has_layer(step, document)]
         self.unjudged = tuple(node.id for node in absent if not isinstance(node, Node) or drops(node))
         """Steps that could drop its documents and have no layer for it yet."""
         self._marks = withheld.Withheld(view, document)
         ids = evidence.ids_with_evidence(view)
         self.with_evidence = [layer for layer in self if layer in ids]
-        ids = evidence.ids_with_evidence(view, evidence.WITH_PARENTS)
-        self.with_parents = [layer for layer in self if layer in ids]
         self._withheld: tuple[int, Any] = (-1, None)
+
+    @cached_property
+    def departures(self) -> dict[str, str]:
+        """The steps that compare documents with their parents: the column of each with what is new."""
+        return {layer: column for layer, column in evidence.departures_of(self._view).items() if layer in [*self]}
 
     def withheld(self, group: int) -> Any:
         """For each row of a group, why it is withheld, or None."""
@@ -282,7 +286,7 @@ class _LazyRow:
             return False
         if wanted.flagged and not (
             any(self._get(layer, evidence.COLUMN) for layer in self.part.with_evidence)
-            or any(self._get(layer, evidence.NEW_COLUMN) for layer in self.part.with_parents)
+            or any(self._get(*departures) for departures in self.part.departures.items())
         ):
             return False
         return wanted.grep is None or wanted.grep.search(self._text() or "") is not None
@@ -349,12 +353,12 @@ class _LazyRow:
                 yield from evidence.flags_of(layer, found, (self._text(layer) or "").encode())
 
     def _parents(self) -> Iterator[ParentEvidence]:
-        for layer in self.part.with_parents:
-            parent = self._newest(PARENT)
+        for layer, column in self.part.departures.items():
+            parent = self._newest(PARENT_TEXT)
             if parent is None and (meta := self._get(INGEST, "meta")):
-                parent = orjson.loads(meta).get(PARENT)
-            found = self._get(layer, evidence.NEW_COLUMN)
-            if one := evidence.parent_evidence(layer, found, self._text(layer) or "", parent):
+                parent = orjson.loads(meta).get(PARENT_TEXT)
+            found = self._get(layer, column)
+            if one := evidence.parent_evidence(layer, column, found, self._text(layer) or "", parent):
                 yield one
 
     def _get(self, layer: str, name: str) -> Any:

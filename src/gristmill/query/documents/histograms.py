@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.query.documents.columns import ColumnReader, columns_of, is_measured
 from gristmill.stages import NO_DOCUMENT
-from gristmill.stages.select.heuristics import SETS
+from gristmill.stages.select.heuristics import set_of
 from gristmill.stages.shared import vectors
 from gristmill.stages.shared.expressions import parse_rule
 from gristmill.stages.shared.rule import EXCEPTIONS, formula
@@ -127,7 +127,8 @@ def _cutoffs(config: Mapping[str, Any], metrics: Mapping[str, Any]) -> dict[floa
 
 def _rule_measures(config: Mapping[str, Any]) -> Iterator[Measure]:
     for name in config["rules"]:
-        for rule in SETS[name].rules(_Settings(config[name])) if name in SETS else ():
+        published = set_of(name)
+        for rule in () if published is None else published.rules(_Settings(config[name])):
             exceptions = (one for by in EXCEPTIONS for one in config[name].get(by, {}).items())
             for label, settings in (("", config[name]), *exceptions):
                 limit = settings.get(rule.threshold)

@@ -28,7 +28,7 @@ from gristmill.errors import UserError
 from gristmill.query.documents.candidates import CorpusIndex, Rows, has_index
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import listed
-from gristmill.stages.generate.generated import PARENT
+from gristmill.stages.derived import PARENT
 from gristmill.stages.matches import (
     Matcher,
     match_domains,
@@ -179,10 +179,10 @@ def _work(
 
 
 def find_children(view: CorpusView, parents: Sequence[str]) -> list[RowMatch]:
-    """The documents that were generated from some documents; the query of a match is the id of its parent."""
+    """The documents that were made from some documents; the query of a match is the id of its parent."""
     todo: Todo = [(_Question("parent", parents), None)] if parents else []
-    generated = [source for source in view.chains if PARENT in view.nodes[f"{source}/{INGEST}"].columns]
-    documents = (one for source in generated for one in view.documents.get(source, ()))
+    derived = [source for source in view.chains if PARENT in view.nodes[f"{source}/{INGEST}"].columns]
+    documents = (one for source in derived for one in view.documents.get(source, ()))
     return [place for document in documents if todo for place in _answers(view, document, todo)]
 
 

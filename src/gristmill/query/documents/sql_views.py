@@ -12,7 +12,6 @@ from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.loader.order import Order
 from gristmill.query.documents.columns import WRITTEN, layers_of, origin_of, plain_type
 from gristmill.query.documents.documents import COLUMNS, LANGUAGE
-from gristmill.query.documents.generated import BIRTH
 from gristmill.query.documents.joined_layers import PART, ROW, JoinedLayers, LayerColumns, StoreFaults
 from gristmill.query.takedown import withheld
 from gristmill.recipe.checks.columns import INGEST
@@ -20,6 +19,7 @@ from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.shards import SHARDS
 from gristmill.shardformat.manifest import read_manifest
 from gristmill.stages import NO_DOCUMENT
+from gristmill.stages.derived import BIRTH
 from gristmill.store.parquet import PartReader
 from gristmill.store.store import Part
 

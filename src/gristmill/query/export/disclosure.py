@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.query.documents.columns import ColumnReader
-from gristmill.query.documents.generated import birth_columns, generated_sources
+from gristmill.query.documents.derived import birth_columns, derived_sources
 from gristmill.query.opening import check_finished
 from gristmill.query.removal.funnel import funnel_lines, funnels
 from gristmill.stages import GROUPS, INGEST, TAKEDOWN
@@ -100,7 +100,7 @@ def disclose(view: CorpusView) -> dict[str, Any]:
     for batch in ColumnReader(view, [*_COLUMNS, *birth]).batches():
         counts[batch.column("source")[0].as_py()].add(batch)  # all rows of a batch are from one part
         domains.add(batch)
-    tokens, made = _tokens(view), generated_sources(view)
+    tokens, made = _tokens(view), derived_sources(view)
     about = {"recipe": view.name, "version": None if view.record is None else view.record.get("version")}
     return about | {
         "documents": sum(one.documents for one in counts.values()),

@@ -1,12 +1,15 @@
-"""Evidence: where documents contain items of an eval suite, and what generated ones say that their parents do not."""
+"""Evidence: where documents contain items of an eval suite, and what derived ones say that their parents do not."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gristmill.engine.plan.graph import NodeFacts
+from gristmill.engine.plan.graph import Node, NodeFacts
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
+from gristmill.recipe.stage_module import known_steps
+from gristmill.stages.contract import Map
+from gristmill.stages.declarations import stage_of
 
 if TYPE_CHECKING:  # importing it takes a tenth of the start time of every command, and only one option needs it
     from gristmill.stages.decontaminate.eval_suite import OpenedSuite
@@ -14,10 +17,6 @@ if TYPE_CHECKING:  # importing it takes a tenth of the start time of every comma
 
 STEP = "decontaminate"
 COLUMN = "evidence"
-FAITHFUL = "faithful"
-WITH_PARENTS = (FAITHFUL, "entail")
-"""The steps that compare generated documents with their parents."""
-NEW_COLUMN = "new"
 _SUITE = "eval_suite"
 
 
@@ -44,12 +43,11 @@ class Flag:
 
 @dataclass(frozen=True)
 class Departure:
-    """Something in a generated document that its parent does not say."""
+    """Something in a derived document that its parent does not say."""
 
     step: str
     check: str
-    """What is new: numbers, dates, units, names, urls, quotations, code, flipped_negations, flipped_comparisons,
-    unsupported_sentences."""
+    """What is new, such as numbers or names."""
     start: int
     """The offset in bytes in the step's input text."""
     stop: int
@@ -58,21 +56,34 @@ class Departure:
 
 @dataclass(frozen=True)
 class ParentEvidence:
-    """A generated document beside its parent."""
+    """A derived document beside its parent."""
 
+    column: str
+    """The column of the step that lists the departures."""
     text: str
     """The step's input text."""
     parent: str
     departures: tuple[Departure, ...]
 
 
-def ids_with_evidence(view: CorpusView, names: Sequence[str] = (STEP,)) -> set[str]:
-    """The ids of the steps of these names."""
-    return {node.id for node in view.named(*names)}
+def ids_with_evidence(view: CorpusView) -> set[str]:
+    """The ids of the steps that search for eval items."""
+    return {node.id for node in view.named(STEP)}
+
+
+def departures_of(view: CorpusView) -> dict[str, str]:
+    """The steps that compare documents with their parents: the column of each with what is new."""
+    found = {}
+    for node in view.nodes.values():
+        name = node.module if isinstance(node, Node) else known_steps(node.name).get(node.name)
+        stage = stage_of(name) if name is not None and node.kind == "map" else None
+        if isinstance(stage, Map) and stage.departures is not None:
+            found[node.id] = stage.departures
+    return found
 
 
 def parent_evidence(
-    step: str, found: Sequence[Mapping[str, Any]] | None, text: str, parent: str | None
+    step: str, column: str, found: Sequence[Mapping[str, Any]] | None, text: str, parent: str | None
 ) -> ParentEvidence | None:
     """What a row of such a step lists, with both texts; None if it lists nothing."""
     if not found or parent is None:
@@ -82,7 +93,7 @@ def parent_evidence(
         Departure(step=step, passage=data[one["start"] : one["stop"]].decode("utf-8", "replace"), **one)
         for one in found
     ]
-    return ParentEvidence(text, parent, tuple(departures))
+    return ParentEvidence(column, text, parent, tuple(departures))
 
 
 def flags_of(step: str, found: Sequence[Mapping[str, Any]] | None, text: bytes) -> tuple[Flag, ...]:
@@ -109,14 +120,14 @@ def evidence_steps(view: CorpusView) -> list[NodeFacts]:
 
 def steps_with_any_evidence(view: CorpusView) -> list[NodeFacts]:
     """The steps whose findings can be shown beside another text. Raises UserError if there are none."""
-    found = view.named(STEP, *WITH_PARENTS)
+    found = ids_with_evidence(view) | departures_of(view).keys()
     if not found:
         raise UserError(
-            f"{view.label} has no step {STEP} and no step {FAITHFUL}, so no text was compared with another one. Add "
-            f"- {STEP}: {{suite: FOLDER}} (docs/decontaminate.md) or, for generated text, - {FAITHFUL}: {{}} "
-            "(docs/faithful.md) to its steps."
+            f"{view.label} has no step {STEP} and no step that compares documents with their parents, so no text was "
+            f"compared with another one. Add - {STEP}: {{suite: FOLDER}} (docs/decontaminate.md) or, for generated "
+            "text, the step of docs/faithful.md to its steps."
         )
-    return found
+    return [node for node in view.nodes.values() if node.id in found]
 
 
 def part_of_step(step: str, name: str) -> str:

@@ -20,7 +20,7 @@ from gristmill.query.takedown import withheld
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.sections.shards import GROUPS, TOKENS
 from gristmill.recipe.sections.tokenizer import TOKENIZER
-from gristmill.stages.generate.generated import PARENT
+from gristmill.stages.derived import BIRTH, PARENT
 from gristmill.store.store import Store
 
 _NO_SCORES = {
@@ -124,7 +124,7 @@ class Life:
     withheld: str | None = None
     """Why only id, source and verdict are shown; None if everything is."""
     generated: Mapping[str, Any] = field(default_factory=dict)
-    """For a generated document: its parent, prompt, model, sample and chunk."""
+    """For a derived document: its parent, and how it was made from it, such as prompt, model and sample."""
 
 
 def life_of(view: CorpusView, place: RowMatch) -> Life:
@@ -164,7 +164,7 @@ def steps_of(view: CorpusView, document: DocumentPart, row: int) -> tuple[StepTa
 
 
 def _birth(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {PARENT: row[PARENT].hex(), **{name: row[name] for name in ("prompt", "model", "sample", "chunk")}}
+    return {**{name: row[name] for name in (*BIRTH, "chunk") if name in row}, PARENT: row[PARENT].hex()}
 
 
 def _withheld(view: CorpusView, layers: DocumentLayers, place: RowMatch, listed: str) -> Life:

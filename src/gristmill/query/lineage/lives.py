@@ -94,7 +94,7 @@ def _quoted(at: Mapping[str, Any]) -> str:
 
 
 def _with_parents(view: CorpusView, found: Sequence[tuple[RowMatch, Life]], note: Note) -> list[tuple[RowMatch, Life]]:
-    """The documents, then those that they were generated from or joined from, each once."""
+    """The documents, then those that they were made or joined from, each once."""
     origins = [one for _, life in found for one in _origins(life, note)]
     places = {one.doc_id.hex(): one for one in find(view, doc_id=origins)} if origins else {}
     whole = {life.doc_id: (place, life) for place, life in found}
@@ -105,7 +105,7 @@ def _with_parents(view: CorpusView, found: Sequence[tuple[RowMatch, Life]], note
 
 
 def _origins(life: Life, note: Note) -> list[str]:
-    """The ids of the parent of a generated document, or of the posts of a thread."""
+    """The ids of the parent of a derived document, or of the posts of a thread."""
     posts = [one.hex() for step in life.steps for one in step.scores.get(POSTS) or () if isinstance(one, bytes)]
     if len(posts) > MOST_SHOWN:
         note(f"{life.doc_id} has {counted(len(posts), 'post')}; the first {MOST_SHOWN} are shown.")

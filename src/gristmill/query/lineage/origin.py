@@ -150,7 +150,7 @@ def unit_of(view: CorpusView, source: str) -> str:
         return stage_of(view.graph.recipe.sources[source].module, Reader).positions
     assert view.record is not None
     stage = str(view.record["nodes"][f"{source}/{INGEST}"]["identity"]["stage"])
-    is_ours = stage.startswith(("ingest.", "generate."))
+    is_ours = stage.startswith("ingest.")
     return stage_of(f"gristmill.stages.{stage}", Reader).positions if is_ours else Reader.positions
 
 

@@ -13,12 +13,12 @@ from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.engine.work.task import part_from_json
 from gristmill.errors import UserError
 from gristmill.places import must_be_file
-from gristmill.query.documents.generated import generated_sources
+from gristmill.query.documents.derived import derived_sources
 from gristmill.query.documents.layers import DocumentLayers
 from gristmill.query.documents.lookup import RowMatch, find, find_children, find_copies, text_layers
 from gristmill.query.takedown.withheld import list_of
 from gristmill.stages import INGEST, NO_DOCUMENT, TAKEDOWN, TAKEDOWN_MATCH, TAKEDOWN_SETS
-from gristmill.stages.generate.generate import TAKEN_DOWN
+from gristmill.stages.derived import TAKEN_DOWN
 from gristmill.stages.matches import Hit, shingles_of
 from gristmill.stages.takedown.requests import Request, read_all
 from gristmill.stages.takedown.takedown import copies_of, in_part, make_sets
@@ -82,7 +82,7 @@ class TakenDocument:
     copy_of: str | None = None
     similarity: float | None = None
     parent: str | None = None
-    """The document that it was generated from, if it goes because of that one."""
+    """The document that it was made from, if it goes because of that one."""
 
 
 @dataclass(frozen=True)
@@ -190,10 +190,10 @@ def _threads(view: CorpusView, named: Sequence[TakenDocument]) -> Iterator[RowMa
 
 
 def unsent_in(view: CorpusView) -> Iterator[dict[str, str]]:
-    """The children that generated sources do not have, because their parents were not sent: id, source, parent and
+    """The children that derived sources do not have, because their parents were not sent: id, source, parent and
     the request that names the parent.
     """
-    for source in generated_sources(view):
+    for source in derived_sources(view):
         for document in view.documents[source]:
             for row in PartReader(view.store, document.part).read(["doc_id", "parent", "drop", "detail"]).to_pylist():
                 if row["drop"] == TAKEN_DOWN:

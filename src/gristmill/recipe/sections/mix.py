@@ -50,7 +50,10 @@ def load_mix(
     parents = {source.name: source.parents for source in sources.values() if source.parents}
     for field in ("max_generated", "max_family_epochs"):
         if options[field] is not None and not parents:
-            draft.add_at_key((*AT, field), f"mix.{field} has no effect: no source is generated. Remove it.")
+            draft.add_at_key(
+                (*AT, field),
+                f"mix.{field} has no effect: no source is derived from another (docs/generate.md). Remove it.",
+            )
             return ()
     config = mix.Config(**options, recipe=name, sources=domains, parents=parents, named=named)
     if not check_config(draft, mix.__name__, MIX, config, AT):

@@ -4,21 +4,19 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from gristmill.installed import SOURCES, installed, missing
 from gristmill.recipe.checks.check import check
 from gristmill.recipe.checks.columns import columns_of_source, extracts
 from gristmill.recipe.checks.locations import locate_pattern
 from gristmill.recipe.checks.mistakes import Path, dotted, listed, nearest, show
 from gristmill.recipe.config import load_config
 from gristmill.recipe.draft import Draft
-from gristmill.recipe.fields import COLUMN, ReadFields, SourceFields, check_name, is_column
+from gristmill.recipe.fields import COLUMN, DerivedFields, ReadFields, SourceFields, check_name, is_column
 from gristmill.recipe.model import Source, Step
 from gristmill.recipe.stage_module import StageModule, check_config, import_stage, known_formats
-from gristmill.stages import GENERATE, READERS
-from gristmill.stages.contract import DocumentStage, Reader, StageConfig
+from gristmill.stages import READERS
+from gristmill.stages.contract import DocumentStage, Map, Reader, StageConfig
 from gristmill.stages.declarations import stage_of
-from gristmill.stages.generate import generate, generated
-from gristmill.stages.generate.prompts import ready_names, ready_path
-from gristmill.stages.generate.settings import GenerateConfig, GenerateFields
 from gristmill.stages.reading.fields import Fields
 
 _UNDER_READ = dict.fromkeys(ReadFields.model_fields, "It belongs one level down, under read.")
@@ -37,8 +35,8 @@ def load_source(draft: Draft, name: str, raw: object) -> Source | None:
         if at not in draft.tree.broken:
             draft.add(at, f"{dotted(at)} must be a mapping with kind and read, not {show(raw)}.")
         return None
-    if "generate" in raw:
-        return _load_generated(draft, name, raw, at)
+    if (key := _derived_by(raw)) is not None:
+        return _load_derived(draft, name, key, raw, at)
     fields = check(draft, SourceFields, raw, at, elsewhere=_UNDER_READ)
     written = raw.get("read")
     read_at: Path = (*at, "read")
@@ -80,35 +78,54 @@ def load_source(draft: Draft, name: str, raw: object) -> Source | None:
     )
 
 
-def _load_generated(draft: Draft, name: str, raw: dict[str, Any], at: Path) -> Source | None:
-    """A source whose documents a language model makes from those of other sources."""
+def _derived_by(raw: Mapping[str, Any]) -> str | None:
+    """The key of a source that a package adds in place of `read`, if it has one."""
+    more = [key for key in raw if key not in SourceFields.model_fields]
+    return next((key for key in more if key in installed(SOURCES) or missing(SOURCES, key)), None)
+
+
+def _load_derived(draft: Draft, name: str, key: str, raw: dict[str, Any], at: Path) -> Source | None:
+    """A source whose documents a step makes from those of other sources."""
     before = len(draft.mistakes)
-    below: Path = (*at, GENERATE)
+    below: Path = (*at, key)
+    if key not in installed(SOURCES):
+        draft.add_at_key(below, missing(SOURCES, key) or "")
+        return None
     if "read" in raw:
-        draft.add_at_key(
-            (*at, "read"), f"{dotted(at)} has read and generate. Write two sources, with one of them each."
-        )
-    fields = check(draft, SourceFields, {**raw, "read": {}}, at)
-    written = raw[GENERATE]
+        draft.add_at_key((*at, "read"), f"{dotted(at)} has read and {key}. Write two sources, with one of them each.")
+    fields = check(draft, SourceFields, {**{field: raw[field] for field in raw if field != key}, "read": {}}, at)
+    written = raw[key]
     if not isinstance(written, dict):
-        draft.add(below, f"{dotted(below)} must be a mapping with parents, prompts and model, not {show(written)}.")
+        draft.add(below, f"{dotted(below)} must be a mapping with parents and other fields, not {show(written)}.")
         return None
-    values = dict(written)
-    if isinstance(values.get("prompts"), str):
-        values["prompts"] = [values["prompts"]]
-    if isinstance(values.get("prompts"), list):
-        known = ready_names()
-        values["prompts"] = [ready_path(one) if one in known else one for one in values["prompts"]]
-    loaded = load_config(draft, GenerateFields, values, below)
-    if fields is None or not isinstance(loaded, GenerateFields) or len(draft.mistakes) > before:
+    module = installed(SOURCES)[key].module
+    step = import_stage(draft, "step", key, below, {key: module})
+    if step is None:
         return None
-    config = GenerateConfig(**{field: getattr(loaded, field) for field in GenerateConfig.model_fields})
-    if not check_config(draft, generate.__name__, GENERATE, config, below):
+    stage = stage_of(module)
+    if not isinstance(stage, Map) or stage.children is None:
+        fix = "docs/plugins.md says what it needs."
+        draft.add_at_key(below, f"{key} cannot make documents: {module} is no Map with children. {fix}")
         return None
+    reader = import_stage(draft, "format", stage.children, below, {})
+    if reader is None:
+        return None
+    own = {field: value for field, value in written.items() if field not in DerivedFields.model_fields}
+    common = {field: value for field, value in written.items() if field in DerivedFields.model_fields}
+    config = load_config(draft, stage.config, own, below, also_allowed=DerivedFields.model_fields)
+    derived = check(draft, DerivedFields, common, below)
+    if fields is None or config is None or derived is None or len(draft.mistakes) > before:
+        return None
+    if not check_config(draft, module, key, config, below):
+        return None
+    line = draft.tree.line_of_key(at)
+    source = _source(name, fields, reader.module, stage_of(reader.module).config(source=name), line)
     return replace(
-        _source(name, fields, generated.__name__, generated.Config(source=name), draft.tree.line_of_key(at)),
-        parents=loaded.parents,
-        generate=config,
+        source,
+        format=key,
+        parents=derived.parents,
+        maker=Step(f"{name}/{key}", key, name, module, config, line, code=step.code, implied_by=name),
+        code=reader.code,
     )
 
 
@@ -118,7 +135,7 @@ def _source(name: str, fields: SourceFields, module: str, config: StageConfig, l
     return Source(
         name=name,
         kind=fields.kind,
-        format="generated",
+        format="",
         module=module,
         config=config,
         paths=(),
@@ -141,24 +158,24 @@ def _source(name: str, fields: SourceFields, module: str, config: StageConfig, l
 def check_parents(
     draft: Draft, sources: Mapping[str, Source], routes: Mapping[str, tuple[Step, ...]]
 ) -> dict[str, tuple[Step, ...]]:
-    """The routes of generated sources, each after the step that generates it, by a name that no source has. Adds a
-    mistake if a parent is generated itself, or shares a step before that one with the generated source.
+    """The routes of derived sources, each after the step that makes it, by a name that no source has. Adds a mistake
+    if a parent is derived itself, or shares a step before that one with the derived source.
     """
     found: dict[str, tuple[Step, ...]] = {}
     for name, source in sources.items():
         for parent in source.parents:
-            at: Path = ("sources", name, GENERATE, "parents")
+            at: Path = ("sources", name, source.format, "parents")
             written = draft.tree.value["sources"]
             if parent not in written:
                 near = nearest(parent, list(written))
                 hint = f"Did you mean {near}?" if near else f"Sources: {listed(written)}."
                 draft.add(at, f"{dotted(at)}: the recipe has no source {parent}. {hint}")
             elif parent in sources and sources[parent].parents:
-                fix = "Name the source that is read, and use a prompt that does both."
-                draft.add(at, f"{dotted(at)}: {parent} is generated itself. {fix}")
+                fix = "Name the source that is read, and do both in one step."
+                draft.add(at, f"{dotted(at)}: {parent} is derived itself. {fix}")
             elif parent in routes and name in routes:
                 ids = [step.id for step in routes[parent]]
-                at_step, own = ids.index(source.generated_by), {step.id for step in routes[name]}
+                at_step, own = ids.index(source.made_by), {step.id for step in routes[name]}
                 if shared := next((step for step in ids[:at_step] if step in own), None):
                     draft.add(
                         ("sources", name, "kind"),

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gristmill import stages
+from gristmill.installed import SOURCES, installed
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.checks.mistakes import Path, dotted, listed, nearest, show
 from gristmill.recipe.config import load_config
@@ -14,11 +15,9 @@ from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.shards import GROUPS, SHARDS, TOKENS
 from gristmill.recipe.stage_module import check_config, import_stage, known_steps
 from gristmill.stages.declarations import stage_of
-from gristmill.stages.generate import generate
 
 RESERVED = (
     INGEST,
-    stages.GENERATE,
     "corpus",
     "index",
     "copies_left",
@@ -102,7 +101,8 @@ def _load_step(draft: Draft, route: str, item: object, at: Path, used: dict[str,
         draft.add(config_at, f"{dotted(config_at)} must be a mapping of fields, not {show(fields)}. Name the field.")
         return None
     short = name.rpartition(".")[2]
-    if short in RESERVED or known_steps(short).get(short, stage.module) != stage.module:
+    is_key = short not in stages.STEPS and short in installed(SOURCES)
+    if short in RESERVED or is_key or known_steps(short).get(short, stage.module) != stage.module:
         fix = f"Rename it, to my_{short} perhaps."
         draft.add_at_key(
             config_at, f"other steps would call {name} {short}, which is the name of a step of Gristmill. {fix}"
@@ -187,15 +187,9 @@ def _key_fault(key: str, lists: Lists, kinds: Mapping[str, str], of_kind: list[s
 
 
 def route_of(name: str, kind: str, lists: Lists, sources: Mapping[str, Source]) -> list[Step | None]:
-    """A source's own list or that of its kind, the steps that generate documents from its own, and the list of every
-    source.
+    """A source's own list or that of its kind, the steps that make other sources from its documents, and the list of
+    every source.
     """
     own = lists.get(name, lists.get(kind, []))
-    children: list[Step | None] = [
-        Step(
-            one.generated_by, stages.GENERATE, one.name, generate.__name__, one.generate, one.line, implied_by=one.name
-        )
-        for one in sources.values()
-        if one.generate is not None and name in one.parents
-    ]
-    return own + children + lists.get(EVERY_SOURCE, [])
+    makers: list[Step | None] = [source.maker for source in sources.values() if name in source.parents]
+    return own + makers + lists.get(EVERY_SOURCE, [])

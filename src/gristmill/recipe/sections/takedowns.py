@@ -75,7 +75,7 @@ def load_takedowns(draft: Draft, raw: object) -> tuple[Step, ...]:
 
 def mark_unsent(source: Source | None, route: tuple[Step, ...], takedowns: tuple[Step, ...]) -> tuple[Step, ...]:
     """The route of a source with a step before the first one that sends documents to a model, which marks those that
-    requests name. A generated source has its own step, since its parents take theirs before its documents exist.
+    requests name. A derived source has its own step, since its parents take theirs before its documents exist.
     None is a source with a mistake.
     """
     stages = [(stage_of(step.module), step.config) for step in route]

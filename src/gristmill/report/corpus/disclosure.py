@@ -53,14 +53,19 @@ def _sections(facts: Mapping[str, Any]) -> list[Section]:
     found.append(Section("Web domains", text, ("domain", "documents", "share"), domains))
     shares = [
         (
-            *(name, ", ".join(one["parents"]), f"{one['model']} {one['revision']}".strip(), _listed(one["prompts"])),
+            *(
+                name,
+                ", ".join(one["parents"]),
+                f"{one.get('model', '')} {one.get('revision', '')}".strip(),
+                _listed(one["prompts"]),
+            ),
             *(percent(sources[name][part], facts[part]) for part in ("documents", "text_bytes")),
             UNKNOWN if facts["tokens"] is None else percent(sources[name]["tokens"], facts["tokens"]),
         )
         for name, one in made.items()
     ]
     head = ("source", "made from", "model", "prompts", "documents", "text", "tokens")
-    text = "Sources whose documents a language model wrote, with their shares of the whole."
+    text = "Sources whose documents were made from other documents, with their shares of the whole."
     text = text if made else "The recipe has no source of generated text."
     found.append(Section("Generated text", text, head, shares, word_columns=4))
     steps = [

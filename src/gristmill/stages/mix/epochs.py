@@ -73,7 +73,7 @@ def refuse_generated(
     parents: Mapping[str, tuple[str, ...]],
     drawn: Mapping[str, int],
 ) -> None:
-    """Raise CannotBeMet if a cap is exceeded; `parents` has those of each generated source."""
+    """Raise CannotBeMet if a cap is exceeded; `parents` has those of each derived source."""
     by_name = {group.name: group for group in groups}
     taken = taken_by(by_name.values(), planned, drawn)
     tokens: dict[str, int] = {}

@@ -35,7 +35,7 @@ class Config(MixOptions):
     sources: dict[str, str | None]
     """The domain of each source."""
     parents: dict[str, tuple[str, ...]] = Field(default_factory=dict)
-    """The parents of each generated source."""
+    """The parents of each derived source."""
     named: bool = False
     """Whether slots of the tokenizer got names after training; set by the recipe's loader."""
 

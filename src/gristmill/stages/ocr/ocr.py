@@ -31,17 +31,18 @@ from gristmill.errors import UserError, WrongSetting
 from gristmill.install_command import install_extra
 from gristmill.stages.calls import StoredAnswers
 from gristmill.stages.contract import Map, Resources
-from gristmill.stages.generate import generate
-from gristmill.stages.generate.ask import Ask
-from gristmill.stages.generate.generate import TAKEN_DOWN, UNSENT, judge, obtain, unsent_in
-from gristmill.stages.generate.serve import LocalServer
-from gristmill.stages.generate.settings import RequestConfig, Sampling
+from gristmill.stages.derived import TAKEN_DOWN, UNSENT
 from gristmill.stages.ocr.engine import PageEngine, ReadImage
 from gristmill.stages.ocr.layout import PageText, page_texts
 from gristmill.stages.ocr.verify import CheckedPage, checked
 from gristmill.stages.ocr.vision import page_ask, text_of
 from gristmill.stages.pdf.assemble import PlacedBlock
 from gristmill.warned import Warned, idle
+from gristmill_generate import generate
+from gristmill_generate.ask import Ask
+from gristmill_generate.generate import judge, obtain, unsent_in
+from gristmill_generate.serve import LocalServer
+from gristmill_generate.settings import RequestConfig, Sampling
 
 READS = ("text", "pages", "images")
 _BLOCK = pa.struct(

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from gristmill.stages.generate.chunks import LINE_END, SENTENCE_END, split
-from gristmill.stages.measure import faithful
 from gristmill.stages.shared.normalise import normalise
+from gristmill_generate import faithful
+from gristmill_generate.chunks import LINE_END, SENTENCE_END, split
 
 LEAST_LAYER_WORDS = 20
 """A text layer with fewer words is no witness."""

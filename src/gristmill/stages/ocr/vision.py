@@ -10,10 +10,10 @@ import re
 import orjson
 
 from gristmill.counted import counted
-from gristmill.stages.generate.ask import Ask
-from gristmill.stages.generate.generate import frame, make_ask
-from gristmill.stages.generate.prompts import Malformed, Refusal
-from gristmill.stages.generate.settings import RequestConfig
+from gristmill_generate.ask import Ask
+from gristmill_generate.generate import frame, make_ask
+from gristmill_generate.prompts import Malformed, Refusal
+from gristmill_generate.settings import RequestConfig
 
 NO_TEXT = "[no text]"
 MOST_CHARS = 100_000

@@ -9,26 +9,32 @@ step reads no text, so a change of thresholds takes seconds. docs/rules.md lists
 docs/languages.md has the thresholds for languages other than English, which need a step `language`.
 """
 
+import importlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from difflib import get_close_matches
+from functools import cache
+from types import ModuleType
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
-from pydantic import field_validator, model_validator
+from pydantic import AfterValidator, ModelWrapValidatorHandler, create_model, field_validator, model_validator
 
-from gristmill.stages.contract import Map, OtherSetting, StageConfig
+from gristmill import installed
+from gristmill.stages import STEPS
+from gristmill.stages.contract import LayerStage, Map, OtherSetting, StageConfig
+from gristmill.stages.declarations import stage_of
 from gristmill.stages.natural_languages import ENGLISH, LABEL, language_of
-from gristmill.stages.select.rules import c4, code, documentation, faithful, fineweb, gopher_quality, gopher_repetition
+from gristmill.stages.select.rules import c4, code, documentation, fineweb, gopher_quality, gopher_repetition
 from gristmill.stages.select.rules.c4 import Config as C4Config
 from gristmill.stages.select.rules.code import Config as CodeConfig
 from gristmill.stages.select.rules.documentation import Config as DocumentationConfig
-from gristmill.stages.select.rules.faithful import Config as FaithfulConfig
 from gristmill.stages.select.rules.fineweb import Config as FineWebConfig
 from gristmill.stages.select.rules.gopher_quality import Config as GopherQualityConfig
 from gristmill.stages.select.rules.gopher_repetition import Config as GopherRepetitionConfig
 from gristmill.stages.shared.counting import counts_of
 from gristmill.stages.shared.expressions import parse_rule
-from gristmill.stages.shared.rule import EXCEPTIONS, exceptions_of, stated_in
+from gristmill.stages.shared.rule import EXCEPTIONS, PublishedRules, exceptions_of, stated_in
 from gristmill.stages.shared.tally import LANGUAGES, Tally
 from gristmill.stages.shared.vectors import ColumnVectors
 from gristmill.stages.shared.verdicts import Group, RuleSet, all_of, describe, failing, first_of, reasons_of, rule_set
@@ -49,7 +55,6 @@ SETS = {
     "fineweb": fineweb.SET,
     "documentation": documentation.SET,
     "code": code.SET,
-    "faithful": faithful.SET,
 }
 OWN = "own"
 _ABSENT: tuple[Any, ...] = (None, (), [])
@@ -58,14 +63,45 @@ CountedBy = Literal["source", "snapshot", "language", "language_hint"]
 """The columns by which the counts of rules can be broken down."""
 
 
+def set_of(name: str) -> PublishedRules | None:
+    """The set with this name: one of ours, or that of a step of an installed package."""
+    if name in SETS:
+        return SETS[name]
+    module = _of_package(name)
+    return None if module is None else vars(module)["SET"]
+
+
+def _of_package(name: str) -> ModuleType | None:
+    """The rules of a step of an installed package."""
+    point = None if name == OWN or name in STEPS else installed.installed(installed.STEPS).get(name)
+    stage = None if point is None else stage_of(point.module)
+    path = stage.rule_set if isinstance(stage, LayerStage) else None
+    return None if path is None else importlib.import_module(path)
+
+
+def _known(name: str) -> str:
+    if name == OWN or set_of(name) is not None:
+        return name
+    near = get_close_matches(name, [*SETS, OWN], 1)
+    hint = f"Did you mean {near[0]}? Sets: " if near else "Sets: "
+    unknown = f"{name!r} is not a set of rules. {hint}{', '.join((*SETS, OWN))}, and those of installed packages"
+    raise ValueError(installed.missing(installed.STEPS, name) or unknown)
+
+
+@cache
+def _with_fields(**sets: ModuleType) -> type["Config"]:
+    """The config with a field for each of these sets."""
+    fields: dict[str, Any] = {name: (vars(module)["Config"] | None, None) for name, module in sets.items()}
+    return create_model("Config", __base__=Config, __module__=__name__, **fields)
+
+
 class Config(StageConfig):
     """The rules, their order and their thresholds."""
 
-    rules: tuple[
-        Literal["gopher_repetition", "gopher_quality", "c4", "fineweb", "documentation", "code", "faithful", "own"], ...
-    ] = ()
-    """Sets in the order in which they are tried; `own` means the recipe's own rules. Sets that are not listed but have
-    thresholds below follow in the order of the recipe."""
+    rules: tuple[Annotated[str, AfterValidator(_known)], ...] = ()
+    """Sets in the order in which they are tried: gopher_repetition, gopher_quality, c4, fineweb, documentation, code,
+    those of installed packages, and `own`, the recipe's own rules. Sets that are not listed but have thresholds below
+    follow in the order of the recipe."""
     gopher_repetition: GopherRepetitionConfig | None = None
     """Thresholds of Gopher's repetition rules."""
     gopher_quality: GopherQualityConfig | None = None
@@ -78,12 +114,26 @@ class Config(StageConfig):
     """Thresholds of Gopher's rules for manuals and reference pages, instead of the two sets of Gopher."""
     code: CodeConfig | None = None
     """Thresholds of the rules for source code."""
-    faithful: FaithfulConfig | None = None
-    """Thresholds of the rules for generated text, which need the step `faithful`."""
     own: tuple[str, ...] = ()
     """The recipe's own rules: a condition over columns, `->`, the reason."""
     count_by: tuple[CountedBy, ...] = ("source", "snapshot")
     """The columns by which the counts of rules are broken down; `language` needs the step of that name."""
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _with_sets(cls, values: object, validate: ModelWrapValidatorHandler["Config"]) -> "Config":
+        """The config with a field for each set of an installed package that it uses."""
+        if not isinstance(values, Mapping):
+            return validate(values)
+        listed = values.get("rules", ())
+        named = (*(listed if isinstance(listed, list | tuple) else ()), *values)
+        used = {name for name in named if isinstance(name, str)} - cls.model_fields.keys()
+        more = {name: module for name in sorted(used) if (module := _of_package(name)) is not None}
+        return _with_fields(**more).model_validate(values) if more else validate(values)
+
+    def __reduce__(self) -> Any:
+        """A worker makes the class with these fields for itself."""
+        return Config.model_validate, (self.model_dump(),)
 
     @model_validator(mode="before")
     @classmethod
@@ -94,21 +144,23 @@ class Config(StageConfig):
         listed = values.get("rules", ())
         if not isinstance(listed, list | tuple) or not all(isinstance(name, str) for name in listed):
             return values
-        known = (*SETS, OWN)
+        sets = [name for name in cls.model_fields if set_of(name) is not None]
         if repeated := [name for name, times in Counter(listed).items() if times > 1]:
             raise ValueError(f"rules lists {repeated[0]} twice. Remove one")
-        for name in SETS:
+        for name in sets:
             if name in values and values[name] is None and (name in listed or "rules" not in values):
                 raise ValueError(f"{name} is empty. Write {name}: {{}} for the published thresholds, or remove it")
         if OWN in listed and not values.get(OWN):
             raise ValueError("rules lists own, but there are no own rules. Write some under own, or remove it")
-        written = [name for name in values if name in known and name not in listed and values[name] not in _ABSENT]
+        written = [
+            name for name in values if name in (*sets, OWN) and name not in listed and values[name] not in _ABSENT
+        ]
         rules = (*listed, *written)
         if not rules and values.keys() - cls.model_fields.keys():
             return values  # validation will report the unknown field
         if not rules:
             raise ValueError(f"there is no rule. List some under rules: {', '.join(SETS)}")
-        defaults: dict[str, Any] = {name: {} for name in rules if name in SETS and values.get(name) is None}
+        defaults: dict[str, Any] = {name: {} for name in rules if name in sets and values.get(name) is None}
         return {**values, **defaults, "rules": rules}
 
     @field_validator("own")
@@ -135,10 +187,11 @@ def groups(config: Config) -> list[Group]:
     """The rules that are on, in the order in which they are tried."""
     found: list[Group] = []
     for name in config.rules:
-        if name == OWN:
+        published = set_of(name)
+        if published is None:
             found.append([parse_rule(text) for text in config.own])
         else:
-            published, own = SETS[name], getattr(config, name)
+            own = getattr(config, name)
             found.append(rule_set(published.rules(own), own, published.language, published.languages))
     return found
 
@@ -146,7 +199,7 @@ def groups(config: Config) -> list[Group]:
 def exceptions(config: Config, path: str) -> dict[str, OtherSetting]:
     """The languages, extensions and sources with their own threshold instead of the one at `path`."""
     name, _, threshold = path.partition(".")
-    own: StageConfig | None = getattr(config, name) if name in SETS else None
+    own: StageConfig | None = getattr(config, name) if set_of(name) is not None else None
     if own is None:
         return {}
     found = {}
@@ -230,8 +283,8 @@ def for_all_languages(config: Config) -> list[str]:
     return [
         f"{name}.{threshold}"
         for name in config.rules
-        if name in SETS
-        for threshold in dict.fromkeys(key for one in SETS[name].languages.values() for key in one)
+        if (published := set_of(name)) is not None
+        for threshold in dict.fromkeys(key for one in published.languages.values() for key in one)
         for own in (getattr(config, name),)
         if getattr(own, threshold) != type(own).model_fields[threshold].default
     ]

@@ -10,12 +10,11 @@ from urllib.parse import urlsplit
 import pytest
 
 from gristmill.errors import UserError
-from gristmill.stages.generate import generate
-from gristmill.stages.generate.prompts import ready_path
-from gristmill.stages.generate.serve import LocalServer
-from gristmill.stages.generate.settings import RequestLimits, Serve
 from gristmill.store.answers import AnswerLog
 from gristmill.store.store import Store
+from gristmill_generate import generate
+from gristmill_generate.serve import LocalServer
+from gristmill_generate.settings import RequestLimits, Serve, ready_path
 
 COMMAND = [sys.executable, "-m", "http.server", "{port}", "--bind", "127.0.0.1"]
 
@@ -37,8 +36,8 @@ def test_a_server_is_ready_when_its_address_is_known_and_gone_when_it_is_stopped
 def test_a_server_ends_when_its_worker_is_killed():
     """The worker dies by SIGKILL, so it cannot stop anything itself."""
     code = (
-        "import sys, time\nfrom gristmill.stages.generate.serve import LocalServer\n"
-        "from gristmill.stages.generate.settings import Serve\n"
+        "import sys, time\nfrom gristmill_generate.serve import LocalServer\n"
+        "from gristmill_generate.settings import Serve\n"
         f"print(LocalServer(Serve(command={COMMAND!r}, health='/')).address(), flush=True)\ntime.sleep(600)"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -5,7 +5,7 @@ import os
 import re
 
 from gristmill.errors import UserError
-from gristmill.stages.generate.settings import RequestConfig
+from gristmill_generate.settings import RequestConfig
 
 REPLACEMENT = "[API key]"
 _KEY = re.compile(r"[!#-\[\]-~]+")

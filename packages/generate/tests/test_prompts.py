@@ -1,24 +1,25 @@
 """Prompt files: strict templates, and strict answers."""
 
 import json
+import os
 import re
 from itertools import accumulate
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.errors import UserError
-from gristmill.stages.generate.chunks import chunks_of
-from gristmill.stages.generate.prompts import (
+from gristmill_generate.chunks import chunks_of
+from gristmill_generate.prompts import (
     FIELDS,
     Malformed,
     fill,
     parse_template,
     read_prompt,
-    ready_names,
-    ready_path,
 )
+from gristmill_generate.settings import READY, Ready, ready_path
 
 QUIZ = """name: quiz
 user: |
@@ -38,8 +39,8 @@ def prompt_of(tmp_path, text):
 
 
 def test_every_ready_prompt_can_be_used():
-    assert len(ready_names()) == 7
-    for name in ready_names():
+    assert sorted(f"{name}.yaml" for name in get_args(Ready)) == sorted(os.listdir(READY))
+    for name in get_args(Ready):
         prompt = read_prompt(ready_path(name), ("target_language",))
         assert prompt.name == name
         sent = prompt.messages(dict.fromkeys(FIELDS, "?") | {"text": "THE TEXT", "target_language": "French"})

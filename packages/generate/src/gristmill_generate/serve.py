@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import IO
 
 from gristmill.errors import UserError
-from gristmill.stages.generate import guard
-from gristmill.stages.generate.api_key import KeyRemover
-from gristmill.stages.generate.settings import Serve
+from gristmill_generate import guard
+from gristmill_generate.api_key import KeyRemover
+from gristmill_generate.settings import Serve
 
 POLL_S = 0.2
 TAIL_LENGTH = 2000

@@ -17,7 +17,6 @@ of the document from it. Such a request carries the JSON schema, which servers w
 
 import functools
 import json
-import os
 from collections.abc import Mapping
 from string import Formatter
 from typing import Any, Literal, NamedTuple
@@ -30,7 +29,6 @@ from gristmill.stages.yaml_nodes import Values, checked, compose
 
 FIELDS = ("text", "title", "url", "language", "source")
 """The fields of a document that a template may name."""
-READY = os.path.join(os.path.dirname(__file__), "ready")
 ITEMS = "items"
 MOST_BYTES = 1 << 18
 """The largest prompt file."""
@@ -131,15 +129,6 @@ def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
 def fill(template: Template, values: Mapping[str, str]) -> str:
     """A template with its fields replaced; values are never read as templates."""
     return "".join(text + (values[field] if field is not None else "") for text, field in template)
-
-
-def ready_names() -> list[str]:
-    """The prompts that come with Gristmill."""
-    return sorted(name.removesuffix(".yaml") for name in os.listdir(READY) if name.endswith(".yaml"))
-
-
-def ready_path(name: str) -> str:
-    return os.path.join(READY, f"{name}.yaml")
 
 
 @functools.lru_cache(maxsize=64)

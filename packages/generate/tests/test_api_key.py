@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gristmill.errors import UserError
-from gristmill.stages.generate.api_key import KeyRemover, api_key
-from gristmill.stages.generate.connection import FailedRequest, excerpt, read_reply
-from gristmill.stages.generate.settings import GenerateConfig
+from gristmill_generate.api_key import KeyRemover, api_key
+from gristmill_generate.connection import FailedRequest, excerpt, read_reply
+from gristmill_generate.settings import GenerateConfig
 
 KEYS = st.text([chr(code) for code in range(0x21, 0x7F) if chr(code) not in '"\\'], min_size=6, max_size=20)
 ESCAPES = [

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 import orjson
 
 from gristmill.errors import UserError
-from gristmill.stages.generate.api_key import KeyRemover
-from gristmill.stages.generate.settings import RequestLimits
+from gristmill_generate.api_key import KeyRemover
+from gristmill_generate.settings import RequestLimits
 
 PATH = "/chat/completions"
 LOST = "connection_lost"

@@ -5,18 +5,18 @@ import json
 import threading
 
 import pytest
-from tests.stages.generate.model_server import Handler, completion, drip, hang, plain, serving, words_of
+from model_server import Handler, completion, drip, hang, plain, serving, words_of
 
 from gristmill.errors import UserError
-from gristmill.stages.generate import ask as ask_module
-from gristmill.stages.generate.api_key import KeyRemover
-from gristmill.stages.generate.ask import Asker
-from gristmill.stages.generate.connection import Deadlines, ModelConnection, read_reply, retry_after_s
-from gristmill.stages.generate.generate import judge, make_ask
-from gristmill.stages.generate.prompts import read_prompt, ready_path
-from gristmill.stages.generate.settings import GenerateConfig, RequestLimits
 from gristmill.store.answers import AnswerLog
 from gristmill.store.store import Store
+from gristmill_generate import ask as ask_module
+from gristmill_generate.api_key import KeyRemover
+from gristmill_generate.ask import Asker
+from gristmill_generate.connection import Deadlines, ModelConnection, read_reply, retry_after_s
+from gristmill_generate.generate import judge, make_ask
+from gristmill_generate.prompts import read_prompt
+from gristmill_generate.settings import GenerateConfig, RequestLimits, ready_path
 
 SOON = {"idle_s": 0.3, "total_s": 0.8, "patience_s": 0.4, "answer_bytes": 100_000}
 BOMB = gzip.compress(b" " * 1_000_000)
@@ -129,10 +129,10 @@ def test_every_misbehaviour_becomes_a_reason_and_stops_nothing_else(tmp_path):
         stored = log.find([one.key for one in asks]) | log.find([one.fault_key for one in asks])
     assert len(stored) == len(asks)
     details = [answer.body["detail"] for answer in stored.values() if isinstance(answer.body, dict)]
-    assert len(details) == 14
+    assert len(details) == 15
     assert all("times, the last time alone, while the server answered a control request" in one for one in details)
     assert sum("; 4 times, " in one for one in details) == 4  # lost connections, as often as patience_s allows
-    assert sum("; 3 times, " in one for one in details) == 10
+    assert sum("; 3 times, " in one for one in details) == 11
     assert sum("the answer was cut off" in one for one in details) == 2
 
 
@@ -271,7 +271,7 @@ def test_no_server_gets_more_requests_at_once_than_allowed(tmp_path):
 
 
 def test_a_budget_stops_the_run_and_a_larger_one_continues_it(tmp_path):
-    """Every answer costs 15 tokens; what was paid for is not asked again."""
+    """Every answer costs 15 tokens; what was paid for is not requested again."""
     texts = [f"text {n}" for n in range(40)]
     with serving() as server:
         spent = r"The budget of 150 tokens is spent, so the run stops with 30 requests .* 10 answers \(150 tokens\)"

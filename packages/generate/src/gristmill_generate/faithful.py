@@ -30,12 +30,12 @@ from gristmill.kernels.faithful.findings import CHECKS, COLUMNS, NAMES
 from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.stages.buffers import views_of
 from gristmill.stages.contract import File, Map, StageConfig
-from gristmill.stages.measure.faithful_words import LEAKS, lexicon
+from gristmill.stages.derived import PARENT_TEXT
 from gristmill.stages.scrub import names
 from gristmill.warned import Warned, idle
+from gristmill_generate.faithful_words import LEAKS, lexicon
 
 Array = np.ndarray[Any, Any]
-PARENT = "parent_text"
 NEW = "new"
 """The column with what is new and where."""
 _WORD = re.compile(r"\w+")
@@ -59,18 +59,17 @@ class Config(StageConfig):
 def parents_of(batch: pa.RecordBatch) -> pa.Array:
     """The parent's text of each document, or null."""
     names = batch.schema.names
-    own = batch.column(PARENT) if PARENT in names else pa.nulls(batch.num_rows, pa.string())
+    own = batch.column(PARENT_TEXT) if PARENT_TEXT in names else pa.nulls(batch.num_rows, pa.string())
     if "meta" not in names:
         return own
     meta = batch.column("meta")
-    rows = np.flatnonzero(
-        pc.and_(own.is_null(), pc.match_substring(meta, f'"{PARENT}"')).fill_null(False).to_numpy(zero_copy_only=False)
-    )
+    may_have = pc.and_(own.is_null(), pc.match_substring(meta, f'"{PARENT_TEXT}"')).fill_null(False)
+    rows = np.flatnonzero(may_have.to_numpy(zero_copy_only=False))
     if not len(rows):
         return own
     found: list[str | None] = [None] * batch.num_rows
     for row in rows.tolist():
-        value = orjson.loads(meta[row].as_py()).get(PARENT)
+        value = orjson.loads(meta[row].as_py()).get(PARENT_TEXT)
         found[row] = value if isinstance(value, str) else None
     return pc.coalesce(own, pa.array(found, pa.string()))
 
@@ -178,10 +177,10 @@ def missing_parents(found: Mapping[str, Any], step: str) -> list[Warned]:
     missing = documents - compared
     if compared and missing:
         have = "has" if missing == 1 else "have"
-        fact = f"{missing:,} of {counted(documents, 'document')} {have} no {PARENT}, so nothing was compared there"
+        fact = f"{missing:,} of {counted(documents, 'document')} {have} no {PARENT_TEXT}, so nothing was compared there"
         return [Warned("without_parent", fact)]
-    text = f"no document has a parent, so nothing was compared. Give each one the field {PARENT}, or remove the step "
-    return idle(documents, compared, f"{text}{step} from the routes of documents that were not generated")
+    fix = f"Give each one the field {PARENT_TEXT}, or remove the step {step} from the routes of other documents"
+    return idle(documents, compared, f"no document has a parent, so nothing was compared. {fix}")
 
 
 STAGE = Map(
@@ -190,10 +189,12 @@ STAGE = Map(
     libraries=libraries,
     check=check,
     reads=("text", "meta"),
-    may_read=(PARENT,),
+    may_read=(PARENT_TEXT,),
     only_kept=True,
     schema=SCHEMA,
     apply=apply,
     metrics=metrics,
     warnings=warnings,
+    rule_set="gristmill_generate.faithful_rules",
+    departures=NEW,
 )

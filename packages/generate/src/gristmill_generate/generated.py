@@ -24,7 +24,6 @@ COLUMNS = pa.schema(
 """parent: the id of the document that was sent; chunk: the number of its chunk; parent_text: the chunk, as it was sent;
 parent_similarity: the Jaccard similarity of the two texts; parent_request: the takedown request that names the parent.
 """
-PARENT = "parent"
 
 
 class Config(StageConfig):

@@ -23,11 +23,14 @@ from pydantic import Field
 from gristmill.counted import counted
 from gristmill.stages.calls import StoredAnswers
 from gristmill.stages.contract import Map
-from gristmill.stages.generate.ask import Ask
-from gristmill.stages.generate.chunks import Sentence, sentences_of
-from gristmill.stages.generate.generate import (
-    TAKEN_DOWN,
-    UNSENT,
+from gristmill.stages.derived import PARENT_TEXT, TAKEN_DOWN, UNSENT
+from gristmill.stages.shared.counting import counts_of
+from gristmill.stages.shared.rule import Share
+from gristmill.warned import Warnings
+from gristmill_generate.ask import Ask
+from gristmill_generate.chunks import Sentence, sentences_of
+from gristmill_generate.faithful import NEW, SPAN, missing_parents, parents_of
+from gristmill_generate.generate import (
     check_servers,
     frame,
     judge,
@@ -38,13 +41,9 @@ from gristmill.stages.generate.generate import (
     setup,
     unsent_in,
 )
-from gristmill.stages.generate.prompts import Malformed, object_schema, strict_json
-from gristmill.stages.generate.serve import LocalServer
-from gristmill.stages.generate.settings import RequestConfig, Sampling
-from gristmill.stages.measure.faithful import NEW, PARENT, SPAN, missing_parents, parents_of
-from gristmill.stages.shared.counting import counts_of
-from gristmill.stages.shared.rule import Share
-from gristmill.warned import Warnings
+from gristmill_generate.prompts import Malformed, object_schema, strict_json
+from gristmill_generate.serve import LocalServer
+from gristmill_generate.settings import RequestConfig, Sampling
 
 SYSTEM = (
     "You check whether a source supports sentences. The user sends one JSON object. `source` is a text; `sentences` "
@@ -182,7 +181,7 @@ STAGE = Map(
     check=check_servers,
     warnings=warnings,
     reads=("text", "meta"),
-    may_read=(PARENT, UNSENT),
+    may_read=(PARENT_TEXT, UNSENT),
     only_kept=True,
     schema=SCHEMA,
     ranges={"least_score": (0, 1), "mean_score": (0, 1)},
@@ -191,4 +190,5 @@ STAGE = Map(
     metrics=metrics,
     answers=scope_of,
     requests=requests,
+    departures=NEW,
 )

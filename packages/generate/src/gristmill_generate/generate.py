@@ -23,17 +23,16 @@ from gristmill.counted import counted
 from gristmill.errors import UserError, WrongSetting
 from gristmill.stages.calls import StoredAnswers
 from gristmill.stages.contract import Map, Resources
-from gristmill.stages.generate.api_key import api_key
-from gristmill.stages.generate.ask import Ask, Asker
-from gristmill.stages.generate.chunks import chunks_of
-from gristmill.stages.generate.prompts import FIELDS, Malformed, ModelPrompt, Refusal, read_prompt
-from gristmill.stages.generate.serve import LocalServer
-from gristmill.stages.generate.settings import GenerateConfig, RequestConfig
+from gristmill.stages.derived import TAKEN_DOWN, UNSENT
 from gristmill.warned import Warned, Warnings
+from gristmill_generate.api_key import api_key
+from gristmill_generate.ask import Ask, Asker
+from gristmill_generate.chunks import chunks_of
+from gristmill_generate.prompts import FIELDS, Malformed, ModelPrompt, Refusal, read_prompt
+from gristmill_generate.serve import LocalServer
+from gristmill_generate.settings import GenerateConfig, RequestConfig
 
 READS = ("doc_id", "source", "text", "title", "url", "license", "snapshot", "language_hint")
-UNSENT = "takedown_unsent.request"
-TAKEN_DOWN = "taken_down"
 MAY_READ = ("language.label", UNSENT)
 CHILD = pa.struct(
     [
@@ -354,4 +353,5 @@ STAGE = Map(
     metrics=metrics,
     answers=scope_of,
     requests=requests_in,
+    children="gristmill_generate.generated",
 )

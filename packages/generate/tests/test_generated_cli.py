@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from conftest import Project
-from tests.stages.generate.model_server import serving
+from model_server import serving
 
 from gristmill.cli.main import run_command
 from gristmill.query.documents.documents import rows
@@ -74,7 +74,7 @@ def run_gristmill(monkeypatch, capsys, *arguments):
 
 @pytest.mark.slow
 def test_a_takedown_of_parents_takes_their_children_and_nothing_else(family, monkeypatch, capsys, tmp_path):
-    """Ten of a thousand parents are named by URL: twenty children go, the shards prove it, and nothing is asked."""
+    """Ten of a thousand parents are named by URL: twenty children go, the shards prove it, and no request is sent."""
     old, new = kept(family["before"]), kept(family["after"])
     assert len(old) == 3 * DOCUMENTS
     assert family["asked"] == 2 * DOCUMENTS

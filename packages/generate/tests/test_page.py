@@ -4,15 +4,16 @@ import re
 import shlex
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 from gristmill.cli.main import main
-from gristmill.stages.generate import generate
-from gristmill.stages.generate.connection import LOST
-from gristmill.stages.generate.prompts import ready_names
+from gristmill_generate import generate
+from gristmill_generate.connection import LOST
+from gristmill_generate.settings import Ready
 
-PAGE = (Path(__file__).parents[2] / "docs" / "generate.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs" / "generate.md").read_text()
 
 
 @pytest.mark.slow
@@ -46,4 +47,4 @@ def test_the_page_names_every_ready_prompt_and_reason():
         generate.TAKEN_DOWN,
     }
     assert len(reasons) == 13
-    assert [name for name in (*ready_names(), *reasons) if f"`{name}`" not in PAGE] == []
+    assert [name for name in (*get_args(Ready), *reasons) if f"`{name}`" not in PAGE] == []

@@ -7,11 +7,10 @@ import pyarrow as pa
 import pytest
 
 from gristmill.errors import WrongSetting
-from gristmill.stages.generate import entail
-from gristmill.stages.measure import faithful
-from gristmill.stages.measure.faithful_words import LEAKS
 from gristmill.stages.select import heuristics
-from gristmill.stages.select.rules.faithful import RULES
+from gristmill_generate import entail, faithful
+from gristmill_generate.faithful_rules import RULES
+from gristmill_generate.faithful_words import LEAKS
 
 
 def measured(rows, **settings):
@@ -25,7 +24,7 @@ def measured(rows, **settings):
 
 def verdicts(rows, **thresholds):
     _, layer = measured(rows)
-    config = heuristics.Config(faithful=thresholds)
+    config = heuristics.Config.model_validate({"faithful": thresholds})
     known = {f"faithful.{name}": layer[name] for name in layer.schema.names}
     fixed = {"source": pa.array(["a"] * len(rows)), "snapshot": pa.nulls(len(rows), pa.string())}
     fixed["text_bytes"] = pa.array([1] * len(rows), pa.int64())

@@ -25,9 +25,9 @@ import orjson
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.stages.calls import ModelRequest, StoredAnswers
-from gristmill.stages.generate.api_key import api_key
-from gristmill.stages.generate.connection import (
+from gristmill.stages.calls import StoredAnswers
+from gristmill_generate.api_key import api_key
+from gristmill_generate.connection import (
     LOST,
     Deadlines,
     FailedRequest,
@@ -36,7 +36,7 @@ from gristmill.stages.generate.connection import (
     ServerFault,
     without_images,
 )
-from gristmill.stages.generate.settings import RequestConfig, RequestLimits
+from gristmill_generate.settings import RequestConfig, RequestLimits
 
 FIRST_WAIT_S, MOST_WAIT_S = 0.25, 60.0
 MOST_RETRY_AFTER_S = 3600.0
@@ -56,6 +56,14 @@ class Ask:
     """The key under which a fault of the request is stored."""
     body: bytes
     failures: int = 0
+
+    @property
+    def text_bytes(self) -> int:
+        """The bytes of its messages, from which a model's tokens are: not the keys, settings and escapes around them,
+        which are a quarter of a short request.
+        """
+        contents = [message["content"] for message in orjson.loads(without_images(self.body))["messages"]]
+        return sum(len(one.encode()) if isinstance(one, str) else sum(map(_part_bytes, one)) for one in contents)
 
 
 @dataclass(eq=False)
@@ -314,14 +322,6 @@ class Asker:
 def cost_of(prompt_tokens: float, completion_tokens: float, config: RequestConfig) -> float:
     """What the servers charge for some answers."""
     return (prompt_tokens * config.price.input + completion_tokens * config.price.output) / 1e6
-
-
-def message_bytes(request: ModelRequest) -> int:
-    """The bytes of a request's messages, from which a model's tokens are: not the keys, settings and escapes around
-    them, which are a quarter of a short request.
-    """
-    contents = [message["content"] for message in orjson.loads(without_images(request.body))["messages"]]
-    return sum(len(one.encode()) if isinstance(one, str) else sum(map(_part_bytes, one)) for one in contents)
 
 
 def _part_bytes(part: dict[str, Any]) -> int:

@@ -2,15 +2,19 @@
 not.
 """
 
+import os
 import re
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, Field
 
 from gristmill.stages.config_types import Count
-from gristmill.stages.contract import AsCount, Bytes, File, ReportMark, SourceName, StageConfig
+from gristmill.stages.contract import AsCount, Bytes, File, ReportMark, StageConfig
 
+READY = os.path.join(os.path.dirname(__file__), "ready")
+Ready = Literal["dialogue", "knowledge_list", "question_answer", "rephrase", "table", "textbook", "translation"]
+"""The prompts that come with the package."""
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 
 
@@ -42,6 +46,15 @@ def _variable(value: str) -> str:
             "never the key itself"
         )
     return value
+
+
+def _located(prompt: str) -> str:
+    return ready_path(prompt) if prompt in get_args(Ready) else prompt
+
+
+def ready_path(name: str) -> str:
+    """The file of a ready prompt."""
+    return os.path.join(READY, f"{name}.yaml")
 
 
 class Sampling(StageConfig):
@@ -104,7 +117,7 @@ class RequestLimits(StageConfig):
 
 
 class RequestConfig(StageConfig):
-    """The settings of a step that sends requests to a model."""
+    """The settings of a step that sends requests to a model (gristmill.stages.calls.RequestFields)."""
 
     model: str = Field(min_length=1)
     """The name of the model, as its servers know it."""
@@ -129,11 +142,15 @@ class RequestConfig(StageConfig):
     budget: Annotated[TokenBudget | None, ReportMark()] = None
     """Where the run stops; it continues when the budget is raised."""
 
+    @property
+    def most_answer_tokens(self) -> int:
+        return self.sampling.max_tokens
+
 
 class GenerateConfig(RequestConfig):
     """The settings of `generate`."""
 
-    prompts: Annotated[tuple[File, ...], Field(min_length=1)]
+    prompts: Annotated[tuple[Annotated[Ready | File, AfterValidator(_located)], ...], Field(min_length=1)]
     """Prompt files, or the names of ready prompts; each document is sent with each of them."""
     values: dict[str, str] = Field(default_factory=dict)
     """Values of other fields that prompts name, such as target_language."""
@@ -143,12 +160,3 @@ class GenerateConfig(RequestConfig):
     """The most bytes of text in one request. Longer documents are cut between paragraphs."""
     seed: int = 0
     """The seeds of requests derive from it."""
-
-
-class GenerateFields(GenerateConfig):
-    """The field `generate` of a source."""
-
-    parents: Annotated[
-        tuple[SourceName, ...], BeforeValidator(lambda value: (value,) if isinstance(value, str) else value)
-    ] = Field(min_length=1)
-    """The sources whose documents are sent: those that their own steps keep, before the steps under all."""

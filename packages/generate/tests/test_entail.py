@@ -8,17 +8,17 @@ import pytest
 from conftest import Project
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.stages.generate.model_server import completion, serving
+from model_server import completion, serving
 
 from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
 from gristmill.query.documents.documents import rows
 from gristmill.query.sizing.asking import asking_lines
-from gristmill.stages.generate import entail
-from gristmill.stages.generate.chunks import sentences_of
-from gristmill.stages.select.rules import faithful
 from gristmill.store.answers import AnswerLog
 from gristmill.store.store import Store
+from gristmill_generate import entail
+from gristmill_generate import faithful_rules as faithful
+from gristmill_generate.chunks import sentences_of
 
 PARENT = "The mill was built in 1836. It grinds rye."
 CHILD = "Built in 1836, the mill — it is old — grinds rye.\n\n1. The king praised it! 風車は古い。王は褒めた。"
