@@ -242,7 +242,7 @@ def killed(executor: str) -> Iterator[dict]:
             f"         servers: ['http://127.0.0.1:{server.server_address[1]}/v1'], concurrency: {CONCURRENCY}}}}}\n"
             "steps: {text: [], generated: [], all: []}\n"
         )
-        config = load(recipe).sources["born"].generate
+        config = load(recipe).sources["born"].maker.config
         assert isinstance(config, generate.Config)
         whole = parts_after(recipe, folder / "whole", "local")
         server.bodies.clear()

@@ -117,8 +117,9 @@ def recipe_with(entry: ReferenceEntry, values: dict[str, str]) -> str:
             read |= {"paths": "[pages.jsonl]", "fields": "{html: html}"}
         if entry.name == "ocr":
             read = {"format": "pdf", "paths": "[text.pdf]", "images": "true"}
-        rules = {name.removeprefix("heuristics."): value for name, value in values.items() if name.startswith("heuristics.")}
-        own = {name: value for name, value in values.items() if not name.startswith("heuristics.")}
+        prefix = "heuristics."
+        rules = {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
+        own = {name: value for name, value in values.items() if not name.startswith(prefix)}
         steps += [*NEEDED.get(entry.name, ()), f"{entry.name}: {written({**ALSO.get(entry.name, {}), **own})}"]
         if rules:
             steps += [f"entail: {written(JUDGE)}", f"heuristics: {written(rules)}"]

@@ -9,8 +9,8 @@ from gristmill.kernels.faithful import lexicon as known
 from gristmill.kernels.faithful.dates import WEEKDAYS
 from gristmill.kernels.faithful.findings import CHECKS, COLUMNS
 from gristmill.kernels.text.unicode_classes import LETTER, SPACE, TERMINAL, UNIT, UPPER, WORD, unicode_tables
-from gristmill_generate import faithful_words
 from gristmill.stages.measure.stop_words import STOP_WORDS
+from gristmill_generate import faithful_words
 
 THOUSANDS = re.compile(r"[1-9]\d{0,2}(?:\.\d{3}){2,}", re.ASCII)
 CHAIN = re.compile(r"\d+(?:\.\d+){2,}", re.ASCII)

@@ -234,7 +234,8 @@ def _checked_record(record: object, module: str, after: int, stop: int | None, c
                 'with errors="replace".'
             )
     if record.doc_id is not None and len(record.doc_id) != _DOC_ID_BYTES:
-        raise BrokenPromise(f"{where} returned a doc_id of {len(record.doc_id)} bytes. Return {_DOC_ID_BYTES}, or none.")
+        size = len(record.doc_id)
+        raise BrokenPromise(f"{where} returned a doc_id of {size} bytes. Return {_DOC_ID_BYTES}, or none.")
     if record.more and len(record.more) != columns:
         raise BrokenPromise(
             f"{where} returned more with {counted(len(record.more), 'value')}, but its columns are {columns}. Return "
