@@ -23,7 +23,6 @@ from gristmill.stages.tokenizer import (
     tokenizer_sample,
     tokenizer_text,
 )
-from gristmill.tokenizer.special import named_slots, special_tokens
 
 AT: Path = ("tokenizer",)
 TOKENIZER, SAMPLE, TEXT, NAMES = "tokenizer", "tokenizer_sample", "tokenizer_text", "tokenizer_names"
@@ -100,13 +99,10 @@ def _tokenizer(
 
 def _names_fit(draft: Draft, config: StageConfig, names: Mapping[str, str]) -> bool:
     """Whether a tokenizer that the recipe trains has these reserved slots; adds a mistake if not."""
-    try:
-        if isinstance(config, tokenizer.Config):
-            named_slots(special_tokens(config.special, config.reserved), names)
-    except ValueError as error:
-        draft.add((*AT, "names"), f"{dotted((*AT, 'names'))}: {error}.")
-        return False
-    return True
+    fault = tokenizer_names.fault_of_trained(config, names) if isinstance(config, tokenizer.Config) else None
+    if fault is not None:
+        draft.add((*AT, "names"), f"{dotted((*AT, 'names'))}: {fault}.")
+    return fault is None
 
 
 def _checked(draft: Draft, stage: ModuleType, config: StageConfig | None, line: int) -> tuple[Step, ...]:

@@ -11,7 +11,8 @@ from typing import Any
 
 from gristmill.errors import CannotBeMet
 from gristmill.stages.contract import Asset, StageConfig
-from gristmill.tokenizer.special import named_slots, ordinary_warning
+from gristmill.stages.tokenizer import tokenizer
+from gristmill.tokenizer.special import named_slots, ordinary_warning, special_tokens
 
 
 class Config(StageConfig):
@@ -34,6 +35,15 @@ def make(config: Config, path: Path, models: Mapping[str, Path]) -> dict[str, An
         token["content"] = config.names.get(token["content"], token["content"])
     path.write_text(json.dumps(spec, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     return {"named": len(config.names)}
+
+
+def fault_of_trained(trained: tokenizer.Config, names: Mapping[str, str]) -> str | None:
+    """Why a tokenizer that is trained in this way cannot have these names; None if it can, as far as that is known."""
+    try:
+        named_slots(special_tokens(trained.special, trained.reserved), names)
+    except ValueError as error:
+        return str(error)
+    return None
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
