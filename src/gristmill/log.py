@@ -1,4 +1,4 @@
-"""Standard loggers below `gristmill`: `gristmill.run`, `gristmill.objects`, `gristmill.loader`.
+"""Standard loggers below `gristmill`: `gristmill.run`, `gristmill.objects`, `gristmill.loader`, `gristmill.export`.
 
 Progress is INFO, waits and faults are WARNING, single tasks and requests are DEBUG. Names in messages are
 data, so messages are made printable here. The command line shows the log (`cli/shared/screen.py`); elsewhere it goes

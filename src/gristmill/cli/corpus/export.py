@@ -5,13 +5,11 @@ from typing import Annotated
 import typer
 
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, parsed, print_json
-from gristmill.cli.shared.screen import warn, words
+from gristmill.cli.shared.screen import words
 from gristmill.cli.shared.show import Bars, console, size
 from gristmill.counted import counted
-from gristmill.engine.publish.kept_takedowns import later_takedowns
 from gristmill.engine.work.memory import available_cores
 from gristmill.query.export.export import FILE_BYTES, FORMATS, export
-from gristmill.recipe.checks.mistakes import listed
 from gristmill.stages.config_types import parse_bytes
 
 EXAMPLE = "Example: gristmill export recipes/demo.yaml --out demo-dataset"
@@ -43,11 +41,6 @@ def command(
     names = None if columns is None else [name.strip() for name in columns.split(",") if name.strip()]
     file_bytes = int(parsed("--file-size", file_size, parse_bytes, "nothing was exported"))
     view = open_view(recipe, store)
-    if requests := later_takedowns(view):
-        warn(
-            f"{view.label} is older than the takedowns of {view.name} ({listed(requests, 10)}), so the dataset may "
-            f"have documents that they took down. To leave them out, export {view.store.uri}@{view.name}"
-        )
     with Bars(quiet=json) as bars:
         done = export(view, out, format, names, file_bytes, workers or available_cores(), bars.track)
     if json:

@@ -25,10 +25,12 @@ import pyarrow.parquet as pq
 import zstandard
 
 from gristmill.engine.plan.graph import Node
+from gristmill.engine.publish.kept_takedowns import later_takedowns
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.engine.schedule.progress import Track, untracked
 from gristmill.errors import UserError, cause_of
 from gristmill.hints import hint, option
+from gristmill.log import Log
 from gristmill.places import is_url
 from gristmill.processes import name_of_self, runs
 from gristmill.query.documents.columns import ColumnReader, origin_of
@@ -36,7 +38,7 @@ from gristmill.query.export.croissant import croissant
 from gristmill.query.export.dataset_card import Exported, card
 from gristmill.query.opening import check_finished
 from gristmill.query.removal.audit import recorded_config
-from gristmill.recipe.checks.mistakes import suggest
+from gristmill.recipe.checks.mistakes import listed, suggest
 from gristmill.stages.scrub import scrub
 from gristmill.store.parquet import join, open_parts
 
@@ -48,6 +50,7 @@ ROW_BYTES = 64
 GROUP_BYTES = 16 << 20
 """The size of a row group before compression."""
 PARTIAL = ".partial"
+_LOG = Log("export")
 _EXACT = ("doc_id", "source", "text")
 """Columns that need no scrubbing: ids, names from the recipe, and texts, which the step has scrubbed."""
 _COUNTED = ("source", "license", "language", "text_bytes")
@@ -98,6 +101,11 @@ def export(
     if not files:
         raise UserError(f"{view.label} keeps no documents, so there is nothing to export. {hint('funnel')} shows why.")
     configs = scrub_configs(view)
+    if requests := later_takedowns(view):
+        _LOG.warn(
+            f"{view.label} is older than the takedowns of {view.name} ({listed(requests, 10)}), so the dataset may "
+            f"have documents that they took down. To leave them out, export {view.store.uri}@{view.name}"
+        )
     temporary = _temporary(folder)
     try:
         (temporary / "data").mkdir(parents=True)
