@@ -264,7 +264,7 @@ class LayerStage(DocumentStage[C]):
     """A module with rules over the step's columns, `Config` and `SET` (shared/rule.py): a set of the step `heuristics`
     under the name of the step."""
     departures: str | None = None
-    """A column with what a text says and its parent does not, which `inspect --evidence` shows in both: a list of
+    """A column with what a text says and its parent does not, which evidence screens show in both: a list of
     {check, start, stop}, in bytes of the text. The step reads the parent's text as `parent_text`."""
     trained: Literal["classifiers", "language_models"] | None = None
     """The field of the recipe's `quality` section whose models it can use."""
