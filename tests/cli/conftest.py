@@ -37,7 +37,7 @@ steps:
   text:
     - homemade.longer: {min_chars: 15}
   all:
-    - signals
+    - signals: {blocked_terms: [fraudulent]}
     - heuristics: {rules: [gopher_quality], gopher_quality: {min_words: 12, min_stop_words: 1}}
     - lines: {terminal_punctuation: false}
     - exact_dedup: {normalise: none}
@@ -45,7 +45,7 @@ steps:
     - near_dedup: {scope: global}
     - substring_dedup: {min_bytes: 100, scope: global}
     - decontaminate: {suite: evals}
-    - safety: {domains: lists/unsafe}
+    - safety: {min_blocked: 1, max_blocked_share: 0}
     - scrub
 tokenizer: {file: tokenizer.json}
 shards: {seq_len_tokens: 128, shard_tokens: 4000}
@@ -106,7 +106,7 @@ def responses():
     yield Response("https://mill.example/german", page(92, GERMAN * 6))
     yield Response("https://mill.example/asked", page(94, f"{PROSE} {ASKED}"))
     yield Response("https://mill.example/written", page(95, f"{PROSE} {WRITTEN}"))
-    yield Response("https://unsafe.example/a", page(96, PROSE))
+    yield Response("https://unsafe.example/a", page(96, f"{PROSE} fraudulent"))
     yield Response("https://mill.example/copy", page(3, f"{PROSE} {SHARED}"))
     yield Response("https://mill.example/empty", b"<html><body></body></html>")
     yield Response("https://mill.example/gone", b"nothing here", status="404 Not Found")
@@ -135,13 +135,12 @@ def without_workers(in_this_process):
 def everything(tmp_path_factory):
     """A project with its recipe, inputs, lists and custom step; its store holds one run, tagged v1."""
     project = Project(tmp_path_factory.mktemp("everything"))
-    for name in ("in", "lists/unsafe", "homemade"):
+    for name in ("in", "lists", "homemade"):
         (project.folder / name).mkdir(parents=True)
     evals.write(project.folder / "evals", {"mill": [evals.Item("rye", ASKED, "forty")]})
     write(project.folder / "in" / "a.warc.gz", responses(), datetime(2026, 11, 1, tzinfo=UTC))
     (project.folder / "in" / "notes.jsonl").write_text("\n".join([*map(json.dumps, notes()), "{broken"]))
     (project.folder / "lists" / "blocked.txt").write_text("blocked.example\n")
-    (project.folder / "lists" / "unsafe" / "fraud.txt").write_text("unsafe.example\n")
     custom_step = Path(__file__).parents[1] / "stagebox" / "upper.py"
     (project.folder / "homemade" / "longer.py").write_text(
         custom_step.read_text().replace("pc.utf8_upper(text)", "text")

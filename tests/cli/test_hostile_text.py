@@ -68,7 +68,8 @@ def hostile(tmp_path_factory):
     (folder / "recipe.yaml").write_text(
         f"recipe: r\nstore: {quoted('./store' + IN_A_NAME)}\nsources:\n  notes: {source}\n"
         "steps:\n  - signals\n  - heuristics: {rules: [gopher_quality]}\n  - exact_dedup\n  - near_dedup\n"
-        "  - safety: {terms: terms.txt, min_terms: 1, max_term_ratio: 0}\n"
+        "  - signals: {blocked_list: terms.txt}\n"
+        "  - safety: {min_blocked: 1, max_blocked_share: 0}\n"
         "tokenizer: {file: tokenizer.json}\nshards: {seq_len_tokens: 64}\n"
         f"mix: {{tokens: 4k, domains: {{{quoted('dom' + EVIL)}: 1}}}}\n"
     )

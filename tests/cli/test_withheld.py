@@ -172,8 +172,8 @@ def test_a_safety_step_without_a_digest_list_withholds_nothing(hidden, say, tmp_
     """This holds before it has run, too."""
     project = Project(tmp_path)
     (project.folder / "in.jsonl").write_bytes((hidden.project.folder / "in.jsonl").read_bytes())
-    (project.folder / "domains.txt").write_text("gore.example\n")
-    project.recipe.write_text(RECIPE.replace("hashes: hashes.txt", "domains: domains.txt"))
+    without = RECIPE.replace("- safety: {hashes: hashes.txt}", "- signals\n  - safety: {max_blocked_share: 0.9}")
+    project.recipe.write_text(without)
     project.run(until="near_dedup")
     assert SECRET in say("inspect", project.recipe, "--full").out
 

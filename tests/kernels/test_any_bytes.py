@@ -50,7 +50,6 @@ from gristmill.kernels.text.byte_strings import order_of, take_strings
 from gristmill.kernels.text.code_scan import MARK_BYTES, MARKS, comment_chars, encoded_runs, visible_chars
 from gristmill.kernels.text.cut_spans import first_bad_row, take_blank_lines, without_spans
 from gristmill.kernels.text.lines import cut_lines
-from gristmill.kernels.text.listed_terms import find_terms, hash_terms, terms_of
 from gristmill.kernels.text.plain_form import plain_forms
 from gristmill.kernels.text.snap_spans import snap_spans
 from gristmill.kernels.text.unicode_classes import unicode_tables
@@ -131,11 +130,6 @@ def read_texts(rows, before, draw):
     bands, owners = np.zeros((len(rows), 1), np.uint64), np.arange(len(rows))
     index = lent(bands[:, 0].copy(), owners, starts.copy(), padded.copy())
     find_known(bands, starts, padded, *index, 1, 2, 4)
-    hashes, _ = hash_terms(np.frombuffer(b"a\nword &\nb a\n" + data[: 1 << 10].tobytes(), np.uint8), word_tables())
-    words, found = find_terms(data, offsets, np.arange(len(rows)), word_tables(), terms_of(hashes))
-    assert len(words) == len(rows)
-    assert (offsets[found[:, 0]] <= found[:, 1]).all()
-    assert (found[:, 2] <= offsets[found[:, 0] + 1]).all()
     html.scan(data, offsets.astype(np.int64), 20)
     opened = shapes.openings([b"wor"])
     find_candidates(data, offsets, shapes.CLASSES, opened, np.zeros(64, np.uint8), shapes.ANY_LONG)

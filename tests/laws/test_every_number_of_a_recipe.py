@@ -38,12 +38,23 @@ ALSO = {
     "entail": JUDGE,
     "ocr": JUDGE,
 }
-NEEDED |= {"keep_quality": ["language", "signals"]}
+NEEDED |= {
+    "keep_quality": ["language", "signals"],
+    "safety": ["signals", "quality: {models: {q: {file: toxic.bin, label: fine}}}"],
+}
 ALSO |= {"keep_quality": {"score": "signals.words", "min_score": "3"}}
 ALSO |= {"quality": {"models": "{q: {file: toxic.bin, label: fine}}"}}
 ALSO |= {"perplexity": {"models": "{p: mill.ngrams}"}, "count_tokens": {"tokenizer": "tokenizer.json"}}
-ALSO |= {"safety": {"terms": "terms.txt", "toxicity": "toxic.bin"}}
-KEYS = {"keep": "en", "sample_bytes": "d", "domains": "d", "tiers": "A", "upsample": "s", "floors": "language"}
+ALSO |= {"safety": {"max_scores": "{q: 0.8}", "max_blocked_share": "0.1"}}
+KEYS = {
+    "keep": "en",
+    "max_scores": "q",
+    "sample_bytes": "d",
+    "domains": "d",
+    "tiers": "A",
+    "upsample": "s",
+    "floors": "language",
+}
 """The names to use for settings that map names to numbers."""
 TRAIN = {"sample_bytes": "{d: 1MB}", "vocab": "600"}
 HOW = ("partitions", "continues.at_sample", "continues.at_tokens", "max_generated", "max_family_epochs")
@@ -72,7 +83,7 @@ def files(tmp_path_factory):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     (folder / "terms.txt").write_text("mill\n")
     (folder / "text.pdf").write_bytes(CONTROL)
-    shutil.copy(Path(__file__).parents[1] / "stages" / "scrub" / "toxic.bin", folder)
+    shutil.copy(Path(__file__).parents[1] / "stages" / "quality" / "toxic.bin", folder)
     columns = [pa.array([lines[0]["text"]]), pa.array([b"x" * 16], pa.binary(16))]
     write_index(folder / "index", [pa.RecordBatch.from_arrays(columns, ["text", "doc_id"])], SketchConfig())
     write_json(Tokenizer.from_merges("gristmill", np.zeros(0, np.int32), np.zeros(0, np.int32)), folder)

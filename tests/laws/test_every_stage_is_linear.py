@@ -24,16 +24,16 @@ MOST_GROWTH = 5.5
 """Growth of the work for four times the input: 4 if it is linear, up to 5 with a sort, 16 if it is quadratic."""
 FEW_A_BYTE = 4
 """Work per additional byte that is negligible compared with the fixed cost of a run."""
-SCRUB = Path(__file__).parents[1] / "stages" / "scrub"
+QUALITY = Path(__file__).parents[1] / "stages" / "quality"
 CONFIGS = {
     "heuristics": {"rules": ["gopher_repetition", "gopher_quality", "c4", "fineweb", "code"]},
     "keep_language": {"keep": {"en": 0.5}},
     "gate": {"allow_licenses": ["MIT"]},
     "robots": {"agent": "CCBot"},
-    "quality": {"models": {"toxic": {"file": str(SCRUB / "toxic.bin"), "label": "toxic"}}},
+    "quality": {"models": {"toxic": {"file": str(QUALITY / "toxic.bin"), "label": "toxic"}}},
     "keep_quality": {"score": {"rank_mean": ["signals.words", "-signals.digit_chars"]}, "keep_best": 0.6},
     "near_dedup": {"max_bucket": 32},
-    "safety": {"toxicity": str(SCRUB / "toxic.bin")},
+    "safety": {"max_blocked_share": 0.01},
 }
 WITH_MODELS = {"decontaminate", "perplexity", "known_dedup", "count_tokens", "entail"}
 """Steps that need a model, an index or a server: worst_cases.py runs them with one."""

@@ -28,7 +28,7 @@ from gristmill.stages.dedup.near_candidates import Config as SketchConfig
 from gristmill.stages.dedup.near_index import write_index
 from gristmill.stages.library_versions import version_of
 from gristmill.stages.mix import mix
-from gristmill.stages.scrub import safety, safety_hashes, safety_scores
+from gristmill.stages.scrub import safety, safety_hashes
 from gristmill.stages.select import index
 from gristmill.stages.shards import shard_groups, shards, tokens
 from gristmill.stages.takedown import takedown, takedown_match, takedown_sets, takedown_unsent
@@ -265,15 +265,9 @@ def fixed_batch(module, config, layers=None):
 
 
 def safety_outputs(folder):
-    """For lists with some of the fixed texts, and for a classifier that a library trained."""
-    digest = hashlib.sha256(TEXTS[1].encode()).hexdigest()
-    lists = {"terms/all": "mill\nof the\n", "domains/www": "www.example.org\n", "hashes/one": digest}
-    for name, text in lists.items():
-        (folder / name).parent.mkdir()
-        (folder / name).write_text(text)
-    paths = {name.partition("/")[0]: str(folder / name.partition("/")[0]) for name in lists}
-    model = Path(__file__).parent / "scrub" / "toxic.bin"
-    config = safety.Config(**paths, toxicity=str(model), drop_categories=(), min_terms=1, max_toxicity=0.5)
+    """For a list with one of the fixed texts."""
+    (folder / "digests").write_text(hashlib.sha256(TEXTS[1].encode()).hexdigest())
+    config = safety.Config(hashes=str(folder / "digests"), max_blocked_share=0.1)
     layers, found = {}, {}
     for name, module in SAFETY.items():
         own = config if module is safety else module.STAGE.config_within(config)
@@ -289,7 +283,7 @@ CONFIGS = {
     "keep_language": {"keep": {"en": 0.5}},
     "gate": {"allow_licenses": ["MIT"]},
     "robots": {"agent": "CCBot"},
-    "quality": {"models": {"toxic": {"file": str(Path(__file__).parent / "scrub" / "toxic.bin"), "label": "toxic"}}},
+    "quality": {"models": {"toxic": {"file": str(Path(__file__).parent / "quality" / "toxic.bin"), "label": "toxic"}}},
     "near_dedup": {"verify_jaccard": 0.5, "bands": 40, "rows": 3},
     "substring_dedup": {"min_bytes": 60},
     "keep_quality": {
@@ -342,7 +336,7 @@ PART, TOKENIZER, SAMPLE, INDEX = "the bytes of a part", "tokenizer", "tokenizer_
 GENERATES = ("generate", "generated")
 BATCH_OF_TAKEDOWNS = ["doc_id", "url", "*.locator.0", "*.text"]
 TAKEDOWNS = ("takedown_match", "takedown_unsent", "takedown_sets", "takedown")
-SAFETY = {"safety_hashes": safety_hashes, "safety_scores": safety_scores, "safety": safety}
+SAFETY = {"safety_hashes": safety_hashes, "safety": safety}
 EVALS = ("eval_suite", "eval_index", "eval_index_new", "eval_scan", "eval_scan_new", "eval_match")
 SHARDS = {"tokens": tokens, "shard_groups": shard_groups, "shards": shards, "mix": mix}
 MODELS = ("quality_sample", "quality_text", "classifier", "language_model")

@@ -6,7 +6,8 @@ from pydantic import ValidationError
 
 from gristmill.errors import UserError
 from gristmill.stages.measure import signals
-from gristmill.stages.measure.signals import SCHEMA, Config, apply
+from gristmill.stages.measure.signals import SCHEMA, Config, apply, language_of_list
+from gristmill.stages.natural_languages import LABEL
 
 TEXTS = ["The cat sat.\nThe cat sat.\n", None, "", "Ünïcödé 漢字 with the end…", "{ x }", None, "a " * 50]
 
@@ -50,6 +51,26 @@ def test_stop_words_and_blocked_terms_come_from_the_config(tmp_path):
     row = apply(batch_of(["Der Hund UND der Cat, a big dog, кот"]), config).to_pylist()[0]
     assert row["stop_words"] == 2
     assert row["blocked_tokens"] == 4
+
+
+def test_blocked_terms_are_those_of_the_language(tmp_path):
+    """A German word is not an English one; a list for all applies to every language and to unknown ones."""
+    lists = {"en": "gift\n", "de.txt": "gift\nschlimm # bad\n", "all.txt": "damn\n", "README.md": "gift"}
+    for name, text in lists.items():
+        (tmp_path / name).write_text(text)
+    text = "Gift schlimm damn"
+    batch = pa.record_batch({"text": pa.array([text] * 4), LABEL: pa.array(["en", "deu_Latn", "fr", None])})
+    for stop_words in (None, ("the",)):
+        counts = apply(batch, Config(blocked_list=str(tmp_path), stop_words=stop_words)).column("blocked_tokens")
+        assert counts.to_pylist() == [2, 3, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "language"), [("en", "en"), ("pt-BR", "pt"), ("fil", "tl"), ("German", "de"), ("all", ""), ("", "")]
+)
+def test_a_list_is_named_by_its_language(name, language):
+    """Regional codes, codes with a script and English names map to the classifier's labels."""
+    assert language_of_list(name) == language
 
 
 def test_a_list_that_would_count_nothing_is_an_error(tmp_path):

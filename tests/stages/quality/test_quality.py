@@ -1,7 +1,10 @@
 """Scores of classifiers: which label is the score, several models, how much of a text is read, and warnings."""
 
+import json
 import math
+import random
 import struct
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +15,7 @@ from gristmill.errors import UserError, WrongSetting
 from gristmill.stages.quality import quality
 from gristmill.stages.quality.quality import Config, apply, check, explain, metrics, schema, uses, warnings
 from gristmill.stages.shared import fasttext_model
+from lent_arrays import lent
 
 WORDS = {"fine": (2.0, 0.0, -1.0), "poor": (-2.0, 1.0, 0.5), "é": (0.5, -3.0, 0.0)}
 """The score of each word for the labels."""
@@ -193,3 +197,35 @@ def test_a_run_warns_about_a_model_that_scores_nothing(tmp_path):
 def test_a_plan_says_where_scores_come_from():
     message = explain(Config(models={"a": {"trained": "edu"}, "b": {"file": "x.bin", "label": "hq"}, "c": "y.bin"}))
     assert message == ["a: trained on this corpus: quality.classifiers.edu", "b: x.bin, label hq", "c: y.bin"]
+
+
+TOXIC = Path(__file__).parent / "toxic.bin"
+SCORES = [(text, score) for text, score in json.loads(TOXIC.with_suffix(".json").read_text())]
+
+
+def test_scores_equal_those_of_the_library():
+    """A model of words, character n-grams and word n-grams that the library trained, against its own probabilities."""
+    config = Config(models={"toxic": {"file": str(TOXIC), "label": "toxic"}})
+    found = scored(config, [text for text, _ in SCORES])["toxic"].to_pylist()
+    assert found == pytest.approx([score for _, score in SCORES], abs=1e-5)
+    assert max(found) - min(found) > 0.5
+
+
+def test_a_damaged_model_is_refused_or_does_no_harm():
+    """For any changed byte: a clear message, or valid probabilities."""
+    draw = random.Random(7)
+    whole = TOXIC.read_bytes()
+    texts = pa.array([text for text, _ in SCORES[:5]])
+    refused = 0
+    for _ in range(150):
+        data = np.frombuffer(bytearray(whole), np.uint8)
+        for place in draw.choices(range(len(whole)), k=draw.choice([1, 1, 4])):
+            data[place] = draw.randrange(256)
+        try:
+            model = fasttext_model.parse(*lent(data), "damaged.bin")
+            _, chances = fasttext_model.predict(model, texts, k=len(model.labels))
+        except UserError:
+            refused += 1
+            continue
+        assert ((chances >= 0) & (chances <= 1)).all()
+    assert 0 < refused < 150

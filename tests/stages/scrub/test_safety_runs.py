@@ -6,7 +6,8 @@ import json
 import pytest
 
 STEPS = """
-  - safety: {{terms: terms.txt, hashes: hashes.txt, min_terms: {least}, max_term_ratio: 0.0}}
+  - signals: {{blocked_list: terms.txt}}
+  - safety: {{hashes: hashes.txt, min_blocked: {least}, max_blocked_share: 0.0}}
 """
 
 
@@ -37,7 +38,7 @@ def test_another_threshold_measures_nothing_again(flagged):
     (flagged.folder / "hashes.txt").write_text(hashlib.md5(b"a calm mill").hexdigest())
     run = flagged.run()
     assert found(run) == {"unsafe_terms": 1, "listed_hash": 1}
-    assert "all/safety_scores" not in flagged.executed(run)
+    assert "all/signals" not in flagged.executed(run)
 
 
 def test_other_terms_are_counted_again(flagged):

@@ -2,11 +2,11 @@
 
     terms/plattdeutsch.txt, terms/falconry.txt      one term or phrase per line; `#` begins a comment
 
-A text belongs to a group if it has enough different terms of its list (`kernels/text/listed_terms.py`: whole words,
-case ignored). It may belong to several groups, or to none.
+A text belongs to a group if it has enough different terms of its list: the same tokens in a row, case ignored, as the
+step `signals` counts `blocked_tokens`. It may belong to several groups, or to none.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,12 +15,13 @@ import pyarrow as pa
 from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.hints import option
-from gristmill.kernels.dedup.shingles import word_tables
-from gristmill.kernels.text.listed_terms import Terms, find_terms, hash_terms, terms_of
+from gristmill.kernels.signals.terms import token_hashes
 from gristmill.places import system_of
 from gristmill.recipe.checks.mistakes import nearest_file
-from gristmill.stages.buffers import bytes_of
 from gristmill.stages.shared import lists
+
+Term = tuple[int, ...]
+"""The hashes of its tokens in lower case."""
 
 
 class TermGroups:
@@ -30,7 +31,7 @@ class TermGroups:
         self.min_terms = min_terms
         self.notes: list[str] = []
         """Notes about entries that no text can match."""
-        self.lists: Mapping[str, Terms] = dict(self._load(folder))
+        self.lists: Mapping[str, set[Term]] = dict(self._load(folder))
 
     def _load(self, folder: str) -> Any:
         fs, root = system_of(folder)
@@ -41,44 +42,45 @@ class TermGroups:
                 f"{option('terms', folder)} is not a folder, so it has no groups.{hint} Give a folder of "
                 ".txt files, each a list of terms, one per line."
             )
-        found: dict[str, list[Any]] = {}
+        found: dict[str, list[Term]] = {}
         for name, uri, _ in lists.files(fs, root, "terms"):
             if uri.endswith((".txt", ".txt.gz", ".txt.bz2", ".txt.xz", ".txt.zst")):
-                found.setdefault(name, []).extend(hash_terms(block, word_tables()) for block in lists.blocks(fs, uri))
+                entries_of = (entry for block in lists.blocks(fs, uri) for entry in lists.entries_of(block))
+                found.setdefault(name, []).extend(tuple(token_hashes(entry)) for entry in entries_of)
         if not found:
             raise UserError(
                 f"{option('terms', folder)} has no file that ends with .txt, so it has no groups. Add "
                 "a list for each dialect or topic, one term per line."
             )
-        for name, blocks in sorted(found.items()):
-            hashes = np.concatenate([block for block, _ in blocks]) if blocks else np.empty((0, 4), np.uint64)
-            bad, entries = sum(int(faults) for _, faults in blocks), len(np.unique(hashes[:, 3]))
-            if bad:
+        for name, listed in sorted(found.items()):
+            terms = {term for term in listed if term and 0 not in term}
+            if bad := sum(not term or 0 in term for term in listed):
                 useless = counted(bad, "entry that is", "entries that are")
-                self.notes.append(
-                    f"The list {name} has {useless} never matched: without a word, too long, or one letter of a script "
-                    "without spaces."
-                )
+                self.notes.append(f"The list {name} has {useless} never matched: without a word, or too long.")
+            entries = len(terms)
             if entries < self.min_terms:
                 raise UserError(
                     f"The list {name} in {option('terms', folder)} has {counted(entries, 'term')}, but a text needs "
                     f"{self.min_terms} of them, so it would have no document. Add terms, or lower "
                     f"{option('min_terms')}."
                 )
-            yield name, terms_of(hashes)
+            yield name, terms
 
     def find(self, texts: pa.Array) -> dict[str, np.ndarray[Any, Any]]:
         """For each list, whether each text belongs to it."""
-        data, offsets = bytes_of(texts)
-        rows = np.arange(len(texts))
+        tokens = [token_hashes(text or "") for text in texts.to_pylist()]
         found = {}
         for name, terms in self.lists.items():
-            _, spans = find_terms(data, offsets, rows, word_tables(), terms)
-            different: dict[int, set[str]] = {}
-            for row, begin, end in spans.tolist():
-                term = data[begin:end].tobytes().decode("utf-8", "replace").lower()
-                different.setdefault(row, set()).add(" ".join(term.split()))
-            belongs = np.zeros(len(texts), np.bool_)
-            belongs[[row for row, own in different.items() if len(own) >= self.min_terms]] = True
-            found[name] = belongs
+            sizes: dict[int, set[int]] = {}
+            for term in terms:
+                sizes.setdefault(term[0], set()).add(len(term))
+            counts = [len(terms.intersection(_pieces(own, sizes))) for own in tokens]
+            found[name] = np.array(counts) >= self.min_terms
         return found
+
+
+def _pieces(tokens: list[int], sizes: Mapping[int, set[int]]) -> Iterator[Term]:
+    """The parts of a text that may be terms; `sizes`: the lengths of the terms that begin with a token."""
+    for index, token in enumerate(tokens):
+        for size in sizes.get(token, ()):
+            yield tuple(tokens[index : index + size])

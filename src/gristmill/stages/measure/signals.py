@@ -11,9 +11,8 @@ This step drops nothing, so a new threshold re-runs a selection and not the meas
 dropped are not measured.
 """
 
-import io
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple, Self
 
@@ -27,11 +26,19 @@ from gristmill.errors import UserError
 from gristmill.kernels.signals.batch import COUNTS, measure
 from gristmill.kernels.signals.terms import WordSets, word_sets
 from gristmill.kernels.text.unicode_classes import unicode_tables
-from gristmill.places import place_of
+from gristmill.places import system_of
 from gristmill.stages.buffers import views_of
 from gristmill.stages.contract import File, LanguageName, Map, StageConfig
 from gristmill.stages.measure.stop_words import GOPHER, STOP_WORDS
-from gristmill.stages.natural_languages import FOUND_ANYWHERE, LABEL, language_of, rows_by_label
+from gristmill.stages.natural_languages import (
+    FOUND_ANYWHERE,
+    LABEL,
+    LID_176,
+    intended_label,
+    language_of,
+    rows_by_label,
+)
+from gristmill.stages.shared import lists
 
 SCHEMA = pa.schema(
     [pa.field(name, pa.int32()) for name in COUNTS]
@@ -48,7 +55,8 @@ class Config(StageConfig):
     blocked_terms: tuple[str, ...] = ()
     """Words and phrases whose tokens `blocked_tokens` counts, in any case."""
     blocked_list: File | None = None
-    """A UTF-8 file with more of them, one per line."""
+    """More of them, one per line: a file, or a folder with a file for each language, named by its code (`en`, `de.txt`;
+    `all.txt` is for every language)."""
 
     @model_validator(mode="after")
     def _words_can_be_found(self) -> Self:
@@ -63,8 +71,8 @@ class Config(StageConfig):
 
 
 def may_read(config: Config) -> tuple[str, ...]:
-    """The language, unless one list applies to all."""
-    return (LABEL,) if config.stop_words is None else ()
+    """The language, unless the same words apply to all."""
+    return (LABEL,) if config.stop_words is None or config.blocked_list is not None else ()
 
 
 @lru_cache(maxsize=256)  # a list for each language
@@ -72,17 +80,35 @@ def _sets(stop_words: tuple[str, ...], blocked_terms: tuple[str, ...]) -> WordSe
     return word_sets(stop_words, blocked_terms)
 
 
-def _blocked_terms(config: Config) -> tuple[str, ...]:
+def _blocked_terms(config: Config) -> Mapping[str, tuple[str, ...]]:
+    """The blocked terms for documents in a language; those of the empty name are for all others."""
     if config.blocked_list is None:
-        return config.blocked_terms
-    with io.TextIOWrapper(place_of(config.blocked_list).open(), encoding="utf-8") as file:
-        listed = tuple(line.strip() for line in file if line.strip())
-    if not listed:
+        return {"": config.blocked_terms}
+    fs, root = system_of(config.blocked_list)
+    files = [file for file in lists.files(fs, root, "terms") if not file[0].lower().endswith(".md")]
+    by_language = lists.keep(("blocked_list", root), lists.stamp_of(files), lambda: _read(fs, files))
+    if not any(by_language.values()):
         raise UserError(
             f"{config.blocked_list}: blocked_list has no terms, so nothing would be counted. "
             "Write one term per line, or remove blocked_list"
         )
-    return config.blocked_terms + listed
+    for_all = config.blocked_terms + by_language.get("", ())
+    return {language: for_all + terms if language else for_all for language, terms in {"": (), **by_language}.items()}
+
+
+def _read(fs: object, files: list[tuple[str, str, dict[str, Any]]]) -> dict[str, tuple[str, ...]]:
+    by_language: dict[str, tuple[str, ...]] = {}
+    for name, uri, _ in files:
+        language = language_of_list(name)
+        terms = (term for block in lists.blocks(fs, uri) for term in lists.entries_of(block))
+        by_language[language] = (*by_language.get(language, ()), *terms)
+    return by_language
+
+
+def language_of_list(name: str) -> str:
+    """The language of a list, by its name; empty: any. A single file has no name."""
+    folded = name.lower()
+    return "" if folded in ("", "all", "any") else intended_label(folded, LID_176) or folded
 
 
 class _RowsOfList(NamedTuple):
@@ -92,35 +118,38 @@ class _RowsOfList(NamedTuple):
     """None: there is no list."""
     anywhere: bool
     """Whether the words count anywhere in the text instead of as tokens."""
-    mask: npt.NDArray[np.bool_] | None
-    """None: every row."""
+    blocked: tuple[str, ...]
 
 
-def _by_list(batch: pa.RecordBatch, config: Config) -> Iterator[_RowsOfList]:
-    if config.stop_words is not None or LABEL not in batch.schema.names:
-        yield _RowsOfList(GOPHER if config.stop_words is None else config.stop_words, False, None)
+def _by_list(batch: pa.RecordBatch, config: Config) -> Iterator[tuple[_RowsOfList, npt.NDArray[np.bool_] | None]]:
+    """Each list with the rows that use it; None: all rows."""
+    blocked = _blocked_terms(config)
+    unknown = _RowsOfList(GOPHER if config.stop_words is None else config.stop_words, False, blocked[""])
+    if LABEL not in batch.schema.names or (config.stop_words is not None and len(blocked) == 1):
+        yield unknown, None
         return
     own = {label.lower(): words for label, words in config.stop_words_by_language.items()}
     labels, places = rows_by_label(batch.column(LABEL))
-    groups: dict[tuple[tuple[str, ...] | None, bool], list[int]] = {(GOPHER, False): [len(labels)]}
+    groups: dict[_RowsOfList, list[int]] = {unknown: [len(labels)]}
     for place, label in enumerate(labels):
         language = language_of(label) or ""
-        words = own.get(label.lower(), STOP_WORDS.get(language))
-        groups.setdefault((words, words is not None and language in FOUND_ANYWHERE), []).append(place)
-    for (words, anywhere), some in groups.items():
+        words = own.get(label.lower(), STOP_WORDS.get(language)) if config.stop_words is None else config.stop_words
+        anywhere = config.stop_words is None and words is not None and language in FOUND_ANYWHERE
+        terms = blocked.get(language, blocked[""])
+        groups.setdefault(_RowsOfList(words, anywhere, terms), []).append(place)
+    for group, some in groups.items():
         mask = np.isin(places, some)
         if mask.any():
-            yield _RowsOfList(words, anywhere, mask)
+            yield group, mask
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """One row of counts per document; a row without text has nulls."""
     text = batch.column("text")
     ends, characters, valid = views_of(text)
-    blocked = _blocked_terms(config)
     measured: Any = None
     unknown = np.zeros(len(text), np.bool_)
-    for listed, anywhere, mask in _by_list(batch, config):
+    for (listed, anywhere, blocked), mask in _by_list(batch, config):
         rows = valid if mask is None else valid & mask
         as_tokens = () if anywhere or listed is None else listed
         found = measure(ends, characters, rows, unicode_tables(), _sets(as_tokens, blocked))
@@ -153,7 +182,7 @@ def _occurring(words: tuple[str, ...], texts: pa.Array) -> npt.NDArray[np.int64]
 
 
 STAGE = Map(
-    version=4,
+    version=5,
     config=Config,
     libraries=("unicode",),
     reads=("text",),
