@@ -23,6 +23,7 @@ HINTS = {
         "gristmill report {recipe} --against {version} --out report.html",
         "corpus.report(against='{version}')",
     ),
+    "receipt": ("gristmill takedown receipt", "the command gristmill takedown receipt"),
     "watch": ("gristmill watch {recipe}", "corpus.watch()"),
     "unread": ("gristmill inspect {recipe} --stage ingest --reason {reason}", "corpus.documents(reasons=['{reason}'])"),
     "repaired": ("gristmill inspect {recipe} --stage ingest --json", "corpus.documents(columns=['meta'])"),

@@ -38,7 +38,7 @@ class Corpus:
             (self.project.folder / "requests.yaml").write_text(requests)
             more = f"takedowns: {{file: requests.yaml{settings}}}\n{more}"
         self.project.recipe.write_text(
-            f"recipe: {name}\nstore: ./store\nsources:\n  web: {{kind: web, "
+            f"recipe: {name}\nstore: ./store\nsources:\n  web: {{kind: web, domain: web, "
             f"read: {{format: jsonl, paths: [in.jsonl], fields: {{url: url}}}}}}\nsteps: []\n{more}\n"
         )
 
@@ -245,3 +245,64 @@ def test_a_damaged_record_of_takedowns_stops_the_run(taken, say):
         output = say(command, taken.project.recipe)
         assert output.code in (1, 2)
         assert "takedowns/corpus.json" in output.err + output.out
+
+
+@pytest.fixture
+def copied(tmp_path):
+    """A named page and its copy under another address, both taken down, in a store with a version before that."""
+    corpus = Corpus(tmp_path)
+    text = " ".join(f"word{number}" for number in range(60))
+    lines = [
+        {"url": PAGES[0], "text": text},
+        {"url": PAGES[1], "text": " ".join(map(str, range(200)))},
+        {"url": PAGES[2], "text": text},
+    ]
+    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    shards = "tokenizer: {train: {vocab: 600, sample_bytes: {web: 1KB}}}\nshards: {seq_len_tokens: 16}"
+    corpus.write("[]", more=shards)
+    assert corpus.kept() == PAGES
+    corpus.project.mill().run(None, Silent(), tag="before")
+    corpus.write(f"- id: r1\n  urls: ['{PAGES[0]}']", more=shards)
+    assert corpus.kept() == [PAGES[1]]
+    corpus.lines, corpus.shards = lines, shards
+    return corpus
+
+
+def test_a_copy_stays_down_when_the_named_page_leaves_the_inputs(copied, say, tmp_path):
+    """Without the page nothing recognises its copy, so nothing is published; with the receipt, the copy goes."""
+    receipt = tmp_path / "receipt"
+    assert say("takedown", "receipt", copied.project.recipe, "--before", "before", "--out", receipt).code == 0
+    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, copied.lines[1:])))
+    published = copied.project.mill().newest_whole()
+    output = say("run", copied.project.recipe)
+    assert output.code == 2
+    assert (
+        f"1 item of the takedowns names no document that was read, and named some in the last version: r1 ({PAGES[0]})"
+        in (output.err)
+    )
+    assert copied.project.mill().newest_whole() == published
+    copied.write(f"- id: r1\n  urls: ['{PAGES[0]}']", more=copied.shards, settings=", receipts: receipt")
+    assert copied.kept() == [PAGES[1]]
+    assert copied.kept() == [PAGES[1]]
+
+
+def test_a_document_is_not_published_under_another_id(copied, say, tmp_path):
+    """An id contains the position, so a line before the document changes it."""
+    doc_id = next(row.fields["doc_id"].hex() for row in rows(copied.project.run(), None, False, None) if row.text is not None)
+    request = f"- id: r2\n  doc_ids: [{doc_id}]"
+    for copies in ("go", "keep"):
+        copied.write(request, more=copied.shards, settings=f", copies: {copies}", name=copies)
+        copied.project.run()
+        (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, [{"url": "x", "text": "new"}, *copied.lines])))
+        assert f"named some in the last version: r2 ({doc_id})" in say("run", copied.project.recipe).err
+        (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, copied.lines)))
+
+
+@pytest.mark.parametrize("name", ["missing", "wrong"])
+def test_a_receipt_that_is_none_is_refused(copied, say, tmp_path, name):
+    (tmp_path / "wrong").mkdir()
+    (tmp_path / "wrong" / "shingles.parquet").write_text("no receipt")
+    copied.write("[]", more=copied.shards, settings=f", receipts: [{name}]")
+    output = say("plan", copied.project.recipe)
+    assert output.code == 2
+    assert "the receipt cannot be read: " in output.err

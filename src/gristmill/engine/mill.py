@@ -24,7 +24,7 @@ from gristmill.engine.publish.catalog import check_name, give_name, turn, wanted
 from gristmill.engine.publish.folder import point_latest, publish
 from gristmill.engine.publish.input_changes import input_changes
 from gristmill.engine.publish.journal import Journal, Observer
-from gristmill.engine.publish.kept_takedowns import keep_takedowns, refuse_undone, takedown_notes
+from gristmill.engine.publish.kept_takedowns import keep_takedowns, refuse_lost, refuse_undone, takedown_notes
 from gristmill.engine.publish.run_record import is_partial, make_record, newest_run, next_name, run_records, version_of
 from gristmill.engine.schedule.run import Run
 from gristmill.engine.schedule.task_cache import LOG, Earlier, Item, Listener
@@ -179,6 +179,8 @@ class Mill:
                     self._compare(run)
                     self._refuse_warnings(run)
                     refuse_undone(self.store, self.recipe)  # another run may have taken more down since
+                    if self.until is None:
+                        refuse_lost(run, self.newest_whole())
                     run.shards = publish(run, version_of(datasets), self.recipe.text)
                 except CorruptPart as corrupt:
                     self._remove_damaged(corrupt, earlier)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gristmill.cli.corpus.takedown_receipt import SETS, absent, make_receipt, places_in, write_receipt
+from gristmill.cli.corpus.takedown_receipt import absent, make_receipt, places_in, write_receipt
 from gristmill.cli.shards.find import listed_samples
 from gristmill.cli.shards.open import open_shards
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_mill, open_store, open_view, print_json
@@ -28,6 +28,7 @@ from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.sections.mix import MIX
 from gristmill.shardformat.receipt import read_whole_receipt
 from gristmill.stages.takedown.requests import Request, describe_requests, read_requests
+from gristmill.stages.takedown.takedown_sets import OF_RECEIPT
 
 app = typer.Typer(help="Take documents down, and prove it.", cls=Commands, rich_markup_mode=None)
 MOST_LISTED = 20
@@ -292,7 +293,7 @@ def read_receipt_json(location: str) -> dict[str, Any]:
     try:
         for one in content["documents"]:
             _ = [int(at) for at in one["samples"]], one["request"], one["content_hash"]
-        _ = content["shards"]["changed"], float(content["near"]), content["listed"], str(content[SETS])
+        _ = content["shards"]["changed"], float(content["near"]), content["listed"], str(content[OF_RECEIPT])
         _ = content["after"] is None or content["after"]["shards"], content["unsent"], content["restored"]
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(

@@ -29,9 +29,8 @@ from gristmill.stages.matches import content_hash
 from gristmill.stages.shards.sidecars import by_document, positions
 from gristmill.stages.takedown.requests import ITEMS
 from gristmill.stages.takedown.takedown import Copy, Sets, copies_of, in_part, make_sets
-from gristmill.stages.takedown.takedown_sets import FEWEST, WORDS
+from gristmill.stages.takedown.takedown_sets import FEWEST, OF_RECEIPT, WORDS
 
-SETS = "shingles.parquet"
 PAGE = "receipt.html"
 _BATCH = 256
 
@@ -159,8 +158,8 @@ def write_receipt(folder: Path, content: dict[str, Any], sets: pa.Table) -> None
     """Write a folder with the receipt, the page and the shingles: all of them, or nothing."""
     try:
         with new_folder(folder) as new:
-            pq.write_table(sets, new / SETS, compression="zstd")
-            content[SETS] = hashlib.sha256((new / SETS).read_bytes()).hexdigest()
+            pq.write_table(sets, new / OF_RECEIPT, compression="zstd")
+            content[OF_RECEIPT] = hashlib.sha256((new / OF_RECEIPT).read_bytes()).hexdigest()
             content["seal"] = seal_of(content)
             (new / NAME).write_text(json.dumps(content, indent=1) + "\n", "utf-8")
             (new / PAGE).write_text(page(content), "utf-8")
@@ -197,7 +196,7 @@ def absent(
             yield f"{one['group']}, shard {one['shard']}: it was not rewritten"
     if content.get("words") != WORDS:
         note("The receipt splits words differently than this version of Gristmill: copies outside ASCII may be missed.")
-    sets = _open_sets(location, content[SETS])
+    sets = _open_sets(location, content[OF_RECEIPT])
     gone = {one["doc_id"]: one for one in (*content["documents"], *content["elsewhere"])}
     unsent = {one["doc_id"]: one for one in content["unsent"]}
     hashes = {one["content_hash"]: one for one in gone.values()}
@@ -237,7 +236,7 @@ def _copy(doc_id: str, text: str, copy: Copy, sets: Sets, hashes: Mapping[str, A
 
 def _open_sets(location: str, digest: str) -> Sets:
     folder = location if os.path.isdir(location) else os.path.dirname(location)
-    path = os.path.join(folder, SETS)
+    path = os.path.join(folder, OF_RECEIPT)
     try:
         data = Path(path).read_bytes()
         if hashlib.sha256(data).hexdigest() != digest:

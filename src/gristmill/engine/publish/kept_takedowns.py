@@ -8,15 +8,18 @@ records the reason, and later runs need neither. A sample keeps to the takedowns
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from gristmill.counted import counted
 from gristmill.engine.publish.run_record import newest_run
 from gristmill.engine.schedule.corpus_view import CorpusView
+from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
+from gristmill.hints import hint
 from gristmill.recipe.checks.mistakes import listed, suggest
 from gristmill.recipe.model import Recipe
 from gristmill.stages import TAKEDOWN, TAKEDOWN_MATCH, TAKEDOWN_SETS
@@ -58,6 +61,42 @@ def refuse_undone(store: Store, recipe: Recipe) -> dict[str, Any]:
         )
     restored = {request: recipe.restore[request] for request in missing}
     return {**now, "restored": {**kept["restored"], **restored}}
+
+
+def refuse_lost(run: Run, last: Mapping[str, Any] | None) -> None:
+    """Refuse a run in which an item of a request names nothing, although it named documents in the last version: their
+    copies cannot be recognised, and would be published again. The shingles of a receipt recognise them.
+    """
+    recipe = run.graph.recipe
+    configs = {step.name: step.config for step in recipe.steps}
+    match, sets, judge = (configs.get(name) for name in (TAKEDOWN_MATCH, TAKEDOWN_SETS, TAKEDOWN))
+    if last is None or not isinstance(match, takedown_match.Config) or recipe.sample is not None:
+        return
+    assert isinstance(sets, takedown_sets.Config)
+    assert isinstance(judge, takedown.Config)
+    receipts = takedown_sets.requests_of_receipts(sets.receipts)
+    then = _named(last["nodes"].values())
+    now = _named({"name": node.name, "metrics": run.states[node.id].metrics} for node in run.graph.nodes.values())
+    lost = [
+        f"{request.id} ({item})"
+        for request in read_all(match.requests, match.names)
+        for kind, item in request.items()
+        if (kind, item) in then - now and request.id not in receipts and (judge.copies == "go" or kind == "doc_ids")
+    ]
+    if lost:
+        raise UserError(
+            f"{recipe.path}: {counted(len(lost), 'item of the takedowns names', 'items of the takedowns name')} no "
+            f"document that was read, and named some in the last version: {listed(lost, 5)}. Their copies could not be "
+            f"recognised, so nothing was published. All work is stored. Write a receipt of the last version "
+            f"({hint('receipt')}), and name its folder: takedowns: {{file: ..., receipts: FOLDER}}. If the documents "
+            "have other ids now, correct the request."
+        )
+
+
+def _named(nodes: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
+    """The kind and value of the items of requests that named documents in a run."""
+    counts = (node["metrics"].get("items", {}) for node in nodes if node["name"] == TAKEDOWN_MATCH)
+    return {(kind, item) for found in counts for kind, items in found.items() for item in items}
 
 
 def keep_takedowns(store: Store, recipe: Recipe) -> None:

@@ -32,6 +32,8 @@ class TakedownFields(takedown.Choices):
 
     file: Annotated[tuple[File, ...], BeforeValidator(_several)]
     """The requests, in one or several files: which documents must be removed."""
+    receipts: Annotated[tuple[str, ...], BeforeValidator(_several)] = ()
+    """Folders of receipts, so that copies of documents in them go although these are read no more."""
 
 
 def load_takedowns(draft: Draft, raw: object) -> tuple[Step, ...]:
@@ -61,7 +63,8 @@ def load_takedowns(draft: Draft, raw: object) -> tuple[Step, ...]:
         draft.add(AT, f"takedowns: {error}")
         return ()
     about = {"requests": fields.file, "names": tuple(map(_name, fields.file))}
-    sets = takedown_sets.Config(**about, texts=tuple(texts), documents=fields.copies != "keep")
+    receipts = tuple(os.path.join(locate(folder, draft.folder), takedown_sets.OF_RECEIPT) for folder in fields.receipts)
+    sets = takedown_sets.Config(**about, texts=tuple(texts), receipts=receipts, documents=fields.copies != "keep")
     if not check_config(draft, takedown_sets.__name__, TAKEDOWN, sets, AT):
         return ()
     judge = takedown.Config(near=fields.near, copies=fields.copies, texts=tuple(labels))

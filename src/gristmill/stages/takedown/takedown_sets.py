@@ -1,10 +1,12 @@
 """Collects the shingles of the documents and texts that takedown requests name, for `takedown` to compare with.
 
 There is one row for each document, then one for each text: the request, the document (null for a text), and its
-shingles. If a step changed the text of a document, a second row has the shingles of its first text. If it was joined
-into a thread, a row without shingles names the document of the thread. The texts themselves are not stored.
+shingles. Documents that are read no more have theirs from the receipts of earlier versions. If a step changed the text
+of a document, a second row has the shingles of its first text. If it was joined into a thread, a row without shingles
+names the document of the thread. The texts themselves are not stored.
 """
 
+import hashlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gristmill.counted import counted
-from gristmill.errors import CannotBeMet, UserError
+from gristmill.errors import CannotBeMet, UserError, cause_of
 from gristmill.hints import hint
 from gristmill.places import must_be_file
 from gristmill.stages.contract import File, Fit, StageConfig
@@ -26,6 +28,8 @@ from gristmill.stages.takedown.requests import read_all
 READS = ("doc_id", "takedown_match.request", "takedown_match.shingles", "takedown_match.first_shingles")
 _HEAD = "thread_places.head"
 SCHEMA_OF_SETS = pa.schema([("doc_id", pa.binary(16)), ("request", pa.string()), ("shingles", pa.list_(pa.uint64()))])
+OF_RECEIPT = "shingles.parquet"
+"""The file of a receipt with these columns."""
 WORDS = 4
 """The version of the word rules that the shingles use, for receipts."""
 FEWEST = 16
@@ -35,6 +39,9 @@ MOST_SHINGLES = 1 << 26
 """The most shingles of all named documents: 512 MB, which every worker has in memory."""
 
 
+_RECEIPT = b"receipt"
+
+
 class Config(StageConfig):
     requests: tuple[File, ...]
     """The files of the requests."""
@@ -42,17 +49,21 @@ class Config(StageConfig):
     """The texts of the requests, in order; set by the recipe's loader."""
     names: tuple[str, ...]
     """The names of the files of requests."""
+    receipts: tuple[File, ...] = ()
+    """The shingles of receipts; set by the recipe's loader."""
     documents: bool = True
     """Whether to search for copies of the named documents."""
 
 
 def check(config: Config) -> None:
-    """Raise if a text cannot be read."""
+    """Raise if a text or a receipt cannot be read."""
     list(_texts(config))
+    list(_receipts(config))
 
 
 def fit(batches: Iterator[pa.RecordBatch], config: Config, path: Path) -> dict[str, int]:
-    found, shingles, documents = [], 0, 0
+    found = list(_receipts(config)) if config.documents else []
+    shingles, documents = sum(len(table.column("shingles").combine_chunks().flatten()) for table in found), 0
     for batch in batches:
         named = batch.filter(batch.column(1).is_valid())
         found.append(_threads(named))
@@ -121,6 +132,27 @@ def _texts(config: Config) -> Iterator[tuple[str, str]]:
             raise UserError(f"{path}: a text of {request} is not UTF-8, so it matches nothing. Convert it.") from None
         except OSError as error:
             raise UserError(f"{path}: a text of {request} cannot be read: {error.strerror}. Correct it.") from None
+
+
+def requests_of_receipts(paths: Sequence[str]) -> set[str]:
+    """The ids of the requests in receipts."""
+    return {name for path in paths for name in pq.read_table(path, columns=["request"]).column(0).to_pylist()}
+
+
+def _receipts(config: Config) -> Iterator[pa.Table]:
+    """The rows of the documents in receipts, with other ids: an id has a position, where another document is now."""
+    for path in config.receipts:
+        try:
+            must_be_file(path)
+            table = pq.read_table(path)
+        except (OSError, pa.ArrowInvalid) as error:
+            raise UserError(f"{path}: the receipt cannot be read: {cause_of(error)}. Name another receipt.") from None
+        if not table.schema.equals(SCHEMA_OF_SETS):
+            raise UserError(f"{path}: these are not the shingles of a receipt, so they match nothing. Name a receipt.")
+        table = table.filter(pc.greater(pc.list_value_length(table.column("shingles")), 0))
+        ids = (None if one is None else _RECEIPT + one for one in table.column("doc_id").to_pylist())
+        other = [one and hashlib.blake2b(one, digest_size=16).digest() for one in ids]
+        yield table.set_column(0, SCHEMA_OF_SETS.field(0), pa.array(other, pa.binary(16)))
 
 
 STAGE = Fit(
