@@ -288,7 +288,9 @@ def test_a_copy_stays_down_when_the_named_page_leaves_the_inputs(copied, say, tm
 
 def test_a_document_is_not_published_under_another_id(copied, say, tmp_path):
     """An id contains the position, so a line before the document changes it."""
-    doc_id = next(row.fields["doc_id"].hex() for row in rows(copied.project.run(), None, False, None) if row.text is not None)
+    doc_id = next(
+        row.fields["doc_id"].hex() for row in rows(copied.project.run(), None, False, None) if row.text is not None
+    )
     request = f"- id: r2\n  doc_ids: [{doc_id}]"
     for copies in ("go", "keep"):
         copied.write(request, more=copied.shards, settings=f", copies: {copies}", name=copies)
