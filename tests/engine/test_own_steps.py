@@ -110,7 +110,7 @@ def test_a_pinned_step_runs_again_for_another_version_only(own):
     assert planned() == ((), ())
     more = '("text", pa.string()), ("n", pa.int32())'
     (project.folder / "mine.py").write_text(module.replace('("text", pa.string())', more))
-    assert planned()[0] == ("column n: none -> 'int32'",)
+    assert planned()[0] == ("column n: nothing -> int32",)
     (project.folder / "mine.py").write_text(module.replace("version=3", "version=4"))
     assert planned()[0][0] == "VERSION: 3 -> 4"
     assert project.executed(project.run())["all/mine"] == 1
