@@ -1,5 +1,6 @@
 """The eval suite for the decontamination bench: real benchmarks, or the demo's items if there is no data."""
 
+import bz2
 import io
 import json
 import re
@@ -19,7 +20,7 @@ FILES = {
     "gsm8k": ("gsm8k__test.jsonl.zst", "gsm8k"),
     "humaneval": ("humaneval__HumanEval.jsonl.gz", "humaneval"),
     "mbpp": ("mbpp__sanitized-mbpp.json.zst", "mbpp"),
-    "hellaswag": ("hellaswag__hellaswag_val_full.txt.bz2", "hellaswag"),
+    "hellaswag": ("hellaswag__hellaswag_val_full.txt.bz2", "hellaswag"),  # six lines an item, see _copy
     "arc_easy": ("llmfoundry__arc_easy.jsonl.zst", "arc"),
     "arc_challenge": ("llmfoundry__arc_challenge.jsonl.zst", "arc"),
     "piqa": ("llmfoundry__piqa.jsonl.zst", "piqa"),
@@ -90,7 +91,18 @@ def described(suite: Path, benchmarks: dict[str, tuple[list[dict[str, Any]], str
 
 def _copy(data: Path, suite: Path, name: str) -> str:
     file, like = FILES[name]
-    shutil.copyfile(data / "bench" / file, suite / file)
+    source = data / "bench" / file
+    if name == "hellaswag":
+        file = "hellaswag.jsonl"
+        lines = bz2.decompress(source.read_bytes()).decode().splitlines()
+        lines = [line for line in lines if line]
+        items = (
+            {"ctx": lines[at], "label": lines[at + 1], "endings": lines[at + 2 : at + 6], "ind": at // 6}
+            for at in range(0, len(lines), 6)
+        )
+        (suite / file).write_text("".join(json.dumps(item) + "\n" for item in items))
+    else:
+        shutil.copyfile(source, suite / file)
     return f"  {name}: {{files: {file}, like: {like}}}"
 
 

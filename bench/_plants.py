@@ -9,7 +9,7 @@ import textwrap
 import unicodedata
 from collections.abc import Callable, Sequence
 
-from gristmill.stages.decontaminate.suite.suite import Item
+from gristmill.stages.decontaminate.suite.form import Item
 
 Way = Callable[[Item, random.Random, Sequence[str]], str | None]
 """Makes the text to plant from an item, or None if the item has nothing of the kind. The words are for edits."""
@@ -181,8 +181,7 @@ WAYS: dict[str, Way] = {
     "code: verbatim": _code_verbatim,
     "code: solution verbatim": _solution,
     "code: printed anew": _code(rename=False, docstring=False, spaces=2),
-    "code: renamed": _code(rename=True, docstring=False),
-    "code: renamed, in Markdown": _code(rename=True, docstring=False, fence="```"),
+    "code: printed anew, in Markdown": _code(rename=False, docstring=False, fence="```"),
     "code: renamed, with docstring": _code(rename=True, docstring=True),
 }
 

@@ -32,12 +32,13 @@ from bench._clean_texts import clean_texts, half_of, sources, texts_below, with_
 from bench._eval_suite import FILES, OWN, build_half, build_suite, described, records
 from bench._plants import WAYS, WITHIN, planted
 from bench.inputs import made_up_texts, measurement, scratch
-from gristmill.stages.decontaminate import eval_match, eval_scan, eval_suite
+from gristmill.stages.decontaminate import eval_match, eval_scan
 from gristmill.stages.decontaminate.matching.evidence import RULES
 from gristmill.stages.decontaminate.matching.findings import find
 from gristmill.stages.decontaminate.matching.index import key_of, open_index, write_index
-from gristmill.stages.decontaminate.matching.units import count_words
-from gristmill.stages.decontaminate.suite.suite import Item, Suite, read_suite
+from gristmill.stages.decontaminate.matching.words import hash_words
+from gristmill.stages.decontaminate.suite.form import Item
+from gristmill.stages.decontaminate.suite.suite import Suite, read_suite
 
 ITEMS, FEW_ITEMS = 30_000, 30
 LIMIT_BYTES = 60_000_000
@@ -62,7 +63,7 @@ HELD_OUT = (
     "verbatim: first 70% of the question",
     "verbatim: first 70% of the item",
     "edited: all three",
-    "code: renamed",
+    "code: printed anew",
     "code: renamed, with docstring",
 )
 """The ways that run with one half, chosen so that it ends within minutes."""
@@ -79,11 +80,10 @@ SMALL: dict[str, object] = {
 
 
 class Judge(NamedTuple):
-    """A suite, and the files that the stages build from it."""
+    """A suite and its index."""
 
     suite: Suite
     index: Path
-    opened: Path
 
     def flags(self, texts: Sequence[str]) -> dict[int, list[dict[str, Any]]]:
         """The evidence of each flagged text, with all texts as one corpus."""
@@ -91,8 +91,9 @@ class Judge(NamedTuple):
         found = []
         for part, begin in enumerate(range(0, len(texts), BATCH)):
             column = pa.array(texts[begin : begin + BATCH], pa.string())
-            hits = eval_scan.scan(pa.record_batch([column], names=["text"]), self.index).select(["hits"])
-            emitted = pa.Table.from_batches([eval_match.emit(hits, config, {"eval_suite": self.opened})])
+            models = {"eval_index": self.index}
+            hits = eval_scan.apply(pa.record_batch([column], names=["text"]), eval_scan.Config(), models)
+            emitted = pa.Table.from_batches([eval_match.emit(hits.select(["hits"]), config, models)])
             found.append(emitted.append_column("part", pa.array(np.full(len(emitted), part, np.uint64))))
         flagged = defaultdict(list)
         for one in eval_match.by_item(pa.concat_tables(found), config)[0].to_pylist():
@@ -102,10 +103,9 @@ class Judge(NamedTuple):
 
 def judge_of(folder: Path) -> Judge:
     suite = read_suite(str(folder))
-    index, opened = folder.parent / "index", folder.parent / "opened"
-    write_index(suite.items, suite.protections, NGRAM, FUZZY, index)
-    eval_suite.make(eval_suite.Config(suite=str(folder)), opened)
-    return Judge(suite, index, opened)
+    index = folder.parent / "index"
+    write_index(suite, NGRAM, FUZZY, index)
+    return Judge(suite, index)
 
 
 def run(data: Path | None, misses: bool = False) -> Iterator[dict]:
@@ -124,7 +124,7 @@ def speed(data: Path | None, folder: Path, fill: int) -> Iterator[dict]:
     few = evenly(suite.items, FEW_ITEMS)
     paths = folder / "all", folder / "few"
     for path, items in zip(paths, (suite.items, few), strict=True):
-        write_index(items, suite.protections, NGRAM, FUZZY, path)
+        write_index(suite._replace(items=items), NGRAM, FUZZY, path)
     for name, found in scanned(data).items():
         column = pa.array(found, pa.string())
         size = sum(map(len, map(str.encode, found)))
@@ -198,7 +198,7 @@ def datatrove_seconds(texts: Sequence[str], items: Sequence[Item]) -> float | No
 def recall(data: Path | None, judge: Judge, misses: bool, ways: Sequence[str] = tuple(WAYS)) -> Iterator[dict]:
     """The share of planted items that their documents are flagged for, by way and for short items."""
     chosen = sample_of(judge.suite.items)
-    sizes = count_words([item.question for item in chosen]).sizes().tolist()
+    sizes = hash_words([item.question for item in chosen]).sizes().tolist()
     places = carriers(data)
     words = [word for text in places[:60] for word in text.split() if word.isalpha()]
     for name in ways:

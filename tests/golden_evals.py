@@ -7,12 +7,11 @@ import pyarrow as pa
 
 from exchanged import make_assets, run_stage, stages_of
 from gristmill.stages.decontaminate import decontaminate
-from gristmill.stages.decontaminate.suite.suite import pin_suite
 from gristmill.stages.library_versions import version_of
 
 
 def decontaminate_outputs(folder, fixed, digest_of):
-    """The outputs for the fixed texts, with a suite of some of them that grew after it was pinned."""
+    """The outputs for the fixed texts, with a suite of some of them."""
     folder.mkdir()
     items = [
         {"q": fixed[0].split("\n")[0], "a": "the miller of the village"},
@@ -20,18 +19,16 @@ def decontaminate_outputs(folder, fixed, digest_of):
         {"q": fixed[1].replace("Dorf", "Land"), "a": ""},
     ]
     (folder / "suite.yaml").write_text(
-        "suite: golden\nversion: '1'\nbenchmarks:\n  mill: {files: mill.jsonl, question: q, answer: a, coverage: 0.5}\n"
+        "suite: golden\nversion: '1'\nbenchmarks:\n  mill: {files: mill.jsonl, question: q, answer: a}\n"
         "  code: {files: code.jsonl, question: q, code: c}\n"
     )
     lines = [json.dumps(item) for item in items]
-    (folder / "mill.jsonl").write_text("\n".join(lines[:2]))
     code = fixed[3].split("\n")[:2]
     (folder / "code.jsonl").write_text(
         json.dumps({"q": "Halve all of the kernels of the grain.", "c": "\n".join(code)})
     )
-    pin_suite(str(folder))
     (folder / "mill.jsonl").write_text("\n".join(lines))
-    config = decontaminate.Config(suite=str(folder), action="cut", margin_bytes=9)
+    config = decontaminate.Config(suite=str(folder), action="cut", margin_bytes=9, coverage=0.5)
     models, _ = make_assets(decontaminate, config, folder)
     texts = [*fixed, fixed[3].replace("grain", "g").replace("kernel", "k"), f"Ask: {items[1]['q']} The mill."]
     ids = pa.array([bytes([n] * 16) for n in range(len(texts))])
@@ -48,6 +45,6 @@ def decontaminate_outputs(folder, fixed, digest_of):
         libraries = {library: version_of(library) for library in module.STAGE.libraries_of(part)}
         found[name] = {"version": module.STAGE.version, "libraries": libraries, "output": digest_of(output)}
     flagged = [{one["rule"] for one in found or ()} for found in table["decontaminate.evidence"].to_pylist()]
-    assert [bool(rules) for rules in flagged] == [True, True, False, True, *[False] * 3, True, True]
-    assert set().union(*flagged) == {"ngram", "exact", "fuzzy", "code"}
+    assert [bool(rules) for rules in flagged] == [True, True, False, True, *[False] * 3, False, True]
+    assert set().union(*flagged) == {"ngram", "exact", "fuzzy"}
     return found

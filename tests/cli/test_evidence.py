@@ -21,10 +21,10 @@ sources:
   pages: {kind: page, read: {format: jsonl, paths: [in/pages.jsonl], fields: {key: id}}}
 steps:
   text:
-    - decontaminate: {suite: evals, allow_unprotected: 1}
+    - decontaminate: {suite: evals}
     - decontaminate: {suite: more}
   page:
-    - decontaminate: {suite: evals, allow_unprotected: 1, action: cut, margin_bytes: 0}
+    - decontaminate: {suite: evals, action: cut, margin_bytes: 0}
 """
 NOTES = {
     "clean": prose("clean"),

@@ -7,7 +7,7 @@ from tests.stages.decontaminate.suites import item, prose, write_suite
 
 from demo import evals
 from gristmill.cli.main import run_command
-from gristmill.stages.decontaminate import eval_suite
+from gristmill.stages.decontaminate import eval_index
 from gristmill.stages.decontaminate.suite.ready_benchmarks import ready_names
 from gristmill.stages.decontaminate.suite.suite import read_suite
 
@@ -85,28 +85,21 @@ def test_show_prints_the_matched_texts_of_an_item(tmp_path, run_suite):
     ]
 
 
-def test_pin_prints_the_line_for_the_recipe(folder, run_suite):
-    """It lists what is new, and warns when the content changed under the same version."""
-    code, output = run_suite("pin", folder)
+def test_check_prints_the_line_that_pins_a_suite_in_a_recipe(folder, run_suite):
+    """A run with another suite stops (tests/stages/decontaminate)."""
+    code, output = run_suite("check", folder)
     assert code == 0
     assert f"suite_hash: {read_suite(str(folder)).hash[:16]}" in output.out
-    evals.write(folder, {"short": [*ITEMS["short"], evals.Item("s5", "And what is new?", "this")]})
-    code, output = run_suite("show", folder)
-    assert "6 items, in generations of 5, 1." in output.out
-    code, output = run_suite("pin", folder)
-    assert "2 generations of 5, 1 items; 1 new and 0 removed" in output.out
-    assert "version is still 1" in output.out
-    code, output = run_suite("pin", folder, "--compact", "--json")
-    assert json.loads(output.out)["generations"] == [6]
 
 
-def test_pin_reports_a_change_of_settings(folder, run_suite):
-    """The items are the same, but the hash is not."""
-    run_suite("pin", folder)
-    describe(folder, "coverage: 0.7")
-    code, output = run_suite("pin", folder)
+def test_check_names_items_that_cannot_be_protected(folder, run_suite):
+    """A run warns of them, too."""
+    evals.write(folder, {"short": [*ITEMS["short"], evals.Item("s5", "Why so?", "")]})
+    code, output = run_suite("check", folder)
     assert code == 0
-    assert "The items are the same" in output.out
+    assert "WARNING: 1 item of the suite cannot be protected" in output.out
+    assert "short s5" in output.out
+    assert json.loads(run_suite("check", folder, "--json")[1].out)["unprotected"] == 1
 
 
 def test_check_reports_records_allowed_as_broken(folder, run_suite):
@@ -118,18 +111,6 @@ def test_check_reports_records_allowed_as_broken(folder, run_suite):
     assert code == 0
     assert "all read except 1 record of short (allow_broken)" in output.out
     assert json.loads(run_suite("check", folder, "--json")[1].out)["broken"] == 1
-
-
-def test_check_lists_an_item_that_a_run_would_not_protect(tmp_path, run_suite):
-    """One in a thousand is allowed, as in a run; more are a fault."""
-    bare = {"id": "bare", "q": "Is it?", "a": ""}
-    write_suite(tmp_path / "small", {"b": [bare, item(1)]})
-    assert run_suite("check", tmp_path / "small")[0] == 2
-    items = [{"id": str(n), "q": f"Which wheel of mill {n} turns first?", "a": ""} for n in range(1000)]
-    write_suite(tmp_path / "large", {"b": [bare, *items]})
-    code, output = run_suite("check", tmp_path / "large")
-    assert code == 0
-    assert "1 item has too few words to be protected: b bare ('Is it?')" in output.out
 
 
 def test_check_reads_everything(folder, run_suite):
@@ -171,8 +152,8 @@ def test_a_prompt_shared_by_most_questions_gives_a_warning(tmp_path, run_suite, 
         assert f"5 of 9 questions of own {shared}, so a page with only the question may not be found." in warning
         assert "`prompt: true`" in warning
     assert json.loads(run_suite("check", tmp_path, "--json")[1].out)["warnings"] == [warning.removeprefix("WARNING: ")]
-    suite = eval_suite.make(config := eval_suite.Config(suite=str(tmp_path)), tmp_path / "suite.json")
-    assert warning.removeprefix("WARNING: ") in eval_suite.warnings(suite, config)
+    counts = eval_index.make(config := eval_index.Config(suite=str(tmp_path)), tmp_path / "index")
+    assert warning.removeprefix("WARNING: ") in eval_index.warnings(counts, config)
 
 
 def test_words_shared_by_the_questions_themselves_give_no_warning(tmp_path, run_suite):

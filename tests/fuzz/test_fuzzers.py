@@ -40,7 +40,7 @@ NAMES = (
     "index",
     "manifest",
     "suite",
-    "suite_archive",
+    "suite_table",
 )
 SLOW_TARGETS = ("recipe", "tokenizer_json", "tokenizer_ranks")
 """A try takes a tenth of a second, or one."""

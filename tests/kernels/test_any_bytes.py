@@ -16,17 +16,15 @@ from hypothesis import strategies as st
 from gristmill.kernels.bpe.pretoken_classes import class_table
 from gristmill.kernels.bpe.pretoken_counts import count_pretokens
 from gristmill.kernels.bpe.pretokenize import CL100K
-from gristmill.kernels.decontaminate.code import match_code
 from gristmill.kernels.decontaminate.match import TEXT_FROM, TEXT_TO
 from gristmill.kernels.decontaminate.support import Support
 from gristmill.kernels.decontaminate.texts import match_texts, word_spans, words_of
-from gristmill.kernels.decontaminate.tokens import fill_kept, sums_of_tokens, word_hash
 from gristmill.kernels.dedup.exact_hash import NONE, WHITESPACE, WORDS, hash_texts
 from gristmill.kernels.dedup.keepers import keepers
 from gristmill.kernels.dedup.known import PADDING_BYTES, find_known, pack_sets
 from gristmill.kernels.dedup.line_units import count_units, find_units
 from gristmill.kernels.dedup.repeated_spans import repeated_spans
-from gristmill.kernels.dedup.shingles import ROLL, word_tables
+from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.dedup.sketch import band_hashes_of, shingle_sets
 from gristmill.kernels.hash.hashset import hash_strings
 from gristmill.kernels.hash.word_counts import add_words, export, no_words
@@ -53,7 +51,8 @@ from gristmill.kernels.text.lines import cut_lines
 from gristmill.kernels.text.plain_form import plain_forms
 from gristmill.kernels.text.snap_spans import snap_spans
 from gristmill.kernels.text.unicode_classes import unicode_tables
-from gristmill.stages.decontaminate.matching.units import Counted, table_of
+from gristmill.stages.decontaminate.matching.index import search_of
+from gristmill.stages.decontaminate.matching.words import WordHashes
 from gristmill.stages.extract.main_text import Extractor
 from gristmill.stages.quality.classifier_file import model_bytes
 from gristmill.stages.quality.ngram_file import special_hashes
@@ -181,20 +180,11 @@ def read_evals(rows, before, draw):
     assert [len(word_spans(data, low, high, word_tables())) for low, high in pairwise(offsets.tolist())] == np.diff(
         starts
     ).tolist()
-    kept = np.zeros(64, np.uint64)
-    fill_kept(np.array([word_hash(data[:8])], np.uint64), kept)
-    tokens = []
-    for row in chosen:
-        sums, begins = np.zeros(len(rows[row]) + 2, np.uint64), np.empty(len(rows[row]) + 1, np.int64)
-        count = sums_of_tokens(data, int(offsets[row]), int(offsets[row + 1]), kept, sums, begins, 0)
-        tokens.append(sums[1 : count + 1] - sums[:count] * ROLL)
     whole = table_for([words[starts[row] : starts[row + 1]] for row in chosen], 5)
     short = table_for([words[starts[row] : starts[row + 1]] for row in chosen], 1)
     count = len(short.ngram)
     support = Support(np.ones(count, np.int64), np.full(count, 9), np.arange(count + 1), np.resize(words, count))
-    match_texts(data, offsets, word_tables(), whole, short, support, kept)
-    ranges = np.stack([np.arange(len(rows)), offsets[:-1], offsets[1:]], axis=1)
-    hits, _ = match_code(data, offsets, ranges, kept, table_for(tokens, 8))
+    hits = match_texts(data, offsets, word_tables(), whole, short, support).hits
     assert (hits[:, TEXT_FROM] <= hits[:, TEXT_TO]).all()
 
 
@@ -269,7 +259,8 @@ def speak(data, offsets, folder, order):
 def table_for(units, seed_words):
     starts = np.cumsum([0, *map(len, units)]).astype(np.int64)
     ngrams, allowed = np.full(len(units), 9, np.int64), np.diff(starts) // 5
-    return table_of(Counted(starts, np.concatenate([np.zeros(0, np.uint64), *units])), ngrams, allowed, seed_words)
+    words = np.concatenate([np.zeros(0, np.uint64), *units])
+    return search_of(WordHashes(starts, words), ngrams, allowed, seed_words, words)
 
 
 READERS = [read_texts, read_pages, read_strings, read_evals, read_models]

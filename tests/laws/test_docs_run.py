@@ -110,8 +110,6 @@ def test_every_printed_command_runs(tmp_path, monkeypatch, capfd, request):
             shutil.copytree(ROOT / "recipes", tmp_path / "recipes", dirs_exist_ok=True)
             if taken:
                 take_down(tmp_path)
-        if " suite pin " in line:
-            (tmp_path / "demo" / "inputs" / "evals" / "suite.lock").unlink()
         expected = 1 if any(f" {name} " in line for name in FINDS_NOTHING) else 0
         if code != expected or "Traceback" in output.err:
             failures.append(f"{where}: {line}\nended with {code}\n{output.out[-500:]}\n{output.err[-2000:]}")

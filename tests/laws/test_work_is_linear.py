@@ -122,14 +122,15 @@ def _scrub(path: Path) -> None:
 
 def _decontaminate(path: Path) -> None:
     index = importlib.import_module("gristmill.stages.decontaminate.matching.index")
-    suite = importlib.import_module("gristmill.stages.decontaminate.suite.form")
+    form = importlib.import_module("gristmill.stages.decontaminate.suite.form")
+    suites = importlib.import_module("gristmill.stages.decontaminate.suite.suite")
     days = [f"the miller ground {n} sacks of rye on the mill by the river on day {n} of the week" for n in range(40)]
     code = "def f(a):\n" + "    a = a + b(a)\n" * 200
     questions = ["mill stone wheel " * 1000, *days, "the water wheel turns"]
-    items = [suite.Item("b", q, q, "in spring", (), (), "") for q in questions]
-    items.append(suite.Item("b", "code", "add many numbers to each other in turn", "", (), (code,), ""))
+    items = [form.Item("b", q, q, "in spring", (), (), "") for q in questions]
+    items.append(form.Item("b", "code", "add many numbers to each other in turn", "", (), (code,), ""))
     table = path.with_name("table")
-    index.write_index(items, {"b": suite.Protection()}, 13, 0.8, table)
+    index.write_index(suites.Suite("s", "1", "", {}, items), 13, 0.8, table)
     METER.reset(METER.limit)  # the index costs the same for any text
     findings = importlib.import_module("gristmill.stages.decontaminate.matching.findings")
     findings.find(pa.array([path.read_text()]), index.open_index(table))

@@ -252,7 +252,7 @@ def decontaminate(folder: Path, table: pa.Table) -> Callable[[], Any]:
     (own / "b.jsonl").write_text("".join(json.dumps(one) + "\n" for one in items))
     described = "{files: b.jsonl, id: id, question: q, answer: a}"
     (own / "suite.yaml").write_text(f"suite: small\nversion: '1'\nbenchmarks:\n  b: {described}\n")
-    config = stage.Config(suite=str(own), allow_unprotected=len(items), action="cut")
+    config = stage.Config(suite=str(own), action="cut")
     models, _ = exchanged.make_assets(stage, config, own)
     return lambda: exchanged.run_step(stage, config, [table], models)
 
@@ -470,11 +470,8 @@ COVERED = {
     "decontaminate": (
         "decontaminate.decontaminate",
         "decontaminate.eval_index",
-        "decontaminate.eval_index_new",
         "decontaminate.eval_match",
         "decontaminate.eval_scan",
-        "decontaminate.eval_scan_new",
-        "decontaminate.eval_suite",
     ),
     "quality_models": (
         "quality.sample",

@@ -337,7 +337,7 @@ GENERATES = ("generate", "generated")
 BATCH_OF_TAKEDOWNS = ["doc_id", "url", "*.locator.0", "*.text"]
 TAKEDOWNS = ("takedown_match", "takedown_unsent", "takedown_sets", "takedown")
 SAFETY = {"safety_hashes": safety_hashes, "safety": safety}
-EVALS = ("eval_suite", "eval_index", "eval_index_new", "eval_scan", "eval_scan_new", "eval_match")
+EVALS = ("eval_index", "eval_scan", "eval_match")
 SHARDS = {"tokens": tokens, "shard_groups": shard_groups, "shards": shards, "mix": mix}
 MODELS = ("quality_sample", "quality_text", "classifier", "language_model")
 

@@ -16,17 +16,12 @@ def reported(module):
 
 NOT_ASKED = ("servers", "serve", "api_key_env", "concurrency", "limits", "price", "budget")
 ELSEWHERE = [
-    ("gristmill.stages.decontaminate.eval_scan_new", "suite"),
     *(("gristmill.stages.dedup.copies_left", field) for field in ("why", "fix")),
     *(("gristmill.stages.ocr.ocr", field) for field in NOT_ASKED),
     ("gristmill.stages.takedown.takedown", "texts"),
-    ("gristmill.stages.proxy.domain_pool", "location"),
-    ("gristmill.stages.proxy.pool", "location"),
-    ("gristmill.stages.proxy.train", "checkpoints"),
 ]
-"""Of stages that are no steps or ask a server, with the tests that try them: tests/stages/decontaminate/test_growth.py,
-tests/stages/dedup/test_copies_left.py, tests/stages/ocr/test_ocr.py,
-tests/stages/takedown/test_takedown.py, tests/proxy/test_ablate.py, tests/proxy/test_mix.py.
+"""Of stages that are no steps or ask a server, with the tests that try them: tests/stages/dedup/test_copies_left.py,
+tests/stages/ocr/test_ocr.py, tests/stages/takedown/test_takedown.py.
 """
 
 

@@ -40,7 +40,7 @@ benchmarks:
   prose: {files: prose.jsonl, question: text}
   cloze: {files: cloze.jsonl, question: question, answer: answer, choices: [a, b]}
 """
-DECONTAMINATE = "[decontaminate: {{suite: evals, allow_unprotected: 100}}]"
+DECONTAMINATE = "[decontaminate: {{suite: evals}}]"
 
 
 def sentences(seed, count):

@@ -28,8 +28,8 @@ import numba
 from numba.core import event
 
 _KERNEL = re.compile(r"gristmill\w*\.kernels\.")
-_IMPORTS = re.compile(r"^ *from (gristmill\w*\.kernels\.[\w.]+) import", re.MULTILINE)
-"""The only form in which kernels import each other."""
+_IMPORTS = re.compile(r"^ *from (gristmill\w*\.kernels(?:\.\w+)*) import (?:(\w+)( as \w+)?$)?", re.MULTILINE)
+"""The two forms in which kernels import each other: names of a module, or one module of a folder on a line."""
 
 
 def is_kernel(module: str) -> bool:
@@ -66,10 +66,16 @@ def _with_imports(module: str) -> frozenset[str]:
     found, open_ends = {f"{__name__}.__init__", module}, [module]
     # Follow imports until no new module turns up.
     while open_ends:
-        new = set(_IMPORTS.findall(_source(open_ends.pop()).decode())) - found
+        new = set(map(_imported, _IMPORTS.finditer(_source(open_ends.pop()).decode()))) - found
         found |= new
         open_ends += new
     return frozenset(found)
+
+
+def _imported(found: re.Match[str]) -> str:
+    """The module that an import names."""
+    modules = (found[1], f"{found[1]}.{found[2]}", f"{found[1]}.__init__")
+    return next(module for module in modules if path_of(module))
 
 
 @cache

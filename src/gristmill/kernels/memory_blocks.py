@@ -2,7 +2,7 @@
 instructions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -135,95 +135,6 @@ def _bytes_in(context: Any, view: Any, index: Any, fold: Any, low: Any, span: An
     return _bits_of((view, index, fold, low, span), chosen)
 
 
-def _code_signs(context: Any, view: Any, index: Any) -> Any:
-    """Counts the signs of code in the 64 bytes from `index` on: `=`, `;`, braces, round or square brackets after a
-    word; and, twice, line ends after a colon. The byte before `index` is read as well.
-    """
-    require_view(view)
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        size, one = ir.Constant(ir.IntType(64), BLOCK), ir.Constant(ir.IntType(64), 1)
-        found = builder.load(pointer(builder, args[0], args[1], size, _BLOCK), align=1)
-        before = builder.load(pointer(builder, args[0], builder.sub(args[1], one), size, _BLOCK), align=1)
-        opens = builder.or_(_is(builder, found, "("), _is(builder, found, "["))
-        braces = builder.icmp_unsigned("<", builder.sub(found, _same(ord("{"))), _same(3))
-        others = builder.or_(builder.or_(_is(builder, found, ";"), _is(builder, found, "=")), braces)
-        lines = builder.or_(_is(builder, found, "\n"), _is(builder, found, "\r"))
-        ends = builder.and_(lines, _is(builder, before, ":"))
-        singles = builder.zext(builder.or_(builder.and_(opens, _is_word(builder, before)), others), _BLOCK)
-        signs = builder.add(singles, builder.select(ends, _same(2), _same(0)))
-        total = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(ir.IntType(8), [_BLOCK]), "llvm.vector.reduce.add.v64i8"
-        )
-        return builder.zext(builder.call(total, [signs]), ir.IntType(64))
-
-    return types.int64(view, types.int64), codegen
-
-
-def _code_kinds(builder: Any, found: Any) -> list[Any]:
-    """Selects parts of words; digits; blanks or round brackets; and quotes, `#` or `/`."""
-    wide = builder.icmp_signed("<", found, _same(0))
-    digits = builder.icmp_unsigned("<", builder.sub(found, _same(ord("0"))), _same(10))
-    white = builder.icmp_unsigned("<", found, _same(33))
-    rounds = _is(builder, builder.or_(found, _same(1)), ")")
-    quotes = builder.or_(_is(builder, builder.or_(found, _same(1)), "#"), _is(builder, found, "`"))
-    others = builder.or_(quotes, _is(builder, builder.or_(found, _same(8)), "/"))  # and the single quote
-    return [builder.or_(_is_word(builder, found), wide), digits, builder.or_(white, rounds), others]
-
-
-_LOWER = [range(1, 16), range(11), [15], range(10), range(16), [0, 8, 9], [2, 3, 7, 15], [0]]
-_UPPER = [[4, 6, *range(8, 16)], [5, 7, *range(8, 16)], [5], [3], [0, 1], [2], [2], [6]]
-"""The lower and upper halves of the bytes of eight classes: letters `a` to `o`, letters `p` to `z`, `_`, digits,
-control characters, blank and round brackets, quotes with `#` and `/`, the back quote. A non-ASCII byte is a letter of
-one or the other."""
-
-
-def _half_table(halves: Sequence[Sequence[int]]) -> Any:
-    table = [sum(1 << bit for bit, chosen in enumerate(halves) if half in chosen) for half in range(16)]
-    return ir.Constant(ir.VectorType(ir.IntType(8), 16), table)
-
-
-def _code_kinds_by_tables(builder: Any, found: Any) -> list[Any]:
-    """Does the same with tables: a byte has the classes that both of its halves have. It takes 23 ns for 64 bytes on a
-    Neoverse-N1, where comparisons take 30.
-    """
-    kind = ir.VectorType(ir.IntType(8), 16)
-    look = cgutils.get_or_insert_function(
-        builder.module, ir.FunctionType(kind, [kind, kind]), "llvm.aarch64.neon.tbl1.v16i8"
-    )
-    parts = []
-    # Look both halves of each byte up.
-    for part in _quarters(builder, found):
-        lower = builder.call(look, [_half_table(_LOWER), builder.and_(part, ir.Constant(kind, [15] * 16))])
-        upper = builder.call(look, [_half_table(_UPPER), builder.lshr(part, ir.Constant(kind, [4] * 16))])
-        parts.append(builder.and_(lower, upper))
-    joined = _joined(builder, parts)
-    classes = [builder.and_(joined, _same(mask)) for mask in (15, 8, 48, 192)]
-    return [builder.icmp_unsigned("!=", one, _same(0)) for one in classes]
-
-
-def code_bits_by(kinds: Callable[[Any, Any], list[Any]] | None) -> Any:
-    """Returns `code_bits` with one of two methods; None for the one that is fast on the processor."""
-
-    def bits(context: Any, view: Any, index: Any) -> Any:
-        require_view(view)
-
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            size = ir.Constant(ir.IntType(64), BLOCK)
-            found = builder.load(pointer(builder, args[0], args[1], size, _BLOCK), align=1)
-            is_arm = builder.module.triple.startswith("aarch64")
-            words, digits, blanks, others = (kinds or (_code_kinds_by_tables if is_arm else _code_kinds))(
-                builder, found
-            )
-            lanes = (words, digits, blanks, _is(builder, found, "\n"), _is(builder, found, "."), others)
-            return cgutils.pack_array(builder, [_one_bit_each(builder, one) for one in lanes])
-
-        six: Any = types.Tuple([types.uint64] * 6)  # type: ignore[no-untyped-call]
-        return six(view, types.int64), codegen
-
-    return intrinsic(bits)
-
-
 def _prefetch(context: Any, view: Any, index: Any) -> Any:
     """Requests the cache line `index` bytes after the start of a view, without waiting for it."""
 
@@ -242,8 +153,4 @@ def _prefetch(context: Any, view: Any, index: Any) -> Any:
 word_bits: Any = intrinsic(_word_bits)
 wide_bits: Any = intrinsic(_wide_bits)
 bytes_in: Any = intrinsic(_bytes_in)
-code_signs: Any = intrinsic(_code_signs)
-code_bits = code_bits_by(None)
-"""Masks of the 64 bytes from an index on: parts of words, digits, blanks (white space, round brackets), line ends,
-dots, and the begins of other tokens: quotes, `#` and `/`."""
 prefetch: Any = intrinsic(_prefetch)

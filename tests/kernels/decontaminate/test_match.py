@@ -1,65 +1,64 @@
 """Runs and alignments equal those of plain Python: none is missed, none is made up, and work is bounded."""
 
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
-from hypothesis import example, given, settings
+import pyarrow as pa
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from gristmill.kernels.decontaminate.match import (
     EDITS,
-    FIELDS,
     IS_RUN,
+    ROW,
     RUNS,
     TEXT_FROM,
     TEXT_TO,
     UNIT,
     UNIT_FROM,
     UNIT_TO,
-    make_scratch,
-    match,
 )
-from gristmill.kernels.decontaminate.sift import follow, sift
-from gristmill.kernels.decontaminate.units import pack_postings, seeds_of, unpack_postings
-from gristmill.kernels.dedup.shingles import ROLL
-from gristmill.stages.decontaminate.matching.units import Counted, table_of
+from gristmill.kernels.decontaminate.support import Support
+from gristmill.kernels.decontaminate.texts import match_texts
+from gristmill.kernels.decontaminate.units import seeds_of
+from gristmill.kernels.dedup.shingles import ROLL, copy_tables
+from gristmill.stages.buffers import bytes_of
+from gristmill.stages.decontaminate.matching.index import search_of
+from gristmill.stages.decontaminate.matching.words import WordHashes, hash_words
 
-HASHES = np.random.default_rng(7).integers(1, 1 << 63, 100_000, np.uint64)
-"""Of the words, which are small numbers here."""
+NAMES = [f"w{number}" for number in range(100_000)]
+"""The words of texts; tests name them by their numbers."""
+HASHES = hash_words([" ".join(NAMES)]).words
 WORDS = st.lists(st.integers(0, 2), min_size=5, max_size=24)
 
 
 def units_of(units, ngram=8, allowed=-1, seed_words=5):
     starts = np.cumsum([0, *map(len, units)]).astype(np.int64)
-    words = HASHES[np.array([word for unit in units for word in unit], np.int64)]
-    ngrams, edits = np.full(len(units), ngram, np.int64), np.full(len(units), allowed, np.int64)
-    return table_of(Counted(starts, words), ngrams, edits, seed_words)
+    return table_of(
+        starts, HASHES[np.array([word for unit in units for word in unit], np.int64)], ngram, allowed, seed_words
+    )
 
 
-def rolled(words):
-    sums = [0]
-    for word in words:
-        sums.append((sums[-1] * int(ROLL) + word) & (1 << 64) - 1)
-    return np.array(sums, np.uint64)
+def table_of(starts, words, ngram, allowed, seed_words):
+    ngrams, edits = (np.full(len(starts) - 1, value, np.int64) for value in (ngram, allowed))
+    return search_of(WordHashes(starts, words), ngrams, edits, seed_words, words)
 
 
-def leads_in(sums, words, units):
-    maybe, leads = np.empty(words + 1, np.uint64), np.empty((words + 1, 2), np.int64)
-    known = sift(sums, 0, max(words - units.seed_words + 1, 0), units, maybe)
-    return leads[: follow(sums, words, maybe, known, units, leads)]
+NO_LONG, NO_SHORT = (units_of([], seed_words=seed_words) for seed_words in (5, 1))
+
+
+def no_support(units):
+    nothing = np.zeros(len(units.ngram), np.int64)
+    return Support(nothing, nothing, np.zeros(len(units.ngram) + 1, np.int64), np.zeros(0, np.uint64))
 
 
 def hits_in(texts, units):
     """The hits of each text, and in which ones a bound was reached."""
-    scratch = make_scratch(units)
-    hits, found, ends, bounded = np.empty((1, FIELDS), np.int64), 0, [0], []
-    for row, text in enumerate(texts):
-        sums = rolled(HASHES[np.array(text, np.int64)].tolist())
-        leads = leads_in(sums, len(text), units)
-        hits, found, is_bounded = match(sums, len(text), row, leads, units, scratch, hits, found)
-        ends.append(found)
-        bounded.append(is_bounded)
-    return [hits[low:high] for low, high in pairwise(ends)], bounded
+    data, offsets = bytes_of(pa.array([" ".join(NAMES[word] for word in text) for text in texts], pa.string()))
+    long, short = (NO_LONG, units) if units.seed_words == 1 else (units, NO_SHORT)
+    found = match_texts(data, offsets, copy_tables(), long, short, no_support(short))
+    hits = np.concatenate([found.hits, found.short_hits])
+    return [hits[hits[:, ROW] == row] for row in range(len(texts))], found.bounded.tolist()
 
 
 def runs_of(hits):
@@ -148,26 +147,13 @@ def test_no_seed_is_lost_in_a_full_table():
 
 def test_words_with_other_hashes_but_the_same_seed_are_no_hit():
     """A seed leads to a unit; the words decide. These two words in a row have the sum of two others."""
-    table = units_of([[0, 1]], 2, seed_words=2)
     others = np.append(HASHES[:1] + np.uint64(1), HASHES[1:2] - ROLL)
-    sums = rolled(others.tolist())
-    assert seeds_of(others, np.zeros(1, np.int64), 2) == seeds_of(HASHES, np.zeros(1, np.int64), 2)
-    leads = leads_in(sums, 2, table)
-    assert len(leads) == 1
-    scratch = make_scratch(table)
-    assert match(sums, 2, 0, leads, table, scratch, np.empty((1, FIELDS), np.int64), 0)[1] == 0
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(WORDS, min_size=1, max_size=4), st.integers(-1, 4), st.integers(5, 13))
-def test_postings_are_unpacked_as_they_were_packed(units, allowed, ngram):
-    """So that what a file has, and what a scan uses, are the same."""
-    table = units_of(units, ngram, allowed)
-    of_unit, at_word = unpack_postings(table.postings)
-    about = (table.starts, table.words, table.ngram, table.allowed)
-    assert np.array_equal(pack_postings(of_unit, at_word, table.seed_words, *about), table.postings)
-    for unit, at in zip(of_unit.tolist(), at_word.tolist(), strict=True):
-        assert 0 <= (at if at >= 0 else -1 - at) <= len(units[unit]) - table.seed_words
+    start = np.zeros(1, np.int64)
+    assert seeds_of(others, start, 2) == seeds_of(HASHES, start, 2)
+    (hits,), _ = hits_in([[0, 1]], table_of(np.array([0, 2]), others, 2, -1, 2))
+    assert len(hits) == 0
+    (hits,), _ = hits_in([[0, 1]], table_of(np.array([0, 2]), HASHES[:2], 2, -1, 2))
+    assert len(hits) == 1
 
 
 def test_one_word_repeated_has_no_more_hits_than_the_bound():

@@ -3,10 +3,11 @@
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.kernels.decontaminate.test_match import HASHES, rolled
+from tests.kernels.decontaminate.test_match import HASHES
 
-from gristmill.kernels.decontaminate.match import FIELDS, ROW, TEXT_TO, UNIT, UNIT_FROM, UNIT_TO
-from gristmill.kernels.decontaminate.support import Support, cover_half, drop_unsupported
+from gristmill.kernels.decontaminate.match import FIELDS, TEXT_TO, UNIT
+from gristmill.kernels.decontaminate.support import Support, drop_unsupported
+from gristmill.kernels.dedup.shingles import ROLL
 
 BAGS = st.lists(st.sets(st.integers(0, 6), max_size=4), min_size=1, max_size=3)
 
@@ -15,6 +16,13 @@ def support_for(bags, least, reach):
     starts = np.cumsum([0, *map(len, bags)]).astype(np.int64)
     words = HASHES[np.array([word for bag in bags for word in sorted(bag)], np.int64)]
     return Support(np.array(least, np.int64), np.array(reach, np.int64), starts, words)
+
+
+def rolled(words):
+    sums = [0]
+    for word in words:
+        sums.append((sums[-1] * int(ROLL) + word) & (1 << 64) - 1)
+    return np.array(sums, np.uint64)
 
 
 @given(st.lists(st.integers(0, 8), min_size=1, max_size=30), BAGS, st.data())
@@ -37,37 +45,3 @@ def test_a_unit_stays_where_one_of_its_hits_has_support(text, bags, data):
     staying = {unit for unit, at in placed if has(unit, at)}
     assert hits[2:end, [UNIT, TEXT_TO]].tolist() == [list(one) for one in placed if one[0] in staying]
     assert not hits[:2].any()
-
-
-@given(
-    st.lists(st.tuples(st.integers(1, 12), st.integers(1, 8)), min_size=1, max_size=3),
-    st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 11), st.integers(1, 12)), max_size=10),
-    st.data(),
-)
-def test_half_of_the_ngrams_that_count_is_what_a_plain_count_says(units, placed, data):
-    """Of all hits of a unit in a text together."""
-    sizes, ngrams = (np.array(one, np.int64) for one in zip(*units, strict=True))
-    starts = np.append(0, np.cumsum(sizes))
-    windows = np.maximum(sizes - ngrams + 1, 1)
-    counts = [data.draw(st.lists(st.booleans(), min_size=size, max_size=size)) for size in windows.tolist()]
-    rows = []
-    for row, number, first, size in placed:
-        unit = number % len(units)
-        first = first % int(sizes[unit])
-        rows.append((row, unit, first, min(first + size, int(sizes[unit]))))
-    hits = np.zeros((len(rows), FIELDS), np.int64)
-    if rows:
-        hits[:, [ROW, UNIT, UNIT_FROM, UNIT_TO]] = rows
-    order = np.lexsort((hits[:, UNIT], hits[:, ROW]))
-    flat = np.array([one for own in counts for one in own], np.bool_)
-    kept = cover_half(hits, order, starts, ngrams, flat, np.cumsum(windows) - windows)
-
-    def is_half(row, unit):
-        held = set()
-        for other, number, first, last in rows:
-            if (other, number) == (row, unit):
-                held |= set(range(first, max(last - int(ngrams[unit]) + 1, first + 1)))
-        counting = {at for at, one in enumerate(counts[unit]) if one}
-        return 2 * len(counting & held) >= len(counting)
-
-    assert kept.tolist() == [is_half(row, unit) for row, unit, _, _ in rows]

@@ -1,7 +1,6 @@
 """Words of texts: their positions agree with their content, in every script; matching reads texts separately."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.kernels.dedup.test_shingles import READ, TEXTS, hash_word
@@ -10,13 +9,11 @@ from tests.kernels.dedup.test_shingles import words_of as oracle
 from gristmill.kernels.decontaminate.match import IS_RUN, ROW, TEXT_FROM, TEXT_TO, UNIT
 from gristmill.kernels.decontaminate.support import Support
 from gristmill.kernels.decontaminate.texts import match_texts, word_spans, words_of
-from gristmill.kernels.decontaminate.tokens import fill_kept
 from gristmill.kernels.dedup.shingles import copy_tables, word_tables
 from gristmill.kernels.text.look_alikes import readings
-from gristmill.stages.decontaminate.matching.units import count_words, table_of
+from gristmill.stages.decontaminate.matching.index import search_of
+from gristmill.stages.decontaminate.matching.words import hash_words
 from lent_arrays import lent
-
-NO_MARKS = np.zeros(128, np.uint64)
 
 
 def arrays(texts, before=b"", after=b""):
@@ -56,10 +53,10 @@ def test_places_of_words_are_those_of_the_words(text, before, after):
     assert (gaps >= 0).all()
 
 
-def units(texts, seed_words=5):
-    counted = count_words(texts)
-    sizes = np.full(len(texts), 8, np.int64)
-    return table_of(counted, sizes, np.full(len(texts), -1, np.int64), seed_words)
+def units(texts, ngram=8, edits=-1, seed_words=5):
+    hashes = hash_words(texts)
+    ngrams, allowed = (np.full(len(texts), value, np.int64) for value in (ngram, edits))
+    return search_of(hashes, ngrams, allowed, seed_words, hashes.words)
 
 
 LONG = units(["one two three four five six seven eight nine ten", "漢 字 か な カ ー 한글 ไ ก"])
@@ -67,18 +64,13 @@ SHORT_UNITS = units(["lorem ipsum dolor"], seed_words=1)
 
 
 FOURTEEN = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen"
-EDITED = table_of(
-    count_words([FOURTEEN]),
-    np.full(1, 20, np.int64),
-    np.full(1, 3, np.int64),
-    4,
-)
+EDITED = units([FOURTEEN], 20, 3, 4)
 NO_SUPPORT = Support(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(2, np.int64), np.zeros(0, np.uint64))
 
 
-def found(texts, marks=NO_MARKS, long=LONG, support=NO_SUPPORT):
+def found(texts, long=LONG):
     data, offsets = arrays(texts)
-    return match_texts(data, offsets, copy_tables(), long, SHORT_UNITS, support, marks)
+    return match_texts(data, offsets, copy_tables(), long, SHORT_UNITS, NO_SUPPORT)
 
 
 @settings(max_examples=60, deadline=None)
@@ -111,79 +103,3 @@ def test_texts_are_read_apart():
     assert len(hits) == len(short) == 0
     hits, *_ = found(["", "漢字かなカー한글ไก", "one two three four five six seven eight nine ten"])
     assert hits[:, [ROW, UNIT]].tolist() == [[1, 1], [2, 0]]
-
-
-def ranges_of(texts, *words, between=()):
-    """Stretches that are read as code, where words lead to it."""
-    led = count_words(words).words
-    marks = np.zeros(128, np.uint64)
-    fill_kept(led, marks[:64])
-    fill_kept(count_words(between).words, marks[64:])
-    table = table_of(count_words(["lorem ipsum dolor"]), np.full(1, 8, np.int64), np.full(1, -1, np.int64), 1, led)
-    data, offsets = arrays(texts)
-    return data, offsets, match_texts(data, offsets, word_tables(), LONG, table, NO_SUPPORT, marks)[3]
-
-
-def test_a_word_that_leads_to_code_marks_what_is_around_it():
-    """Ranges are inside their text, sorted, and do not overlap; without such a word there are no ranges."""
-    texts = ["word " * 3000, "word " * 1500 + "(Lambda " + "word " * 1500, "lambda", "(lambda " * 2000]
-    data, offsets, ranges = ranges_of(texts, "lambda")
-    assert [row for row, _, _ in ranges.tolist()] == [1, 2, 3]
-    for row, low, high in ranges.tolist():
-        assert offsets[row] <= low < high <= offsets[row + 1]
-        assert b"lambda" in data[low:high].tobytes().lower()
-    assert ranges[0, 2] - ranges[0, 1] < 5000
-
-
-CODE = [
-    "return total\n",
-    "    return not seen\n",
-    "if small: return one\n",
-    "x.append (one)\n",
-    "best = max(len(one), 3)\n",
-    "sorted(words, key=len, reverse=True)\n",
-    "map(len, words)\n",
-    "assert len(one) == 3\n",
-    "else return other;\n",
-    "raise KeyError\n",
-    "return\n",
-    "número\nlen(one)\n",
-]
-PROSE = [
-    "they return to the mill. ",
-    "on their way, return to it. ",
-    "what they return, they keep. ",
-    "It is late. Return it tomorrow. ",
-    "for each \\lambda in it. ",
-    "\\begin{enumerate} of things \\end{enumerate} and so on. ",
-]
-
-
-@pytest.mark.parametrize("line", CODE)
-@pytest.mark.parametrize("before", ["", "word " * 700, "a line,\nanother one\n\n"])
-def test_a_mark_of_code_is_found_in_every_layout_of_code(line, before):
-    """The line before and after it does not matter, nor where the ranges of a text end."""
-    _, _, ranges = ranges_of([before + line + "x = 1\n" * 30], "return", "append", "len", "keyerror")
-    assert len(ranges) == 1
-
-
-@pytest.mark.parametrize("line", PROSE)
-def test_words_of_sentences_and_of_formulas_lead_to_no_code(line):
-    """The same words as in code."""
-    _, _, ranges = ranges_of(["word " + line * 300 + "word " * 30], "return", "lambda", "enumerate")
-    assert len(ranges) == 0
-
-
-def test_a_mark_between_words_in_code_leads_to_it_everywhere():
-    """`x for x in y` is code, and looks like a sentence."""
-    line = "alpha_of_the_delta_that_is_here for alpha_of_the_delta_that_is_here in "
-    assert len(ranges_of([line * 300], "for", "return")[2]) == 0
-    assert len(ranges_of([line * 300], "for", "return", between=["for"])[2]) == 1
-
-
-@pytest.mark.parametrize("last", ["x.append(1)\n", "Then all of them return it to them, and then some.\n"])
-def test_words_are_counted_from_mark_to_mark(last):
-    """Words are counted after hundreds of marks that are prose, and if no blank ends a range."""
-    for filler in ("\\return\n", "{return}", "they return to it, word "):
-        ranges = ranges_of([filler * 400 + "\n" + last + "x = 1\n" * 30], "return", "append")[2]
-        assert len(ranges) == (last[0] == "x")

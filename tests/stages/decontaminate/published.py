@@ -59,7 +59,6 @@ PUBLISHED = [
         json.dumps([{"task_id": 2, "prompt": "Write a sum.", "code": "def s(a): return a"}], indent=1).encode(),
         {**CODE, "id": "2"},
     ),
-    ("mmlu", "data.tar", "x_test.csv", b'"Which stone\ngrinds?",the bed,the runner,c,d,B\n', None),
     (
         *("mmlu", "csv with header", "mmlu.csv"),
         b",Question,A,B,C,D,Answer,Subject\n0,Which stone grinds?,the bed,the runner,c,d,B,mills\n",
@@ -100,18 +99,7 @@ PUBLISHED = [
         parquet({"ind": 24, "ctx": A["question"], "endings": A["choices"], "label": "1"}),
         {**A, "id": "24"},
     ),
-    (
-        *("hellaswag", "text of six lines an item", "val.txt"),
-        b"Which stone grinds?\n1\nthe bed\nthe runner\nc\nd\n",
-        {**A, "choices": ("the bed", "the runner", "c", "d")},
-    ),
     ("hellaswag", "llm-foundry", "h.jsonl", jsonl(PLAIN_QUERY), A),
-    (
-        *("truthfulqa", "TruthfulQA.csv", "TruthfulQA.csv"),
-        b"\xef\xbb\xbfType,Category,Question,Best Answer,Correct Answers,Incorrect Answers,Source\r\n"
-        b"Adversarial,Law,Why?,Yes,Yes; Right,No; Wrong,http://a.example\r\n",
-        TRUE,
-    ),
     (
         *("truthfulqa", "parquet (generation)", "g.parquet"),
         parquet(
@@ -140,7 +128,6 @@ PUBLISHED = [
         json.dumps([{"question": "Why?", "mc1_targets": {"Yes": 1, "No": 0}, "mc2_targets": {"Right": 1}}]).encode(),
         {"question": "Why?", "choices": ("Yes", "No", "Right")},
     ),
-    ("piqa", "jsonl with answer_file (labels.lst)", "valid.jsonl", (jsonl(GOAL), b"1\n"), A),
     ("piqa", "jsonl without answers", "tests.jsonl", jsonl(GOAL), NO_ANSWER),
     ("piqa", "parquet", "p.parquet", parquet({**GOAL, "label": 1}), A),
     ("piqa", "parquet", "p.parquet", parquet({**GOAL, "label": -1}), NO_ANSWER),
@@ -153,16 +140,13 @@ PUBLISHED = [
         {**FILLED, "id": "q1"},
     ),
     ("winogrande", "jsonl or parquet", "w.parquet", parquet({**BLANK, "answer": "2"}), FILLED),
-    ("winogrande", "jsonl with answer_file (labels.lst)", "dev.jsonl", (jsonl(BLANK), b"2\n"), FILLED),
     ("winogrande", "jsonl without answers", "test.jsonl", jsonl(BLANK), {**FILLED, "answer": ""}),
-    ("winogrande", "csv of llama.cpp", "w.csv", b"0,The _ turns.,wheel,sack,2\n", {**FILLED, "id": "0"}),
     ("lambada", "jsonl or parquet with text", "l.jsonl", jsonl({"text": "He drank the water"}), PASSAGE),
     (
         *("lambada", "context and continuation (llm-foundry)", "l.jsonl"),
         jsonl({"context": "He drank the", "continuation": "water"}),
         {**PASSAGE, "answer": "water"},
     ),
-    ("lambada", "plain text with a passage a line", "lambada_test_plain_text.txt", b"He drank the water\n", PASSAGE),
     (
         *("math", "json, jsonl or parquet", "algebra/1.json"),
         json.dumps({"problem": "Add 1 and 2.", "level": "Level 1", "solution": "1 + 2 = 3"}, indent=2).encode(),
@@ -179,32 +163,9 @@ PUBLISHED = [
     ("boolq", "jsonl or parquet", "b.parquet", parquet({**BOOLQ, "answer": True}), YES),
     ("boolq", "SuperGLUE", "val.jsonl", jsonl({**BOOLQ, "idx": 5, "label": True}), {**YES, "id": "5"}),
     ("boolq", "SuperGLUE without answers", "test.jsonl", jsonl({**BOOLQ, "idx": 5}), {**YES, "answer": ""}),
-    ("siqa", "jsonl with answer_file (labels.lst)", "dev.jsonl", (jsonl(SITUATION), b"2\n"), STATED),
     ("siqa", "parquet", "s.parquet", parquet({**SITUATION, "label": "2"}), STATED),
     ("siqa", "socialIQa_v1.4 jsonl", "s.jsonl", jsonl({**SITUATION, "correct": "B"}), STATED),
     ("siqa", "jsonl without answers", "s.jsonl", jsonl(SITUATION), {**STATED, "answer": ""}),
-    (
-        *("triviaqa", "json", "wikipedia-dev.json"),
-        json.dumps(
-            {
-                "Data": [
-                    {
-                        "Answer": {"Aliases": ["Ada", "Countess"], "Value": "Ada"},
-                        "Question": "Who built it?",
-                        "QuestionId": "tc_1",
-                    }
-                ],
-                "Domain": "Wikipedia",
-            },
-            indent=1,
-        ).encode(),
-        {**TRIVIA, "id": "tc_1"},
-    ),
-    (
-        *("triviaqa", "json without answers", "test-without-answers.json"),
-        json.dumps({"Data": [{"Question": "Who built it?", "QuestionId": "tc_1"}]}).encode(),
-        {"question": "Who built it?"},
-    ),
     (
         *("triviaqa", "parquet", "t.parquet"),
         parquet(
@@ -232,7 +193,6 @@ PUBLISHED = [
     ("svamp", "llm-foundry", "svamp.jsonl", jsonl({"context": "Add 1 and 2.", "answer": "1 + 2 = 3"}), SOLUTION),
     ("multiple_choice", "llm-foundry", "any.jsonl", jsonl(QUERY), A),
 ]
-"""None for the item: MMLU's, of which a question goes over two lines."""
 
 PROMPT = "Question: Which stone grinds?\nChoices:\nA. the bed\nB. the runner"
 LETTERS = {"query": f"{PROMPT}\nAnswer:", "choices": ["A", "B"], "gold": 1}

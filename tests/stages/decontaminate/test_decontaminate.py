@@ -1,10 +1,6 @@
-"""Decontamination: which findings count over all documents, settings of a benchmark, and cuts."""
+"""Decontamination: which findings count over all documents, what of a benchmark is protected, and cuts."""
 
-import json
 import random
-import re
-from contextlib import nullcontext
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -13,11 +9,9 @@ from hypothesis import strategies as st
 from tests.stages.decontaminate.suites import Step, item, prose, write_suite
 
 from gristmill.errors import CannotBeMet
-from gristmill.stages.decontaminate import decontaminate, eval_index, eval_match, eval_suite
+from gristmill.stages.decontaminate import decontaminate, eval_index, eval_match
 from gristmill.stages.decontaminate.matching import findings
-from gristmill.stages.decontaminate.matching.code_tokens import marks_of
 from gristmill.stages.decontaminate.matching.index import open_index
-from gristmill.stages.decontaminate.matching.units import CODE, Unit
 
 ITEM = item(0)
 WORDS = ITEM["q"].split()
@@ -28,6 +22,7 @@ WHOLE = f"{ITEM['q']} {ITEM['a']}"
 
 WHEEL = {"id": "wheel", "q": "the water wheel turns", "a": "a mill"}
 """15 letters of information, 23 in a line: it counts in 35 documents, and in 140."""
+BARE = tuple(enumerate(("Who", "How many", "When", "Which", "Where to", "What for")))
 WITHIN, IN_A_LINE = ". The water wheel turns.", "\n\nThe water wheel turns\n\n"
 
 
@@ -137,50 +132,40 @@ def test_order_parts_and_blocks_change_nothing(step, draw, cuts, bits):
     assert counts == totals
 
 
-def test_a_benchmark_may_set_its_own_coverage(tmp_path):
-    """The same share of two items flags only where it is enough for the benchmark; a third uses the step's setting."""
-    items = {"strict": [item(1)], "loose": [item(2)], "plain": [item(3)]}
-    suite = write_suite(tmp_path, items, {"strict": ", coverage: 0.9", "loose": ", coverage: 0.5"})
-    texts = documents(" ".join(" ".join(item(number)["q"].split()[:30]) for number in (1, 2, 3)), 1)
-    assert Step(suite, fuzzy=False).flags(texts) == [{("i2", "ngram")}], "18 of 28 n-grams"
-    assert Step(suite, fuzzy=False, coverage=0.6).flags(texts) == [{("i2", "ngram"), ("i3", "ngram")}]
-
-
 def test_a_benchmark_may_set_what_is_protected(tmp_path):
-    """Its answers but not its questions, or only both together."""
-    items = [item(number, a=prose(f"long answer {number}", 30)) for number in range(3)]
-    names = dict(zip(("answers", "wholes", "plain"), ([one] for one in items), strict=True))
-    suite = write_suite(
-        tmp_path, names, {"answers": ", protect: [answer]", "wholes": ", rule: whole, protect: [question]"}
-    )
+    """Its answers but not its questions."""
+    items = [item(number, a=prose(f"long answer {number}", 30)) for number in range(2)]
+    suite = write_suite(tmp_path, {"answers": items[:1], "plain": items[1:]}, {"answers": ", protect: [answer]"})
     step = Step(suite)
     questions = [documents(one["q"], 1)[0] for one in items]
     answers = [documents(one["a"], 1)[0] for one in items]
-    both = [documents(f"{one['q']} {one['a']}", 1)[0] for one in items]
-    assert [bool(found) for found in step.flags(questions)] == [False, False, True]
-    assert [bool(found) for found in step.flags(answers)] == [True, False, True]
-    assert [bool(found) for found in step.flags(both)] == [True, True, True]
+    assert [bool(found) for found in step.flags(questions)] == [False, True]
+    assert [bool(found) for found in step.flags(answers)] == [True, True]
 
 
 def test_a_suite_that_differs_from_the_pinned_one_stops_the_run(tmp_path):
     """The message has both hashes, and what to write if the change is intended."""
     suite = write_suite(tmp_path, {"b": [ITEM]})
-    held = eval_suite.read_pinned(eval_suite.Config(suite=str(suite))).hash
-    eval_suite.make(eval_suite.Config(suite=str(suite), suite_hash=held[:16]), tmp_path / "model")
+    held = eval_index.read_pinned(eval_index.Config(suite=str(suite))).hash
+    eval_index.make(eval_index.Config(suite=str(suite), suite_hash=held[:16]), tmp_path / "model")
     write_suite(tmp_path, {"b": [ITEM, item(1)]})
     with pytest.raises(CannotBeMet, match=f"the recipe pins {held[:16]}.*write suite_hash: [0-9a-f]{{16}}"):
-        eval_suite.make(eval_suite.Config(suite=str(suite), suite_hash=held[:16]), tmp_path / "model")
+        eval_index.make(eval_index.Config(suite=str(suite), suite_hash=held[:16]), tmp_path / "model")
 
 
-def test_items_that_cannot_be_protected_stop_the_run(tmp_path):
-    """The message names them; if they are allowed, the metrics name them."""
-    suite = write_suite(tmp_path, {"b": [ITEM, {"id": "bare", "q": "Why so?", "a": ""}]})
-    with pytest.raises(
-        CannotBeMet, match=r"1 item of the eval suite small .*b bare \('Why so\?'\).*allow_unprotected: 1"
-    ):
-        eval_index.make(eval_index.Config(suite=str(suite)), tmp_path / "index")
-    metrics = eval_index.make(eval_index.Config(suite=str(suite), allow_unprotected=1), tmp_path / "index")
-    assert (metrics["unprotected"], metrics["unprotected_items"]) == (1, {"b": {"bare": 1}})
+def test_items_that_cannot_be_protected_are_a_warning(tmp_path):
+    """It names five of them. A suite without any other item is refused."""
+    bare = [{"id": f"bare{number}", "q": "Why so?", "a": ""} for number in range(1)]
+    suite = write_suite(tmp_path, {"b": [ITEM, *bare], "c": [{"id": f"x{n}", "q": f"{w}?", "a": ""} for n, w in BARE]})
+    config = eval_index.Config(suite=str(suite))
+    metrics = eval_index.make(config, tmp_path / "index")
+    assert metrics["unprotected_items"] == {"b": {"bare0": 1}, "c": {f"x{n}": 1 for n, _ in BARE}}
+    (warning,) = [one for one in eval_index.warnings(metrics, config) if one.name == "unprotected_items"]
+    assert warning.startswith("7 items of the suite cannot be protected")
+    assert "b bare0, c x0, c x1, c x2, c x3 and 2 more" in warning
+    write_suite(tmp_path, {"b": bare})
+    with pytest.raises(CannotBeMet, match=r"No item of the eval suite small .*b bare0 \('Why so\?'\)"):
+        eval_index.make(config, tmp_path / "index")
 
 
 @settings(max_examples=25, deadline=None)
@@ -233,8 +218,11 @@ def test_words_whose_hashes_collide_never_flag(tmp_path, size):
     found, _ = findings.find(texts, table)
     assert found
     other = prose("of another kind", size)
-    units = {name: [unit._replace(text=other) for unit in held] for name, held in table.units.items()}
-    assert findings.find(texts, table._replace(units=units))[0] == []
+    tables = {
+        name: held._replace(units=[unit._replace(text=other) for unit in held.units])
+        for name, held in table.tables.items()
+    }
+    assert findings.find(texts, table._replace(tables=tables))[0] == []
 
 
 def test_spellings_of_an_item_are_one_flag(tmp_path):
@@ -246,36 +234,6 @@ def test_spellings_of_an_item_are_one_flag(tmp_path):
     assert [len(found) for found in step.hits([text])] == [2], "units that are found there"
     (row,), _ = step.run([text])
     assert [(flag["rule"], round(flag["coverage"] * 42)) for flag in row["evidence"]] == [("fuzzy", 40)]
-
-
-@pytest.mark.parametrize(
-    ("code", "marks", "between"),
-    [
-        ("# all of them\nx = y if z else w", ["else"], ["else"]),
-        ('x = "all of them" if z else w', ["else"], ["else"]),
-        ('def f(x):\n    """Return all of them."""\n    return x', ["return"], []),
-        ("x = [a for a in b if c in a]\ny = x.append(b)", ["append"], []),
-        ("# for all\nx = y + z", ["all"], []),
-    ],
-)
-def test_marks_are_words_that_copies_have(code, marks, between):
-    """Words of comments and strings are used only if code has no other; words next to a sign come before words between
-    words.
-    """
-    assert marks_of([Unit(0, CODE, code)], {}) == (marks, between)
-
-
-def test_code_that_is_one_expression_is_found(tmp_path):
-    """The keywords of the only code in the suite are between words, as in prose."""
-    code = "total = [x for x in seen if x not in given] + [x for x in given if x]\n"
-    (tmp_path / "b.jsonl").write_text(json.dumps({"id": "i", "q": prose(9), "c": code}))
-    (tmp_path / "suite.yaml").write_text(
-        "suite: s\nversion: '1'\nbenchmarks: {b: {files: b.jsonl, id: id, question: q, code: c}}\n"
-    )
-    names = {"total": "value_of_all_that", "x": "one_of_these_that_are_here", "seen": "known_so_far_from_others"}
-    copy = re.sub(r"\w+", lambda word: names.get(word[0], word[0]), code)
-    found = Step(tmp_path).flags([f"{prose(1)}\n\n{copy}\nprint(x[0])\n{prose(2)}", prose(3)])
-    assert [{one for one, _ in flags} for flags in found] == [{"i"}, set()]
 
 
 SCRIPTS = {
@@ -305,11 +263,3 @@ def test_flags_are_sorted_and_have_spans_of_the_text(step):
             held = text.encode()[flag["start"] : flag["stop"]].decode()
             assert set(held.split()) <= {*WORDS, *item(1)["q"].split(), *item(2, 6)["q"].split()}
         assert row["evidence"] == sorted(row["evidence"], key=lambda flag: tuple(flag.values()))
-
-
-@pytest.mark.parametrize(("bare", "stops"), [(3, False), (4, True)])
-def test_one_item_in_a_thousand_may_be_unprotected(bare, stops):
-    """They are in a list, which `suite touched` shows; more stop the run."""
-    suite = SimpleNamespace(name="large", items=[SimpleNamespace(benchmark="b", id="x", question="Why so?")] * 3999)
-    with pytest.raises(CannotBeMet, match="4 items") if stops else nullcontext():
-        eval_index.refuse(suite, range(bare), eval_index.Config(suite="x").allow_unprotected)

@@ -2,13 +2,10 @@
 
 import bz2
 import gzip
-import io
 import json
 import lzma
 import os
 import re
-import tarfile
-import zipfile
 
 import pytest
 import zstandard
@@ -16,7 +13,7 @@ import zstandard
 from gristmill.errors import UserError
 from gristmill.stages.decontaminate.suite import files as suite_files
 from gristmill.stages.decontaminate.suite.files import matcher
-from gristmill.stages.decontaminate.suite.suite import Protection, digest_of, pin_suite, read_suite, read_with_counts
+from gristmill.stages.decontaminate.suite.suite import read_suite, read_with_counts
 from gristmill.stages.reading import archive as suite_archive
 
 ITEMS = [{"q": f"How many sacks are {n} sacks and one more?", "a": str(n + 1)} for n in range(12)]
@@ -36,27 +33,8 @@ def write(folder, files, entry="{files: q.jsonl, question: q, answer: a}", versi
     return str(folder)
 
 
-def tarred(members, mode="w"):
-    file = io.BytesIO()
-    with tarfile.open(fileobj=file, mode=mode) as archive:
-        for name, content in members.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(content)
-            archive.addfile(info, io.BytesIO(content))
-    return file.getvalue()
-
-
-def zipped(members):
-    file = io.BytesIO()
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, content in members.items():
-            archive.writestr(name, content)
-    return file.getvalue()
-
-
 DATA = lines(ITEMS)
 HALVES = {"x/1.jsonl": lines(ITEMS[6:]), "x/2.jsonl": lines(ITEMS[:6])}
-INSIDE = 'inside: "x/*.jsonl", question: q, answer: a}'
 CSV = "q,a\r\n" + "".join(f'"{item["q"]}",{item["a"]}\r\n' for item in ITEMS)
 LAYOUTS = {
     "plain": ({"q.jsonl": DATA}, "{files: q.jsonl, question: q, answer: a}"),
@@ -66,39 +44,14 @@ LAYOUTS = {
     "zstd": ({"q.jsonl.zst": zstandard.compress(DATA)}, "{files: q.*, question: q, answer: a}"),
     "two files": (HALVES, '{files: ["x/1.jsonl", "x/2.*"], question: q, answer: a}'),
     "folder": (HALVES, "{files: x/, question: q, answer: a}"),
-    "zip": ({"x.zip": zipped(HALVES)}, f"{{files: x.zip, {INSIDE}"),
-    "tar": ({"x.tar": tarred(HALVES)}, f"{{files: x.tar, {INSIDE}"),
-    "tar.gz": ({"x.tar.gz": tarred(HALVES, "w:gz")}, f"{{files: x.tar.gz, {INSIDE}"),
-    "tgz": ({"x.tgz": tarred(HALVES, "w:gz")}, f"{{files: x.tgz, {INSIDE}"),
-    "tar.zst": ({"x.tar.zst": zstandard.compress(tarred(HALVES))}, f"{{files: x.tar.zst, {INSIDE}"),
-    "gzip in zip": (
-        {"x.zip": zipped({"q.jsonl.gz": gzip.compress(DATA)})},
-        '{files: x.zip, inside: "**/*.gz", question: q, answer: a}',
-    ),
     "array": ({"q.json": json.dumps(ITEMS, indent=1).encode()}, "{files: q.json, question: q, answer: a}"),
-    "object": (
-        {"q.json": json.dumps({"n": 1, "of": {"them": ITEMS}}).encode()},
-        "{files: q.json, records: of.them, question: q, answer: a}",
-    ),
     "a file an item": (
         {f"i/{n:02}.json": json.dumps(item).encode() for n, item in enumerate(ITEMS)},
         '{files: "i/*.json", question: q, answer: a}',
     ),
     "csv": ({"q.csv": CSV.encode()}, "{files: q.csv, question: q, answer: a}"),
-    "csv without header": (
-        {"q.csv": CSV.partition("\n")[2].encode()},
-        "{files: q.csv, header: false, question: 0, answer: 1}",
-    ),
     "tsv": ({"q.tsv": CSV.replace(",", "\t").encode()}, "{files: q.tsv, question: q, answer: a}"),
     "no suffix": ({"data": DATA}, "{files: data, format: jsonl, question: q, answer: a}"),
-    "answers apart": (
-        {"q.jsonl": DATA, "a.lst": "".join(f"{item['a']}\n" for item in ITEMS).encode()},
-        "{files: q.jsonl, answer_file: a.lst, question: q, answer: answer_line}",
-    ),
-    "answers apart in a zip": (
-        {"x.zip": zipped({"q.jsonl": DATA, "a.lst": "".join(f"{item['a']}\n" for item in ITEMS).encode()})},
-        "{files: x.zip, inside: q.jsonl, answer_file: a.lst, question: q, answer: answer_line}",
-    ),
     "all files": ({"q.jsonl": DATA, ".hidden": b"x"}, '{files: "*", question: q, answer: a}'),
     "twice": ({"q.jsonl": DATA + DATA}, "{files: q.jsonl, question: q, answer: a}"),
     "template": ({"q.jsonl": DATA}, '{files: q.jsonl, question: "{q}", answer: " {a} "}'),
@@ -115,7 +68,7 @@ def test_the_hash_depends_only_on_the_content(tmp_path, layout):
     other = read_suite(write(tmp_path / "other", *LAYOUTS[layout]))
     assert other.hash == plain.hash
     assert plain.hash == HASH, "recipes that pin it would have to be changed"
-    assert sorted(map(digest_of, other.items)) == sorted(map(digest_of, plain.items))
+    assert sorted(item.digest for item in other.items) == sorted(item.digest for item in plain.items)
     assert len(other.items) == len(ITEMS)
     assert {item.benchmark for item in other.items} == {"b"}
 
@@ -126,8 +79,7 @@ def test_the_hash_depends_only_on_the_content(tmp_path, layout):
         ({"q.jsonl": lines(ITEMS[1:])}, "{files: q.jsonl, question: q, answer: a}", "1"),
         ({"q.jsonl": DATA}, "{files: q.jsonl, question: q}", "1"),
         ({"q.jsonl": DATA}, "{files: q.jsonl, question: q, answer: a}", "2"),
-        ({"q.jsonl": DATA}, "{files: q.jsonl, question: q, answer: a, coverage: 0.7}", "1"),
-        ({"q.jsonl": DATA}, "{files: q.jsonl, question: q, answer: a, fuzzy: false}", "1"),
+        ({"q.jsonl": DATA}, "{files: q.jsonl, question: q, answer: a, protect: [answer]}", "1"),
     ],
 )
 def test_another_content_has_another_hash(tmp_path, files, entry, version):
@@ -137,17 +89,13 @@ def test_another_content_has_another_hash(tmp_path, files, entry, version):
 
 
 def test_an_entry_overrides_the_ready_description(tmp_path):
-    """WinoGrande's description protects whole sentences; an entry may change that, and unset fields are null."""
+    """WinoGrande's description protects whole sentences; an entry may change that."""
     record = {"sentence": "The _ turns.", "option1": "wheel", "option2": "sack"}
     files = {"w.jsonl": lines([record])}
-    like = read_suite(write(tmp_path / "like", files, "{files: w.jsonl, like: winogrande, ngram: 8}"))
-    assert like.protections["b"] == Protection(protect=("choices", "question"), ngram=8)
-    own = read_suite(
-        write(
-            tmp_path / "own", files, "{files: w.jsonl, like: winogrande, protect: [question], fuzzy: 0.9, rule: whole}"
-        )
-    )
-    assert own.protections["b"] == Protection(protect=("question",), fuzzy=0.9, rule="whole")
+    like = read_suite(write(tmp_path / "like", files, "{files: w.jsonl, like: winogrande}"))
+    assert like.protected == {"b": ("question", "choices")}
+    own = read_suite(write(tmp_path / "own", files, "{files: w.jsonl, like: winogrande, protect: [question]}"))
+    assert own.protected == {"b": ("question",)}
 
 
 def test_items_are_in_order_and_ids_are_unique(tmp_path):
@@ -159,35 +107,6 @@ def test_items_are_in_order_and_ids_are_unique(tmp_path):
     suite, counts = read_with_counts(folder)
     assert [(item.id, item.question) for item in suite.items] == [("x", "one"), ("x#2", "two"), ("q.jsonl:3", "three")]
     assert counts["b"].duplicates == 1
-
-
-def test_new_items_are_a_new_generation(tmp_path):
-    """Pin, grow, shrink, pin, compact: existing items keep their generation."""
-    write(tmp_path, {"q.jsonl": lines(ITEMS[:8])})
-    assert set(read_suite(str(tmp_path)).generations) == {0}
-    first = pin_suite(str(tmp_path))
-    assert (first.generations, first.before) == ((8,), None)
-    write(tmp_path, {"q.jsonl": lines([*ITEMS[8:10], *ITEMS[1:8]])})
-    assert read_suite(str(tmp_path)).generations == [1, 1, 0, 0, 0, 0, 0, 0, 0]
-    second = pin_suite(str(tmp_path))
-    assert (second.generations, second.new, second.gone) == ((7, 2), 2, 1)
-    write(tmp_path, {"q.jsonl": lines(ITEMS[1:])})
-    assert read_suite(str(tmp_path)).generations == [*[0] * 7, *[1] * 2, *[2] * 2]
-    assert pin_suite(str(tmp_path)).generations == (7, 2, 2)
-    lock = (tmp_path / "suite.lock").read_bytes()
-    assert pin_suite(str(tmp_path)).generations == (7, 2, 2)
-    assert (tmp_path / "suite.lock").read_bytes() == lock, "the same suite is pinned to the same bytes"
-    before = read_suite(str(tmp_path)).hash
-    assert pin_suite(str(tmp_path), compact=True).generations == (11,)
-    assert read_suite(str(tmp_path)).hash == before, "the lock is not in the hash"
-
-
-@pytest.mark.parametrize("lock", [b"", b"{}", b"[]", b'{"suite": 1, "version": "1", "hash": "", "generations": []}'])
-def test_a_damaged_lock_is_refused(tmp_path, lock):
-    """Otherwise it would be unknown which items are new."""
-    folder = write(tmp_path, {"q.jsonl": DATA, "suite.lock": lock})
-    with pytest.raises(UserError, match=r"suite\.lock: the lock is damaged"):
-        read_suite(folder)
 
 
 BAD = {
@@ -207,27 +126,7 @@ BAD = {
     "outside": ("{files: ../q.jsonl, question: q}", "is outside the folder"),
     "absolute": ("{files: /etc/passwd, question: q}", "is outside the folder"),
     "unknown format": ("{files: odd.bin, question: q}", "the format of odd.bin is not clear from its name"),
-    "no archive": ("{files: q.jsonl, inside: x, question: q}", "`inside` is for .zip and .tar"),
-    "archive alone": ("{files: x.tar, question: q}", "x.tar is an archive. Name the files"),
-    "nothing inside": (
-        '{files: x.tar, inside: "y/*", question: q}',
-        "no file in x.tar matches 'y/.*it contains x/1.jsonl",
-    ),
-    "number too large": (
-        "{files: q.jsonl, question: q, coverage: 7}",
-        "coverage: 7 is not above 0 and at most 1",
-    ),
-    "no number": (
-        "{files: q.jsonl, question: q, fuzzy: true}",
-        "fuzzy: write a number above 0 and at most 1, or false",
-    ),
-    "no share": ("{files: q.jsonl, question: q, coverage: true}", "coverage: Input should be a valid number"),
-    "idle answers": (
-        "{files: q.jsonl, answer_file: one.lst, question: q}",
-        "no field uses the answers of answer_file",
-    ),
-    "idle header": ("{files: q.jsonl, header: false, question: q}", "header has no effect on q.jsonl, which is jsonl"),
-    "idle records": ("{files: q.jsonl, records: q, question: q}", "records has no effect on q.jsonl, which is jsonl"),
+    "archive": ("{files: x.tar, question: q}", "the format of x.tar is not clear .*unpack or convert the file"),
     "idle labels": ("{files: q.jsonl, question: q, labels: a}", "labels has no effect without answer_choice"),
     "idle blank": ("{files: q.jsonl, question: q, blank: _}", "blank has no effect without choices"),
     "two answers": (
@@ -243,18 +142,14 @@ BAD = {
     "list for text": ("{files: list.jsonl, question: q}", "q is a list, not text; name a value in it"),
     "empty question": ("{files: empty.jsonl, question: q}", r"(?s)1 record.*empty.jsonl:2: no question: q is empty"),
     "no item": ("{files: empty.jsonl, question: z, allow_broken: 9}", "it has no items"),
-    "answers short": (
-        "{files: q.jsonl, answer_file: one.lst, question: q, answer: answer_line}",
-        "its file of answers has 1 line",
-    ),
     "no mapping": ("[1]", "a benchmark must be a mapping"),
     "cut line": ("{files: cut.jsonl, question: q}", r"(?s)cut.jsonl:2: .*invalid_json"),
     "cut gzip": ("{files: cut.jsonl.gz, question: q}", "truncated_gzip"),
-    "cut tar": ('{files: cut.tar, inside: "x/*", question: q}', "archive cut.tar cannot be read: .*tar"),
-    "cut zip": ('{files: cut.zip, inside: "x/*", question: q}', "archive cut.zip cannot be read: .*corrupt_zip"),
-    "not utf-8": ("{files: latin.csv, question: q}", "invalid_utf8"),
+    "cut array": ("{files: cut.json, question: q}", "cut.json cannot be read to its end"),
+    "open quote": ("{files: quote.csv, question: q}", "quote.csv cannot be read to its end.*unexpected end of data"),
+    "short row": ("{files: short.csv, question: q}", r"(?s)short.csv:1: 1 fields instead of 2 \(wrong_field_count\)"),
+    "not utf-8": ("{files: latin.csv, question: q}", "latin.csv cannot be read to its end.*utf-8"),
     "no parquet": ("{files: p.parquet, question: q}", "not_parquet"),
-    "lines left": ("{files: one.lst, lines_per_item: 2, question: 0}", "the last item has 1 line instead of 2"),
     "deep": ("[" * 5000, "nested too deeply"),
     "tag": ("!!python/object/apply:os.system [echo]", "is not allowed|not valid YAML"),
     "nul": ('{files: "a\\0b", question: q}', "an invalid character|is not valid YAML"),
@@ -266,18 +161,17 @@ BAD = {
 def test_a_mistake_is_one_message_with_its_line(tmp_path, case):
     """Unknown fields, missing files, records that are not items, damaged archives."""
     entry, message = BAD[case]
-    cut = tarred({"x/1.jsonl": DATA, "y": bytes(50_000)})
     files = {
         "q.jsonl": DATA,
         "odd.bin": DATA,
-        "x.tar": tarred(HALVES),
-        "one.lst": b"1\n",
+        "x.tar": DATA,
         "list.jsonl": lines([{"q": ["a"]}]),
         "empty.jsonl": lines([{"q": "well?"}, {"q": " "}]),
         "cut.jsonl": DATA[:100],
         "cut.jsonl.gz": gzip.compress(DATA)[:-20],
-        "cut.tar": cut[:20_000],
-        "cut.zip": zipped(HALVES)[:-30],
+        "cut.json": json.dumps(ITEMS).encode()[:-1],
+        "quote.csv": b'q\n"well',
+        "short.csv": b"q,a\nwell\n",
         "latin.csv": "q\nM\xfchle\n".encode("latin-1"),
         "p.parquet": DATA,
     }
@@ -313,15 +207,14 @@ DAMAGED = {
     "cut.json": JSON[: JSON.index(b"and 16?") + 11],
     "two.json": JSON.replace(b'and 16?"', b"and 16?").replace(b'and 100?"', b"and 100?"),
     "q.csv": b'q\nfirst\n"second\n' + b"row\n" * 50,
-    "whole.json": b'{"data": ' + JSON[:-9],
+    "one.json": JSON[1:50],
 }
 
 
 @pytest.mark.parametrize("name", DAMAGED)
 def test_a_damaged_file_is_never_allowed(tmp_path, name):
     """The number of lost records is unknown, so allow_broken, which counts them, does not help."""
-    records = "records: data, " if name == "whole.json" else ""
-    entry = f"{{files: {name}, {records}question: q, allow_broken: 999}}"
+    entry = f"{{files: {name}, question: q, allow_broken: 999}}"
     with pytest.raises(UserError, match=r"cannot be read to its end") as raised:
         read_suite(write(tmp_path, {name: DAMAGED[name]}, entry))
     assert "allow_broken" not in str(raised.value)
@@ -376,57 +269,27 @@ def test_only_regular_files_are_opened(tmp_path):
         read_suite(write(tmp_path, {}))
     os.remove(tmp_path / "q.jsonl")
     folder = write(tmp_path, {"q.jsonl": DATA})
-    os.mkfifo(tmp_path / "suite.lock")
-    with pytest.raises(UserError, match=r"suite\.lock: not a regular file"):
-        read_suite(folder)
     os.remove(tmp_path / "suite.yaml")
     os.mkfifo(tmp_path / "suite.yaml")
     with pytest.raises(UserError, match=r"suite\.yaml: not a regular file"):
         read_suite(folder)
 
 
-def test_members_never_leave_the_archive(tmp_path):
-    """Names with `..` are just names, and links in an archive are not files."""
-    file = io.BytesIO(tarred({"../../q.jsonl": DATA}))
-    with tarfile.open(fileobj=file, mode="a") as archive:
-        link = tarfile.TarInfo("link.jsonl")
-        link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
-        archive.addfile(link)
-    files = {"x.tar": file.getvalue()}
-    assert len(read_suite(write(tmp_path, files, '{files: x.tar, inside: "**/q.jsonl", question: q}')).items) == 12
-    assert sorted(os.listdir(tmp_path)) == ["suite.yaml", "x.tar"]
-    with pytest.raises(UserError, match=r"no file in x\.tar matches 'link"):
-        read_suite(write(tmp_path, files, "{files: x.tar, inside: link.jsonl, question: q}"))
-
-
-@pytest.mark.parametrize("kind", ["zip", "many.zip", "tar.gz", "jsonl.gz", "jsonl.bz2", "jsonl.zst", "long name"])
+@pytest.mark.parametrize("kind", ["gz", "bz2", "zst"])
 def test_a_bomb_is_refused(tmp_path, monkeypatch, kind):
     """A file that unpacks to far more than its size allows is refused before it is in memory."""
     monkeypatch.setattr(suite_archive, "FREE_UNPACKED_BYTES", 1 << 16)
-    monkeypatch.setattr(suite_archive, "MOST_NAME_BYTES", 1 << 10)
-    air = bytes(8 << 20)
-    name = "x.tar.gz" if kind == "long name" else f"x.{kind}"
-    data = {
-        "zip": lambda: zipped({"q.jsonl": air}),
-        "many.zip": lambda: zipped({f"{n}.jsonl": air[: 1 << 15] for n in range(99)}),
-        "tar.gz": lambda: tarred({"q.jsonl": air}, "w:gz"),
-        "jsonl.gz": lambda: gzip.compress(air),
-        "jsonl.bz2": lambda: bz2.compress(air),
-        "jsonl.zst": lambda: zstandard.compress(air),
-        "long name": lambda: tarred({"n" * 5000 + ".jsonl": DATA}, "w:gz"),
-    }[kind]()
-    inside = "" if "jsonl" in kind else 'inside: "*.jsonl", '
-    with pytest.raises(UserError, match=r"unpacks_too_large|a name of more than a megabyte"):
-        read_suite(write(tmp_path, {name: data}, f"{{files: {name}, {inside}question: q, allow_broken: 9}}"))
+    pack = {"gz": gzip.compress, "bz2": bz2.compress, "zst": zstandard.compress}[kind]
+    files = {f"q.jsonl.{kind}": pack(bytes(8 << 20))}
+    with pytest.raises(UserError, match="unpacks_too_large"):
+        read_suite(write(tmp_path, files, "{files: q.*, question: q, allow_broken: 9}"))
 
 
-def test_a_line_without_end_is_a_broken_record(tmp_path, monkeypatch):
-    """It is never kept in memory, and the records around it are read."""
-    monkeypatch.setattr(suite_files, "MOST_RECORD_BYTES", 1000)
-    files = {"q.jsonl": DATA + b'{"q": "' + b"x" * 5000 + b'"}\n' + lines([{"q": "last"}])}
-    suite = read_suite(write(tmp_path, files, "{files: q.jsonl, question: q, allow_broken: 1}"))
-    assert suite.items[-1].question == "last"
-    assert len(suite.items) == len(ITEMS) + 1
+def test_a_file_above_the_limit_is_refused(tmp_path, monkeypatch):
+    """Files of suites are read whole."""
+    monkeypatch.setattr(suite_files, "MOST_BYTES", len(DATA) - 1)
+    with pytest.raises(UserError, match="file_too_large"):
+        read_suite(write(tmp_path, {"q.jsonl": DATA}))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import json
 
 import pyarrow.parquet as pq
 import pytest
-from tests.stages.decontaminate.published import PUBLISHED, A, parquet
+from tests.stages.decontaminate.published import PUBLISHED, parquet
 
 from gristmill.errors import UserError
 from gristmill.stages.decontaminate.suite.form import Form, item_of
@@ -18,20 +18,12 @@ from gristmill.stages.decontaminate.suite.suite import read_suite, read_with_cou
 )
 def test_a_published_file_gives_its_item(tmp_path, like, form, name, content, wanted):
     """Question, answer, choices, code and context are those of the paper, read with the right form."""
-    content, answers = content if isinstance(content, tuple) else (content, None)
     path = tmp_path / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
-    more = ""
-    if answers is not None:
-        (tmp_path / "labels.lst").write_bytes(answers)
-        more = ", answer_file: labels.lst"
-    (tmp_path / "suite.yaml").write_text(
-        f"suite: s\nversion: 1\nbenchmarks: {{b: {{files: {name}, like: {like}{more}}}}}\n"
-    )
+    (tmp_path / "suite.yaml").write_text(f"suite: s\nversion: 1\nbenchmarks: {{b: {{files: {name}, like: {like}}}}}\n")
     suite, counts = read_with_counts(str(tmp_path))
     (item,) = suite.items
-    wanted = wanted or {**A, "question": "Which stone\ngrinds?", "choices": ("the bed", "the runner", "c", "d")}
     found = {role: getattr(item, role) for role in (*wanted, "question", "answer", "choices", "code", "context")}
     assert found == {"answer": "", "choices": (), "code": (), "context": "", **wanted}
     assert counts["b"].forms == (form,)
@@ -39,7 +31,7 @@ def test_a_published_file_gives_its_item(tmp_path, like, form, name, content, wa
 
 def test_every_listed_form_has_an_example():
     """A form without an example could be wrong unnoticed."""
-    listed = {(name, form.name) for name in ready_names() for form in ready(name).forms}
+    listed = {(name, form) for name in ready_names() for form in ready(name).forms}
     assert listed == {one[:2] for one in PUBLISHED}
 
 

@@ -11,36 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.decontaminate.marks import MarkViews, TextSpan, leads_to_code, mark_views
-from gristmill.kernels.decontaminate.units import (
-    AROUND,
-    AT_COUNT,
-    AT_MISSES,
-    AT_WORD,
-    COUNT_BITS,
-    FIVE_BITS,
-    GOES_ON,
-    GOLDEN,
-    IS_PART,
-    LAST,
-    LENGTH,
-    LOWER,
-    POSTING_NUMBERS,
-    UPPER,
-    WORD_BITS,
-    Units,
-    table_bits,
-    three_bits,
-)
-from gristmill.kernels.dedup.shingles import (
-    ROLL,
-    WordTables,
-    roll_power,
-    room_for,
-    scan_words,
-    window_sum,
-    word_at,
-)
+from gristmill.kernels.decontaminate import units as layout
+from gristmill.kernels.decontaminate.units import Units, table_bits, three_bits
+from gristmill.kernels.dedup import shingles
+from gristmill.kernels.dedup.shingles import WordTables, room_for, window_sum, word_at
 from gristmill.kernels.memory import Bytes, Ints, Uint64s, tail, view
 from gristmill.kernels.memory_blocks import BLOCK, prefetch
 
@@ -71,8 +45,6 @@ class TextBuffers(NamedTuple):
     """The same for units with seeds of one word."""
     stretches: npt.NDArray[np.int64]
     """First byte and first word of each stretch of the text."""
-    ranges: npt.NDArray[np.int64]
-    """First and last byte (exclusive) of the text around words that lead to code."""
 
 
 class TextCounts(NamedTuple):
@@ -82,7 +54,6 @@ class TextCounts(NamedTuple):
     leads: int
     leads_short: int
     stretches: int
-    ranges: int
 
 
 class SeedLookup(NamedTuple):
@@ -90,7 +61,7 @@ class SeedLookup(NamedTuple):
 
     seed_words: int
     power: np.uint64
-    """`roll_power(seed_words)`."""
+    """`shingles.roll_power(seed_words)`."""
     kind: np.uint64
     """Added to a rolled sum, so that seeds of different lengths differ."""
     first_filter: Uint64s
@@ -112,7 +83,6 @@ class TextSearch(NamedTuple):
     gate: Uint64s
     gate_shift: np.uint64
     """A seed shifted right by this many bits is the number of its bit in the gate."""
-    marks: MarkViews
 
 
 @njit(nogil=True, cache=True)
@@ -129,7 +99,6 @@ def make_buffers(longest: int) -> TextBuffers:
         np.empty((words, 2), np.int64),
         np.empty((words, 2), np.int64),
         np.empty((stretches, 2), np.int64),
-        np.empty((stretches, 2), np.int64),
     )
 
 
@@ -138,8 +107,8 @@ def _lookup_of(units: Units, seed_words: int) -> SeedLookup:
     half = len(units.filter) // 2
     return SeedLookup(
         seed_words,
-        roll_power(seed_words),
-        np.uint64(seed_words) * LENGTH,
+        shingles.roll_power(seed_words),
+        np.uint64(seed_words) * layout.LENGTH,
         view(units.filter),
         tail(view(units.filter), half),
         np.uint64(64 - table_bits(half)),
@@ -150,15 +119,12 @@ def _lookup_of(units: Units, seed_words: int) -> SeedLookup:
 
 
 @njit(nogil=True, cache=True)
-def text_search(tables: WordTables, units: Units, short: Units, marks: Array) -> TextSearch:
-    """Views for `read_text` of arrays that the caller's caller keeps alive.
-
-    `short` are the units with seeds of one word; `marks` is the table of `marks.leads_to_code`.
-    """
+def text_search(tables: WordTables, units: Units, short: Units) -> TextSearch:
+    """Views for `read_text` of arrays that the caller's caller keeps alive; `short`: units with seeds of one word."""
     # A number of the gate has 64 bits: its index takes six bits fewer than that of a bit.
     gate_shift = np.uint64(58 - table_bits(len(short.gate)))
     long_seeds, short_seeds = _lookup_of(units, units.seed_words), _lookup_of(short, 1)
-    return TextSearch(view(tables), long_seeds, short_seeds, view(short.gate), gate_shift, mark_views(marks))
+    return TextSearch(view(tables), long_seeds, short_seeds, view(short.gate), gate_shift)
 
 
 @njit(nogil=True, cache=True)
@@ -175,22 +141,8 @@ def _passes(filter_: Uint64s, shift: np.uint64, seed: np.uint64) -> bool:
 
 
 @njit(nogil=True, cache=True)
-def sift(sums: Array, begin: int, end: int, units: Units, maybe: Array) -> int:
-    """Writes the words from `begin` to `end` where a window may be a seed into `maybe`, and returns their number."""
-    lookup = _lookup_of(units, units.seed_words)
-    all_sums, out = view(sums), view(maybe)
-    found = 0
-    # One look into the first half of the filter for each window.
-    for at in range(begin, end):
-        if _passes(lookup.first_filter, lookup.filter_shift, _seed_at(all_sums, at, lookup)):
-            out[found] = at
-            found += 1
-    return found
-
-
-@njit(nogil=True, cache=True)
 def _bit(gate: Uint64s, shift: np.uint64, seed: np.uint64) -> int:
-    """The bit of a seed in the gate: 1 if the seed may be one of a unit or a mark."""
+    """The bit of a seed in the gate: 1 if the seed may be one of a unit."""
     place = seed >> shift
     bits = gate[np.int64(place >> np.uint64(6))]
     return int(np.int64(bits >> (place & np.uint64(63)) & np.uint64(1)))
@@ -201,7 +153,7 @@ def _is_at(sums: Uint64s, at: int, count: int, wanted: np.uint64) -> bool:
     """Whether word `at` of the text agrees with a word of a unit in its lowest five bits."""
     if at < 0 or at >= count:
         return False
-    return bool((word_at(sums, at) ^ wanted) & FIVE_BITS == 0)
+    return bool((word_at(sums, at) ^ wanted) & layout.FIVE_BITS == 0)
 
 
 @njit(nogil=True, cache=True)
@@ -217,9 +169,9 @@ def _leads_on(
     head: np.uint64, before: np.uint64, behind: np.uint64, sums: Uint64s, at: int, seed_words: int, count: int
 ) -> bool:
     """Whether enough words around a seed agree with the unit for a run or an alignment through the seed."""
-    words_behind = int(np.int64(behind >> AT_COUNT & COUNT_BITS))
-    words_before = min(int(np.int64(head >> AT_WORD & WORD_BITS)), AROUND)
-    misses = int(np.int64(behind >> AT_MISSES))
+    words_behind = int(np.int64(behind >> layout.AT_COUNT & layout.COUNT_BITS))
+    words_before = min(int(np.int64(head >> layout.AT_WORD & layout.WORD_BITS)), layout.AROUND)
+    misses = int(np.int64(behind >> layout.AT_MISSES))
     # Five bits of each word, the nearest to the seed first; each word that does not agree is one miss.
     for k in range(words_behind):
         misses -= not _is_close(sums, at + seed_words + k, count, behind)
@@ -246,49 +198,45 @@ def _follow(sums: Uint64s, count: int, lookup: SeedLookup, maybe: Uint64s, known
     for k in range(known):
         at = int(np.int64(maybe[k]))
         maybe[passed] = at
-        passed += int(_passes(lookup.second_filter, lookup.filter_shift, _seed_at(sums, at, lookup) * GOLDEN))
+        passed += int(_passes(lookup.second_filter, lookup.filter_shift, _seed_at(sums, at, lookup) * layout.GOLDEN))
     # Request the memory of all slots before the first one is read.
     for k in range(passed):
         seed = _seed_at(sums, int(np.int64(maybe[k])), lookup)
-        prefetch(lookup.slots, _UINT64_BYTES * np.int64(seed * GOLDEN >> shift))
+        prefetch(lookup.slots, _UINT64_BYTES * np.int64(seed * layout.GOLDEN >> shift))
     # Look up the seeds that are left.
     for k in range(passed):
         at = int(np.int64(maybe[k]))
         seed = _seed_at(sums, at, lookup)
-        place = int(np.int64(seed * GOLDEN >> shift))
+        place = int(np.int64(seed * layout.GOLDEN >> shift))
         slot = lookup.slots[place]
         # Open addressing: the upper half of a slot has to be that of the seed.
-        while slot and (slot ^ seed) & UPPER:
+        while slot and (slot ^ seed) & layout.UPPER:
             place = (place + 1) & mask
             slot = lookup.slots[place]
         if not slot:
             continue
         # The first posting that can be extended makes the seed a lead; `match` goes through all of its postings.
-        first = posting = int(np.int64(slot & LOWER)) - 1
+        first = posting = int(np.int64(slot & layout.LOWER)) - 1
         next_word = word_at(sums, min(at + lookup.seed_words, count - 1))
         last_word = word_at(sums, max(at - 1, 0))
         # Postings carry bits of the words around the seed, so most are rejected without reading their unit.
         while posting >= 0:
-            head = lookup.postings[POSTING_NUMBERS * posting]
-            before = lookup.postings[POSTING_NUMBERS * posting + 1]
-            behind = lookup.postings[POSTING_NUMBERS * posting + 2]
+            head = lookup.postings[layout.POSTING_NUMBERS * posting]
+            before = lookup.postings[layout.POSTING_NUMBERS * posting + 1]
+            behind = lookup.postings[layout.POSTING_NUMBERS * posting + 2]
             may_go_on = (
-                not head & GOES_ON or not (behind ^ next_word) & FIVE_BITS or not (before ^ last_word) & FIVE_BITS
+                not head & layout.GOES_ON
+                or not (behind ^ next_word) & layout.FIVE_BITS
+                or not (before ^ last_word) & layout.FIVE_BITS
             )
             if may_go_on and (
-                not head & IS_PART or _leads_on(head, before, behind, sums, at, lookup.seed_words, count)
+                not head & layout.IS_PART or _leads_on(head, before, behind, sums, at, lookup.seed_words, count)
             ):
                 leads[2 * led], leads[2 * led + 1] = at, first
                 led += 1
                 break
-            posting = -1 if head & LAST else posting + 1
+            posting = -1 if head & layout.LAST else posting + 1
     return led
-
-
-@njit(nogil=True, cache=True)
-def follow(sums: Array, count: int, maybe: Array, known: int, units: Units, leads: Array) -> int:
-    """Looks up all candidates of a text that `sift` found; returns the number of leads."""
-    return _follow(view(sums), count, _lookup_of(units, units.seed_words), view(maybe), known, view(leads), 0)
 
 
 @njit(nogil=True, cache=True)
@@ -317,39 +265,27 @@ def _keep(maybe: Uint64s, begin: int, end: int) -> int:
 
 
 @njit(nogil=True, cache=True)
-def _add_range(ranges: Ints, count: int, low: int, high: int) -> int:
-    """Adds a range of bytes, or extends the last one if they touch; returns the number of ranges."""
-    if count and low <= ranges[2 * count - 1]:
-        ranges[2 * count - 1] = high
-        return count
-    ranges[2 * count], ranges[2 * count + 1] = low, high
-    return count + 1
-
-
-@njit(nogil=True, cache=True)
 def read_text(data: Array, begin: int, end: int, search: TextSearch, buffers: TextBuffers) -> TextCounts:
     """Reads data[begin:end] into `buffers` and returns the number of entries there."""
-    span = TextSpan(view(data), begin, end, len(data))
-    seeds = search.seeds
+    text, seeds = view(data), search.seeds
     sums, maybe, maybe_short = view(buffers.sums), view(buffers.maybe), view(buffers.maybe_short)
-    leads, leads_short, code_ranges = view(buffers.leads), view(buffers.leads_short), view(buffers.ranges)
+    leads, leads_short = view(buffers.leads), view(buffers.leads_short)
     length = seeds.seed_words
-    count = known = shorts = led = led_short = stretches = ranges = 0
+    count = known = shorts = led = led_short = stretches = 0
     at = begin
     # Each turn reads a stretch of words and follows up its candidates while its sums are in the cache.
     while at < end:
-        stop = _cut(span.text, at, end)
+        stop = _cut(text, at, end)
         buffers.stretches[stretches, 0], buffers.stretches[stretches, 1] = at - begin, count
         stretches += 1
         first = count
-        count = scan_words(span.text, at, stop, len(data), search.words, sums, count, buffers.edge)
+        count = shingles.scan_words(text, at, stop, len(data), search.words, sums, count, buffers.edge)
         # Seeds of one word: each word costs one look into the gate, a bitmap.
-        waiting = shorts
         before = sums[first]
         # A word whose bit is set is a candidate.
         for place in range(first, count):
             after = sums[place + 1]
-            if _bit(search.gate, search.gate_shift, after - before * ROLL + LENGTH):
+            if _bit(search.gate, search.gate_shift, after - before * shingles.ROLL + layout.LENGTH):
                 maybe_short[shorts] = place
                 shorts += 1
             before = after
@@ -358,10 +294,8 @@ def read_text(data: Array, begin: int, end: int, search: TextSearch, buffers: Te
             start = place + 1 - length
             maybe[known] = start
             known += int(_passes(seeds.first_filter, seeds.filter_shift, _seed_at(sums, start, seeds)))
-        if leads_to_code(span, at, sums, first, maybe_short, waiting, shorts, search.marks):
-            ranges = _add_range(code_ranges, ranges, max(at - STRETCH, begin), min(stop + STRETCH, end))
         at = stop
-        ahead = AROUND + 1 if at < end else 0  # words after a candidate that `_leads_on` reads
+        ahead = layout.AROUND + 1 if at < end else 0  # words after a candidate that `_leads_on` reads
         if shorts:
             ready = _ready(maybe_short, shorts, count - ahead)
             led_short = _follow(sums, count, search.short_seeds, maybe_short, ready, leads_short, led_short)
@@ -370,4 +304,4 @@ def read_text(data: Array, begin: int, end: int, search: TextSearch, buffers: Te
             ready = _ready(maybe, known, count - length - ahead + 1)
             led = _follow(sums, count, seeds, maybe, ready, leads, led)
             known = _keep(maybe, ready, known)
-    return TextCounts(count, led, led_short, stretches, ranges)
+    return TextCounts(count, led, led_short, stretches)

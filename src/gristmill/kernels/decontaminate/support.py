@@ -1,7 +1,7 @@
 """Drops hits that cannot count, before their text is read.
 
-Books are full of short questions of a suite (`a knife`), and all code has runs of tokens of its code. Most of these
-hits mean nothing. The hashes around them show this, or the share of a unit that they cover together.
+Books are full of short questions of a suite (`a knife`). Most of these hits mean nothing: the hashes of the words after
+them show that neither the answer nor the choices follow.
 """
 
 from typing import Any, NamedTuple
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.decontaminate.match import FIELDS, ROW, TEXT_TO, UNIT, UNIT_FROM, UNIT_TO
+from gristmill.kernels.decontaminate.match import FIELDS, TEXT_TO, UNIT
 from gristmill.kernels.dedup.shingles import ROLL
 
 Array = np.ndarray[Any, Any]
@@ -71,41 +71,4 @@ def drop_unsupported(
             for field in range(FIELDS):
                 hits[kept, field] = hits[k, field]
             kept += 1
-    return kept
-
-
-@njit(nogil=True, cache=True)
-def cover_half(hits: Array, order: Array, starts: Array, ngram: Array, counts: Array, firsts: Array) -> Array:
-    """For each hit: whether it and the other hits of its unit in its text cover half of the n-grams that count.
-
-    `order` sorts the hits by row and unit; counts[firsts[u]:] says for each n-gram of unit u whether it counts.
-    """
-    most = 1
-    for unit in range(len(ngram)):
-        most = max(most, starts[unit + 1] - starts[unit] - ngram[unit] + 1)
-    there = np.zeros(most, np.bool_)
-    kept = np.zeros(len(hits), np.bool_)
-    low = 0
-    # Each turn takes all hits of one unit in one text.
-    while low < len(order):
-        row, unit = hits[order[low], ROW], hits[order[low], UNIT]
-        windows = max(starts[unit + 1] - starts[unit] - ngram[unit] + 1, 1)
-        there[:windows] = False
-        high = low
-        # Mark the n-grams that the hits cover.
-        while high < len(order) and hits[order[high], ROW] == row and hits[order[high], UNIT] == unit:
-            first = hits[order[high], UNIT_FROM]
-            last = max(hits[order[high], UNIT_TO] - ngram[unit] + 1, first + 1)
-            for k in range(first, min(last, windows)):
-                there[k] = True
-            high += 1
-        total = held = 0
-        # Compare those that count.
-        for k in range(windows):
-            if counts[firsts[unit] + k]:
-                total += 1
-                held += there[k]
-        for k in range(low, high):
-            kept[order[k]] = 2 * held >= total
-        low = high
     return kept

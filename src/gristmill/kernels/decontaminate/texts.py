@@ -1,8 +1,9 @@
 """The words of texts: matched with units (`match`), as hashes, and as spans."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.decontaminate.match import FIELDS, make_scratch, match
@@ -19,60 +20,62 @@ from gristmill.kernels.text.unicode_classes import ALONE, LETTER, MARK, NUMBER, 
 Array = np.ndarray[Any, Any]
 
 
-@njit(nogil=True, cache=True)
-def _add(threes: Array, known: int, row: int, pairs: Array, count: int) -> tuple[Array, int]:
-    """Appends `count` triples to `threes`: the row and the pairs."""
-    if known + count > len(threes):
-        grown = np.empty((2 * (known + count), 3), np.int64)
-        grown[:known] = threes[:known]
-        threes = grown
-    for k in range(count):
-        threes[known + k, 0], threes[known + k, 1], threes[known + k, 2] = row, pairs[k, 0], pairs[k, 1]
-    return threes, known + count
+class TextHits(NamedTuple):
+    """What `match_texts` finds, each in the order of rows."""
+
+    hits: npt.NDArray[np.int64]
+    """Hits with units of several words (`match`)."""
+    short_hits: npt.NDArray[np.int64]
+    """Hits with units that have seeds of one word, without those that lack support."""
+    places: npt.NDArray[np.int64]
+    """Positions in texts with hits: row, byte, word."""
+    bounded: npt.NDArray[np.bool_]
+    """Whether the bound on work was reached, for each row."""
 
 
 @njit(nogil=True, cache=True)
 def match_texts(
-    data: Array, offsets: Array, tables: WordTables, units: Units, short: Units, support: Support, marks: Array
-) -> tuple[Array, Array, Array, Array, Array]:
-    """Returns, each in the order of rows: the hits of all texts with long units; those with units that have seeds of
-    one word; positions in texts with hits (row, byte, word); ranges of bytes around words of `marks`, where code may be
-    (row, begin, end); and the rows in which the bound on work was reached. Hits of short units without support are
-    dropped.
-    """
+    data: Array, offsets: Array, tables: WordTables, units: Units, short: Units, support: Support
+) -> TextHits:
+    """Reads each text once, and matches what the seeds of both lengths lead to."""
     longest = 0
     for row in range(len(offsets) - 1):
         longest = max(longest, offsets[row + 1] - offsets[row])
-    buffers, search = make_buffers(longest), text_search(tables, units, short, marks)
+    buffers, search = make_buffers(longest), text_search(tables, units, short)
     scratch, scratch_short = make_scratch(units), make_scratch(short)
     supported = np.full(max(len(short.ngram), 1), -1, np.int64)
     hits, hits_short = np.empty((64, FIELDS), np.int64), np.empty((64, FIELDS), np.int64)
-    ranges, places = np.empty((64, 3), np.int64), np.empty((64, 3), np.int64)
-    found = found_short = known = placed = 0
+    places = np.empty((64, 3), np.int64)
+    count = count_short = placed = 0
     bounded = np.zeros(len(offsets) - 1, np.bool_)
-    # Read each text once, and match what the seeds of both lengths lead to.
+    # Each turn reads one text, and matches what its seeds lead to.
     for row in range(len(offsets) - 1):
         begin, end = int(offsets[row]), int(offsets[row + 1])
         counts = read_text(data, begin, end, search, buffers)
-        before = found + found_short
+        total, first_short = count + count_short, count_short
         if counts.leads:
             leads = buffers.leads[: counts.leads]
-            hits, found, bounded[row] = match(buffers.sums, counts.words, row, leads, units, scratch, hits, found)
+            hits, count, bounded[row] = match(buffers.sums, counts.words, row, leads, units, scratch, hits, count)
         if counts.leads_short:
-            leads, was = buffers.leads_short[: counts.leads_short], found_short
-            hits_short, found_short, is_bounded = match(
-                buffers.sums, counts.words, row, leads, short, scratch_short, hits_short, found_short
+            leads = buffers.leads_short[: counts.leads_short]
+            hits_short, count_short, is_bounded = match(
+                buffers.sums, counts.words, row, leads, short, scratch_short, hits_short, count_short
             )
             bounded[row] |= is_bounded
-            if found_short > was:
-                found_short = drop_unsupported(
-                    buffers.sums, counts.words, row, hits_short, was, found_short, support, supported
+            if count_short > first_short:
+                count_short = drop_unsupported(
+                    buffers.sums, counts.words, row, hits_short, first_short, count_short, support, supported
                 )
-        if counts.ranges:
-            ranges, known = _add(ranges, known, row, buffers.ranges, counts.ranges)
-        if found + found_short > before:
-            places, placed = _add(places, placed, row, buffers.stretches, counts.stretches)
-    return hits[:found].copy(), hits_short[:found_short].copy(), places[:placed].copy(), ranges[:known].copy(), bounded
+        if count + count_short > total:
+            needed = placed + counts.stretches
+            if needed > len(places):
+                grown = np.empty((2 * needed, 3), np.int64)
+                grown[:placed] = places[:placed]
+                places = grown
+            places[placed:needed, 0] = row
+            places[placed:needed, 1:] = buffers.stretches[: counts.stretches]
+            placed = needed
+    return TextHits(hits[:count].copy(), hits_short[:count_short].copy(), places[:placed].copy(), bounded)
 
 
 @njit(nogil=True, cache=True)

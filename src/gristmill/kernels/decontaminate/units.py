@@ -39,12 +39,12 @@ both sides may differ."""
 
 
 class Units(NamedTuple):
-    """The units to search for; `make_units` builds them."""
+    """The units to search for; `search_of` of stages/decontaminate/matching/index.py builds them."""
 
     seed_words: int
     """Words of a seed."""
     gate: npt.NDArray[np.uint64]
-    """One bit for each seed of one word and for each mark; empty for longer seeds."""
+    """One bit for each seed of one word; empty for longer seeds."""
     filter: npt.NDArray[np.uint64]
     """Two halves of equal size; each seed sets three bits of one number in either half."""
     slots: npt.NDArray[np.uint64]
@@ -141,7 +141,14 @@ def fill_table(sorted_seeds: Array, filter_: Array, slots: Array) -> None:
 
 @njit(nogil=True, cache=True)
 def pack_postings(
-    of_unit: Array, at_word: Array, length: int, starts: Array, words: Array, ngram: Array, allowed: Array
+    of_unit: Array,
+    at_word: Array,
+    is_last: Array,
+    length: int,
+    starts: Array,
+    words: Array,
+    ngram: Array,
+    allowed: Array,
 ) -> Array:
     """Packs postings into three numbers each, so that most are rejected without reading their unit.
 
@@ -150,15 +157,12 @@ def pack_postings(
     before the seed, the nearest word lowest. The third number has the same for the words after the seed, their number,
     and how many words on both sides may differ if a run of `ngram` words or an alignment (`_is_near` of `match`) goes
     through the seed.
-
-    `at_word` of the last posting of a seed is -1 - the word.
     """
     packed = np.zeros((len(of_unit), POSTING_NUMBERS), np.uint64)
     # Each posting is packed alone.
     for posting in range(len(of_unit)):
         unit, at = of_unit[posting], at_word[posting]
-        head = np.uint64(unit) | (LAST if at < 0 else np.uint64(0))
-        at = at if at >= 0 else -1 - at
+        head = np.uint64(unit) | (LAST if is_last[posting] else np.uint64(0))
         begin, size = starts[unit], starts[unit + 1] - starts[unit]
         needed = min(ngram[unit], size)
         if needed > length:
@@ -186,13 +190,6 @@ def fill_gate(seeds: Array, gate: Array) -> None:
     for seed in seeds:
         place = seed >> shift
         gate[place >> np.uint64(6)] |= _ONE << (place & _SIX_BITS)
-
-
-def unpack_postings(packed: Array) -> tuple[Array, Array]:
-    """Returns units and words, as `pack_postings` takes them."""
-    head = packed[:, 0]
-    at_word = (head >> AT_WORD & WORD_BITS).astype(np.int64)
-    return (head & UNIT_BITS).astype(np.int64), np.where(head & LAST, -1 - at_word, at_word)
 
 
 @njit(nogil=True, cache=True)

@@ -12,12 +12,12 @@ from gristmill.stages.contract import Map
 from gristmill.stages.declarations import stage_of
 
 if TYPE_CHECKING:  # importing it takes a tenth of the start time of every command, and only one option needs it
-    from gristmill.stages.decontaminate.eval_suite import OpenedSuite
+    from gristmill.stages.decontaminate.matching.index import OpenSuite
     from gristmill.stages.decontaminate.suite.form import Item
 
 STEP = "decontaminate"
 COLUMN = "evidence"
-_SUITE = "eval_suite"
+_SUITE = "eval_index"
 
 
 @dataclass(frozen=True)
@@ -141,10 +141,10 @@ class Suites:
 
     def __init__(self, view: CorpusView) -> None:
         self._view = view
-        self._opened: dict[str, OpenedSuite] = {}
+        self._opened: dict[str, OpenSuite] = {}
         self._items: dict[str, dict[tuple[str, str], Item]] = {}
 
-    def of(self, step: str) -> "OpenedSuite":
+    def of(self, step: str) -> "OpenSuite":
         if step not in self._opened:
             part = self._view.states[part_of_step(step, _SUITE)].model
             if part is None:
@@ -152,15 +152,15 @@ class Suites:
                     f"the eval suite of {step} is not in {self._view.store.uri}, so its items cannot be shown. "
                     f"{self._view.to_finish}"
                 )
-            from gristmill.stages.decontaminate.eval_suite import open_suite
+            from gristmill.stages.decontaminate.matching.index import open_suite
 
             self._opened[step] = open_suite(self._view.store.local_path(part))
         return self._opened[step]
 
     def item(self, flag: Flag) -> "Item":
         if flag.step not in self._items:
-            known = self.of(flag.step).items.values()
-            self._items[flag.step] = {(one.item.benchmark, one.item.id): one.item for one in known}
+            items = self.of(flag.step).items.values()
+            self._items[flag.step] = {(item.benchmark, item.id): item for item in items}
         return self._items[flag.step][flag.benchmark, flag.item]
 
 

@@ -10,7 +10,7 @@ from gristmill.errors import UserError
 from gristmill.hints import option
 from gristmill.query.lineage.evidence import COLUMN, Suites, evidence_steps, part_of_step
 from gristmill.recipe.checks.mistakes import listed, suggest
-from gristmill.stages.decontaminate.eval_suite import OpenedSuite
+from gristmill.stages.decontaminate.matching.index import OpenSuite
 from gristmill.store.parquet import PartReader
 
 
@@ -55,7 +55,7 @@ class BenchmarkReport:
 class SuiteReport:
     """The items of a suite that documents contain."""
 
-    suite: OpenedSuite
+    suite: OpenSuite
     benchmarks: dict[str, BenchmarkReport]
 
 
@@ -79,10 +79,9 @@ def touched(view: CorpusView, benchmark: str | None = None) -> list[SuiteReport]
             benchmark_of, _, item = name.partition(" ")
             let_go = report.benchmarks[benchmark_of].let_go
             let_go[item] = let_go.get(item, 0) + findings
-        for name in ("eval_index", "eval_index_new"):
-            for of, ids in view.states[part_of_step(node.id, name)].metrics.get("unprotected_items", {}).items():
-                known = report.benchmarks[of].unprotected
-                known[:] = dict.fromkeys([*known, *ids])
+        unprotected = view.states[part_of_step(node.id, "eval_index")].metrics.get("unprotected_items", {})
+        for name, ids in unprotected.items():
+            report.benchmarks[name].unprotected = list(dict.fromkeys([*report.benchmarks[name].unprotected, *ids]))
         for flags, is_dropped in _flagged(view, node.id):
             _add(report, flags, is_dropped)
     known = sorted({name for report in found.values() for name in report.benchmarks})
@@ -96,10 +95,9 @@ def touched(view: CorpusView, benchmark: str | None = None) -> list[SuiteReport]
     return [report for report in found.values() if report.benchmarks]
 
 
-def _untouched(suite: OpenedSuite) -> SuiteReport:
+def _untouched(suite: OpenSuite) -> SuiteReport:
     report = SuiteReport(suite, {})
-    for known in suite.items.values():
-        item = known.item
+    for item in suite.items.values():
         of = report.benchmarks.setdefault(item.benchmark, BenchmarkReport(item.benchmark, 0))
         of.items += 1
         of.touched[item.id] = Touched(item.benchmark, item.id, item.digest)

@@ -1,9 +1,9 @@
 """Drops documents that contain items of an eval suite, or cuts the items out of them, and records the evidence.
 
-    eval_suite, eval_index, eval_index_new   the suite and its search indexes (files)
-    eval_scan, eval_scan_new                 the matches in each document
-    eval_match                               the matches that count, judged over all documents
-    decontaminate                            the verdict
+    eval_index      the suite and its search index (a file)
+    eval_scan       the matches in each document
+    eval_match      the matches that count, judged over all documents
+    decontaminate   the verdict
 
 A flag names the item, the rule, the share of the item that the document contains, and its position. All flags are in
 `evidence`; the command line shows it with both texts side by side, and lists the items that were found.
@@ -21,10 +21,11 @@ from gristmill.counted import counted
 from gristmill.kernels.text.snap_spans import snap_spans
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.contract import NOT_A_THRESHOLD, Bytes, Map
-from gristmill.stages.decontaminate import eval_index, eval_match, eval_suite
-from gristmill.stages.decontaminate.eval_suite import OpenedSuite, open_suite
+from gristmill.stages.decontaminate import eval_index, eval_match
 from gristmill.stages.decontaminate.matching.evidence import MILLION, RULES
+from gristmill.stages.decontaminate.matching.index import open_suite
 from gristmill.stages.decontaminate.matching.units import PIECES
+from gristmill.stages.decontaminate.suite.form import Item
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.shared.counting import found_in
 from gristmill.stages.shared.cut import FIELDS, SPAN_TYPE, cut, spans_of
@@ -57,10 +58,6 @@ class Config(eval_index.Config, eval_match.Config):
     """cut: the bytes removed on both sides of a match, since the item may continue there in other words."""
 
 
-def check(config: Config) -> None:
-    eval_suite.check(config)
-
-
 def reads(config: Config) -> tuple[str, ...]:
     return (_READ, "source", "text") if config.action == "cut" else (_READ, "source")
 
@@ -73,8 +70,8 @@ def schema(config: Config) -> pa.Schema:
 
 def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> pa.RecordBatch:
     """Return the evidence, with names instead of numbers, and the verdict."""
-    suite = open_suite(models["eval_suite"])
-    flags = [_flags(found or (), suite) for found in batch.column(_READ).to_pylist()]
+    items = open_suite(models["eval_index"]).items
+    flags = [_flags(evidence or (), items) for evidence in batch.column(_READ).to_pylist()]
     columns: dict[str, pa.Array] = {}
     if config.action == "cut":
         columns = _cut(batch.column("text"), flags, config.margin_bytes)
@@ -86,24 +83,23 @@ def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> 
     return pa.RecordBatch.from_arrays([columns[name] for name in output.names], schema=output)
 
 
-def _flags(found: Sequence[Mapping[str, Any]], suite: OpenedSuite) -> list[dict[str, Any]]:
+def _flags(evidence: Sequence[Mapping[str, Any]], items: Mapping[int, Item]) -> list[dict[str, Any]]:
     """One flag for each span, item, piece and rule. If several spellings of a piece match, the best one is kept."""
     flags: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for one in found:
-        item = suite.items[one["item"]].item
-        spans = one["spans"]
+    for finding in evidence:
+        item, spans = items[finding["item"]], finding["spans"]
         for start, stop in zip(spans[::2], spans[1::2], strict=True):
             flag = {
                 "benchmark": item.benchmark,
                 "item": item.id,
-                "piece": PIECES[one["piece"]],
-                "rule": RULES[one["rule"]],
-                "coverage": one["share"] / MILLION,
-                "whole": one["whole"],
+                "piece": PIECES[finding["piece"]],
+                "rule": RULES[finding["rule"]],
+                "coverage": finding["share"] / MILLION,
+                "whole": finding["whole"],
                 "start": start,
                 "stop": stop,
             }
-            key = (item.benchmark, item.id, one["piece"], one["rule"], start, stop)
+            key = (item.benchmark, item.id, finding["piece"], finding["rule"], start, stop)
             if key not in flags or _strength(flags[key]) < _strength(flag):
                 flags[key] = flag
     return sorted(flags.values(), key=lambda flag: tuple(flag.values()))
@@ -190,18 +186,15 @@ def highlights(batch: pa.RecordBatch, config: Config) -> list[tuple[int, int, in
 
 
 STAGE = Map(
-    version=1,
+    version=2,
     config=Config,
     reads=reads,
     may_read=(LABEL,),
     only_kept=True,
-    uses=("eval_suite",),
+    uses=("eval_index",),
     prerequisites=(
-        "gristmill.stages.decontaminate.eval_suite",
         "gristmill.stages.decontaminate.eval_index",
-        "gristmill.stages.decontaminate.eval_index_new",
         "gristmill.stages.decontaminate.eval_scan",
-        "gristmill.stages.decontaminate.eval_scan_new",
         "gristmill.stages.decontaminate.eval_match",
     ),
     schema=schema,
@@ -209,6 +202,6 @@ STAGE = Map(
     metrics=metrics,
     matched=("evidence",),
     highlights=highlights,
-    check=check,
+    check=eval_index.check,
     warnings=warnings,
 )

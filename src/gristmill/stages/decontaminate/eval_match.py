@@ -1,8 +1,8 @@
 """Decides which findings count, over all documents: an n-gram in many documents is a phrase, not a copy of an item.
 
 GPT-3 (Brown et al. 2020, appendix C) ignored 13-grams that occur in more than ten documents, and so missed items that
-leaked often. Here a unit that occurs in more documents must carry more information: a finding with ENOUGH letters of
-information counts in up to `common_documents` documents, one with DOUBLES letters more in twice as many, and so on. A
+leaked often. Here a unit that occurs in more documents must carry more information (words.py): a finding with ENOUGH
+letters of it counts in up to `common_documents` documents, one with DOUBLES letters more in twice as many, and so on. A
 line of forty letters is flagged in up to 2,560 documents, a long question in any number. Documents with the whole item
 (question and answer, or half of the choices, or the code) are not counted, and are always flagged.
 
@@ -25,13 +25,13 @@ from gristmill.counted import counted
 from gristmill.stages.buffers import changes
 from gristmill.stages.contract import AsCount, Exchange, StageConfig
 from gristmill.stages.decontaminate.eval_scan import HIT, SPAN_TYPE
-from gristmill.stages.decontaminate.eval_suite import open_suite
 from gristmill.stages.decontaminate.matching.evidence import EXACT, FUZZY, MILLION, NGRAM
-from gristmill.stages.decontaminate.matching.units import ENOUGH
+from gristmill.stages.decontaminate.matching.index import open_suite
+from gristmill.stages.decontaminate.matching.words import ENOUGH
 
 _HIT = [field for field in HIT if field.name != "item"]
-RECORD_SCHEMA = pa.schema([*_HIT, ("needed", pa.uint32()), ("name", pa.string())])
-"""key: the item; needed: the least share that flags, in millionths; name: the benchmark and id of the item."""
+RECORD_SCHEMA = pa.schema([*_HIT, ("name", pa.string())])
+"""key: the item; name: the benchmark and id of the item."""
 EVIDENCE = pa.struct(
     [
         ("item", pa.uint64()),
@@ -55,8 +55,7 @@ Array = np.ndarray[Any, Any]
 
 class Config(StageConfig):
     coverage: Annotated[float, Field(gt=0, le=1)] = 0.8
-    """The share of an item's n-grams, among those that count, that flags a document. A benchmark of the suite may set
-    its own."""
+    """The share of an item's n-grams, among those that count, that flags a document."""
     common_documents: Annotated[int, AsCount, Field(ge=1)] = 10
     """How many documents may have a short everyday question before it is ignored as a phrase; longer ones may occur
     more often (docs/decontaminate.md). Documents that have the item with its answer are not counted."""
@@ -64,21 +63,16 @@ class Config(StageConfig):
 
 def emit(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> pa.RecordBatch:
     """Send the findings of each document to their items."""
-    suite = open_suite(models["eval_suite"])
-    rows, values = [], []
-    for column in batch.columns:
-        rows.append(pc.list_parent_indices(column).to_numpy(zero_copy_only=False))
-        values.append(pc.list_flatten(column))
-    hits = pa.concat_arrays(values)
-    items = pc.struct_field(hits, "item")
-    about = [suite.items[item].item for item in items.to_pylist()]
-    needed = [config.coverage if (own := suite.coverage[one.benchmark]) is None else own for one in about]
+    items = open_suite(models["eval_index"]).items
+    column = batch.column(0)
+    hits = pc.list_flatten(column)
+    keys = pc.struct_field(hits, "item")
+    named = [items[key] for key in keys.to_pylist()]
     columns = {
-        "key": items,
-        "row": pa.array(np.concatenate(rows).astype(np.int64)),
+        "key": keys,
+        "row": pc.list_parent_indices(column).cast(pa.int64()),
         **{field.name: pc.struct_field(hits, field.name) for field in _HIT},
-        "needed": pa.array([round(share * MILLION) for share in needed], pa.uint32()),
-        "name": pa.array([f"{one.benchmark} {one.id}" for one in about], pa.string()),
+        "name": pa.array([f"{item.benchmark} {item.id}" for item in named], pa.string()),
     }
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
@@ -102,40 +96,41 @@ _Unit = tuple[int, int]
 class _FindingRows:
     """The columns of the records as Python lists."""
 
-    def __init__(self, records: pa.Table) -> None:
+    def __init__(self, records: pa.Table, coverage: float) -> None:
         self.count = records.num_rows
-        (self.keys, self.units, self.rules, self.whole, self.shares, self.alike, self.windows, self.needed, bits) = (
-            records.column(name).to_pylist()
-            for name in ("key", "unit", "rule", "whole", "share", "alike", "windows", "needed", "bits")
-        )
-        self.says, self.names = (records.column(name).to_pylist() for name in ("says", "name"))
-        self.bits = [np.unpackbits(np.frombuffer(one, np.uint8)).astype(np.int64) for one in bits]
+        self.needed = round(coverage * MILLION)
+        """The least share of a unit that flags, in millionths."""
+        names = ("key", "unit", "rule", "whole", "share", "alike", "windows", "information", "name", "bits")
+        columns = [records.column(name).to_pylist() for name in names]
+        self.keys, self.units, self.rules, self.whole, self.shares, self.alike = columns[:6]
+        self.windows, self.information, self.names, bits = columns[6:]
+        self.bits = [np.unpackbits(np.frombuffer(packed, np.uint8)).astype(np.int64) for packed in bits]
 
     def unit(self, row: int) -> _Unit:
         return self.keys[row], self.units[row]
 
     def has_unit(self, row: int) -> bool:
         """Whether a document has a unit, by any rule."""
-        return bool(self.alike[row] or self.rules[row] == EXACT or self.shares[row] >= self.needed[row])
+        return bool(self.alike[row] or self.rules[row] == EXACT or self.shares[row] >= self.needed)
 
     def tally(self) -> dict[_Unit, _Tally]:
-        found: dict[_Unit, _Tally] = {}
+        tallies: dict[_Unit, _Tally] = {}
         for row in range(self.count):
             if not self.whole[row]:
-                one = _Tally(int(self.has_unit(row)), self.bits[row])
-                held = found.get(self.unit(row))
-                found[self.unit(row)] = one if held is None else held + one
-        return found
+                tally = _Tally(int(self.has_unit(row)), self.bits[row])
+                sums = tallies.get(self.unit(row))
+                tallies[self.unit(row)] = tally if sums is None else sums + tally
+        return tallies
 
 
 def by_item(records: pa.Table, config: Config, others: pa.Table | None = None) -> tuple[pa.Table, dict[str, Any]]:
     """Send the findings that count to their documents; also count the findings of each item ignored as phrases."""
-    rows = _FindingRows(records)
-    tally = rows.tally()
+    rows = _FindingRows(records, config.coverage)
+    tallies = rows.tally()
     for other in [] if others is None else others.to_pylist():
         unit, more = (other["key"], other["unit"]), _Tally(other["units"], np.array(other["ngrams"], np.int64))
-        tally[unit] = tally[unit] + more if unit in tally else more
-    judged = [_judged(rows, row, tally.get(rows.unit(row)), config.common_documents) for row in range(rows.count)]
+        tallies[unit] = tallies[unit] + more if unit in tallies else more
+    judged = [_judged(rows, row, tallies.get(rows.unit(row)), config.common_documents) for row in range(rows.count)]
     kept = [row for row, (share, _) in enumerate(judged) if share]
     sent = records.select(["part", "row", "key", "piece", "whole", "spans"]).take(pa.array(kept, pa.int64()))
     sent = sent.rename_columns(["part", "row", "item", "piece", "whole", "spans"])
@@ -164,35 +159,35 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
     )
 
 
-def _most_documents(says: int, common: int) -> int:
+def _most_documents(letters: int, common: int) -> int:
     """The most documents in which a finding with this much information counts."""
-    twice, rest = divmod(max(says - ENOUGH, 0), DOUBLES)
+    twice, rest = divmod(max(letters - ENOUGH, 0), DOUBLES)
     return (common << min(twice, 64)) * (DOUBLES + rest) // DOUBLES
 
 
 def _judged(rows: _FindingRows, row: int, tally: _Tally | None, common: int) -> tuple[int, int]:
     """The share of a unit that a document has, in millionths, and the rule that found it; 0 if that is not enough."""
     share, alike, rule, windows = rows.shares[row], rows.alike[row], rows.rules[row], rows.windows[row]
-    is_copy = rows.whole[row] or tally is None or tally.units <= _most_documents(rows.says[row], common)
-    if rule == NGRAM and tally is not None and not rows.whole[row] and not (is_copy and share >= rows.needed[row]):
+    is_copy = rows.whole[row] or tally is None or tally.units <= _most_documents(rows.information[row], common)
+    if rule == NGRAM and tally is not None and not rows.whole[row] and not (is_copy and share >= rows.needed):
         counts = MILLION * common // np.maximum(tally.ngrams, common)
         left = windows * MILLION - int((MILLION - counts).sum())  # an n-gram in twice as many documents counts half
         share = int(counts[rows.bits[row] > 0].sum()) * MILLION // left if left * LEFT >= windows * MILLION else 0
-    if share >= rows.needed[row] and (rule == NGRAM or (is_copy and rule != FUZZY)):
+    if share >= rows.needed and (rule == NGRAM or (is_copy and rule != FUZZY)):
         return share, rule
     return (alike, FUZZY) if alike and is_copy else (0, rule)
 
 
 def in_short(records: pa.Table, config: Config) -> pa.Table:
     """For each unit, how many documents have it and each of its n-grams."""
-    tally = _FindingRows(records).tally()
-    units = sorted(tally)
+    tallies = _FindingRows(records, config.coverage).tally()
+    units = sorted(tallies)
     return pa.table(
         {
             "key": pa.array([key for key, _ in units], pa.uint64()),
             "unit": pa.array([unit for _, unit in units], pa.uint32()),
-            "units": pa.array([tally[unit].units for unit in units], pa.int64()),
-            "ngrams": pa.array([tally[unit].ngrams.tolist() for unit in units], pa.list_(pa.int64())),
+            "units": pa.array([tallies[unit].units for unit in units], pa.int64()),
+            "ngrams": pa.array([tallies[unit].ngrams.tolist() for unit in units], pa.list_(pa.int64())),
         }
     )
 
@@ -214,12 +209,12 @@ def reduce(records: pa.Table, config: Config) -> pa.Table:
 
 
 STAGE = Exchange(
-    version=2,
+    version=3,
     config=Config,
-    reads=("eval_scan.hits", "eval_scan_new.hits"),
+    reads=("eval_scan.hits",),
     only_kept=True,
     judges=False,
-    uses=("eval_suite",),
+    uses=("eval_index",),
     record_schema=RECORD_SCHEMA,
     schema=SCHEMA,
     emit=emit,

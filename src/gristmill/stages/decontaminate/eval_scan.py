@@ -1,4 +1,4 @@
-"""Finds the items of `eval_index` in each document, without judging the documents.
+"""Finds the items of the suite in each document, without judging the documents.
 
 hits  findings (findings.py): the item, its unit, the rule, the share that was found, which n-grams, and the positions
 """
@@ -31,7 +31,7 @@ HIT = pa.struct(
         ("windows", pa.uint32()),
         ("bits", pa.binary()),
         ("spans", SPAN_TYPE),
-        ("says", pa.uint32()),
+        ("information", pa.uint32()),
     ]
 )
 SCHEMA = pa.schema([("hits", pa.list_(pa.field("item", HIT))), ("bounded", pa.bool_())])
@@ -43,13 +43,9 @@ class Config(StageConfig):
 
 
 def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> pa.RecordBatch:
-    return scan(batch, models["eval_index"])
-
-
-def scan(batch: pa.RecordBatch, path: Path) -> pa.RecordBatch:
-    """Find the items of an index in each text of a batch."""
-    found, bounded = find(batch.column("text"), open_index(path))
-    return pa.RecordBatch.from_arrays([lists_of(found, batch.num_rows), pa.array(bounded)], schema=SCHEMA)
+    """Find the items of the suite in each text of a batch."""
+    findings, bounded = find(batch.column("text"), open_index(models["eval_index"]))
+    return pa.RecordBatch.from_arrays([_lists(findings, batch.num_rows), pa.array(bounded)], schema=SCHEMA)
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: StageConfig) -> dict[str, Any]:
@@ -71,16 +67,16 @@ def warnings(found: dict[str, Any], config: StageConfig) -> Sequence[str]:
     )
 
 
-def lists_of(found: Sequence[Finding], rows: int) -> pa.Array:
-    """A column with the list of findings of each row; `found` is sorted by row."""
+def _lists(findings: Sequence[Finding], rows: int) -> pa.Array:
+    """A column with the list of findings of each row; they are sorted by row."""
     offsets = np.zeros(rows + 1, np.int32)
-    np.cumsum(np.bincount([one.row for one in found], minlength=rows), out=offsets[1:])
-    values = pa.array([{name: getattr(one, name) for name in HIT.names} for one in found], HIT)
+    np.cumsum(np.bincount([finding.row for finding in findings], minlength=rows), out=offsets[1:])
+    values = pa.array([{name: getattr(finding, name) for name in HIT.names} for finding in findings], HIT)
     return pa.ListArray.from_arrays(pa.array(offsets), values).cast(SCHEMA.field("hits").type)
 
 
 STAGE = Map(
-    version=6,
+    version=7,
     config=Config,
     libraries=("unicode",),
     reads=("text",),

@@ -6,7 +6,6 @@ A run uses copies of files under other names, so the first bytes decide the form
 import hashlib
 import os
 from collections.abc import Iterator
-from functools import partial
 from io import FileIO
 from itertools import chain
 from typing import Any
@@ -14,8 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from gristmill.errors import UserError
-from gristmill.stages.decontaminate.suite.files import BenchmarkFile, records
-from gristmill.stages.decontaminate.suite.form import Format, Reading
+from gristmill.stages.decontaminate.suite.files import Format, records
 from gristmill.stages.quality.classifier_config import Config, Labels
 from gristmill.stages.quality.classifier_examples import SCHEMA
 from gristmill.stages.quality.texts import groups_of
@@ -43,9 +41,8 @@ def labelled_files(config: Config) -> pa.Table:
 
 def _texts(path: str, fields: Labels, scored: bool) -> Iterator[tuple[str, str | None, float]]:
     """Text, URL and score (0 to 1) of each record."""
-    found = BenchmarkFile(path, partial(FileIO, path))
     usable = 0
-    for number, row in records(found, _format(path), Reading()):
+    for number, row in records(path, FileIO(path), _format(path)):
         if isinstance(row, ReadFault):
             raise UserError(f"{path}: record {number} cannot be read: {row.detail} ({row.reason}). Correct the file.")
         text, url = row.get(fields.text), row.get(fields.url)

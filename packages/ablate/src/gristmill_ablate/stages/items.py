@@ -7,8 +7,7 @@ from pydantic import Field
 
 from gristmill.errors import UserError
 from gristmill.stages.contract import Asset, File, StageConfig
-from gristmill.stages.decontaminate.eval_suite import SuiteFolder
-from gristmill.stages.decontaminate.suite.suite import read_suite
+from gristmill.stages.decontaminate.suite.suite import SuiteFolder, read_suite
 from gristmill.tokenizer.files import load
 from gristmill.tokenizer.library import LibraryTokenizer
 from gristmill.tokenizer.model import Tokenizer

@@ -4,8 +4,7 @@ A finding is a unit of an item, or some of its n-grams, in a document. Its rule 
 
     ngram  n-grams of the unit; the finding lists them, since n-grams in many documents do not count
     exact  the whole unit, of fewer words than an n-gram
-    fuzzy  the whole unit with edits
-    code   the tokens of the unit, under other names
+    fuzzy  the whole unit with edits, or its beginning
 
 A finding is `whole` if the document has the question with its answer, with half of the choices, or with the code.
 """
@@ -15,36 +14,30 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gristmill.stages.decontaminate.matching.index import TOKENS, EvalIndex
+from gristmill.stages.decontaminate.matching.index import EvalIndex, UnitTable
 from gristmill.stages.decontaminate.matching.passage import BESIDE_WORDS, SEVERAL, WordWindow, pieces_of, spelled
 from gristmill.stages.decontaminate.matching.support import MOST, NEAR_WORDS
-from gristmill.stages.decontaminate.matching.units import (
+from gristmill.stages.decontaminate.matching.units import ANSWER, CHOICE, CODE, NOTHING, QUESTION, SUPPORT, Unit
+from gristmill.stages.decontaminate.matching.words import (
     ALONE,
-    ANSWER,
-    CHOICE,
-    CODE,
     EDITED,
     ENOUGH,
     IN_A_LINE,
     LITTLE,
-    NOTHING,
     PLENTY,
-    QUESTION,
     SENTENCE_ENDS,
     STRONG,
-    SUPPORT,
-    Unit,
-    count_words,
+    hash_words,
     information,
+    is_telling,
     least_left,
-    says_much,
-    says_something,
+    supports,
     weights_of,
 )
-from gristmill.stages.decontaminate.suite.suite import Item
+from gristmill.stages.decontaminate.suite.form import Item
 
-NGRAM, EXACT, FUZZY, RENAMED = range(4)
-RULES = ("ngram", "exact", "fuzzy", "code")
+NGRAM, EXACT, FUZZY = range(3)
+RULES = ("ngram", "exact", "fuzzy")
 MILLION = 1_000_000
 PLACES = 8
 """Spans of a finding that are read to measure its information."""
@@ -61,7 +54,7 @@ class Finding(NamedTuple):
     item: int
     """The number of the item (`index.key_of`)."""
     unit: int
-    """The position of the unit in its index; it differs between indexes."""
+    """The number of the unit in the index."""
     piece: int
     rule: int
     whole: bool
@@ -75,8 +68,8 @@ class Finding(NamedTuple):
     """The number of n-grams of the unit that count; 0 for other rules."""
     spans: tuple[int, ...]
     """Start, stop, start, stop ... in bytes of the text."""
-    says: int = 0
-    """The `information` of the matched words, plus ENOUGH if they have a line to themselves."""
+    information: int = 0
+    """The information of the matched words (words.py), plus ENOUGH if they have a line to themselves."""
 
 
 class WorkBudget:
@@ -90,66 +83,72 @@ class WorkBudget:
         return self.left >= 0
 
 
-class Placed(NamedTuple):
-    """A finding, its table, the window of words around it, and its spans in words; no words are read for code."""
+class Candidate(NamedTuple):
+    """A finding, its unit (a number in a table), the window of words around it, and its spans in words."""
 
     finding: Finding
-    table: str
+    table: UnitTable
+    number: int
     words: WordWindow
     spans: Sequence[tuple[int, int]]
 
+    @property
+    def unit(self) -> Unit:
+        return self.table.units[self.number]
 
-def with_evidence(found: list[Placed], index: EvalIndex, budget: WorkBudget) -> Iterator[Finding]:
+
+def with_evidence(candidates: list[Candidate], index: EvalIndex, budget: WorkBudget) -> Iterator[Finding]:
     """The findings with enough evidence in one of their spans, marked `whole` where the item is complete."""
     pieces: dict[int, set[int]] = {}
-    for one in found:
-        if max(one.finding.share, one.finding.alike) >= MOST * MILLION:
-            pieces.setdefault(one.finding.item, set()).add(one.finding.piece)
-    for finding, table, words, spans in found:
-        unit = index.units[table][finding.unit]
-        is_long = finding.rule != FUZZY or index.weights[table][finding.unit] >= EDITED  # no support for shorter ones
+    for candidate in candidates:
+        if max(candidate.finding.share, candidate.finding.alike) >= MOST * MILLION:
+            pieces.setdefault(candidate.finding.item, set()).add(candidate.finding.piece)
+    for candidate in candidates:
+        finding, spans = candidate.finding, candidate.spans
+        # No support for short edited copies.
+        is_long = finding.rule != FUZZY or candidate.table.weights[candidate.number] >= EDITED
         is_supported = is_long and any(
-            budget.allows(SUPPORT_COST) and _is_supported(unit, words, low, high, index) for low, high in spans
+            budget.allows(SUPPORT_COST) and _is_supported(candidate.unit, candidate.words, *span, index)
+            for span in spans
         )
-        if is_supported or any(_says_enough(finding, table, words, low, high, index) for low, high in spans):
-            held = pieces.get(finding.item, set())
-            is_whole = is_supported or {QUESTION, CODE} <= held or {QUESTION, ANSWER} <= held
-            is_an_item = finding.piece != QUESTION or _words_in(index.items[unit.item]) >= STRONG
-            yield finding._replace(whole=is_whole and is_an_item, says=_says(unit, table, words, spans))
+        if is_supported or any(_is_enough(candidate, *span, index) for span in spans):
+            there = pieces.get(finding.item, set())
+            is_whole = is_supported or {QUESTION, CODE} <= there or {QUESTION, ANSWER} <= there
+            is_an_item = finding.piece != QUESTION or _words_in(index.items[candidate.unit.item]) >= STRONG
+            yield finding._replace(whole=is_whole and is_an_item, information=_information(candidate))
 
 
-def _says(unit: Unit, table: str, words: WordWindow, spans: Sequence[tuple[int, int]]) -> int:
+def _information(candidate: Candidate) -> int:
     """The information of a finding at the span where it is largest."""
-    if table == TOKENS:
-        return information(unit.text)
-    places = [(low, min(high, low + NEAR_WORDS)) for low, high in spans[:PLACES]]
-    return max(information(words.read(*at)) + ENOUGH * words.stands_alone(*at, True) for at in places)
+    words = candidate.words
+    places = [(low, min(high, low + NEAR_WORDS)) for low, high in candidate.spans[:PLACES]]
+    return max(information(words.read(*place)) + ENOUGH * words.stands_alone(*place, True) for place in places)
 
 
-def _says_enough(finding: Finding, table: str, words: WordWindow, low: int, high: int, index: EvalIndex) -> bool:
+def _is_enough(candidate: Candidate, low: int, high: int, index: EvalIndex) -> bool:
     """Whether a finding flags a document at a span without support."""
-    unit = index.units[table][finding.unit]
-    is_fuzzy = finding.rule == FUZZY
-    if unit.needs == NOTHING and not (is_fuzzy and high - low < index.ngrams[table][finding.unit]):
+    unit, words, table = candidate.unit, candidate.words, candidate.table
+    is_fuzzy = candidate.finding.rule == FUZZY
+    if unit.needs == NOTHING and not (is_fuzzy and high - low < table.ngrams[candidate.number]):
         return True
-    if finding.rule == NGRAM or unit.needs == SUPPORT:
+    if candidate.finding.rule == NGRAM or unit.needs == SUPPORT:
         return False
     own, question = spelled(unit.text), index.items[unit.item].question
-    says, size, edge = information(unit.text), index.weights[table][finding.unit], 0
+    letters, size, edge = information(unit.text), table.weights[candidate.number], 0
     if is_fuzzy:  # only unchanged words carry information; the first or last word may have been replaced
         low, high = words.with_ends(low, high, own)
         common = words.in_common(low, min(high, low + NEAR_WORDS), own)
-        says, edge, is_beginning = information(" ".join(common)), 1, common == own[: high - low]
+        letters, edge, is_beginning = information(" ".join(common)), 1, common == own[: high - low]
         size = min(size, len(common)) if is_beginning or len(common) < MOST * len(own) else size
-        if says < least_left(size, is_beginning):
+        if letters < least_left(size, is_beginning):
             return False
-    is_little = not says_much(question) or says < ENOUGH
-    if not is_fuzzy and (says < LITTLE or size < (EDITED if is_little else IN_A_LINE)):
+    is_little = not is_telling(question) or letters < ENOUGH
+    if not is_fuzzy and (letters < LITTLE or size < (EDITED if is_little else IN_A_LINE)):
         ways = (True, False) if question.rstrip()[-1] in SENTENCE_ENDS else (True,)
         alone = any(words.stands_alone(low, high, in_a_line, is_strict=not in_a_line) for in_a_line in ways)
         return alone and words.is_verbatim(low, question)
     in_a_line = is_little or size < (STRONG if is_fuzzy else ALONE)
-    return words.stands_alone(low, high, in_a_line, edge, says < PLENTY)
+    return words.stands_alone(low, high, in_a_line, edge, letters < PLENTY)
 
 
 def _is_supported(unit: Unit, words: WordWindow, low: int, high: int, index: EvalIndex) -> bool:
@@ -161,35 +160,35 @@ def _is_supported(unit: Unit, words: WordWindow, low: int, high: int, index: Eva
         return False
     rest = [*item.choices] if item.choices else [item.answer]
     question, *others = pieces_of(item.question, *rest)
-    together = np.concatenate([one.words for one in others])
+    together = np.concatenate([text.words for text in others])
     around = NEAR_WORDS + 2 * len(together) + (len(question.words) if unit.piece == CHOICE else 0)
     first, last = max(low - around, 0), min(high + around, len(words.spans))
-    says_all, is_little = information(item.question, *rest) >= ENOUGH, not says_much(item.question)
+    has_enough, is_little = information(item.question, *rest) >= ENOUGH, not is_telling(item.question)
     if unit.piece == CHOICE:
         own, answer = pieces_of(unit.text, item.answer)
         is_answer = len(answer.words) >= SEVERAL and np.array_equal(own.words, answer.words)
         if is_answer and len(question.words) and words.holds(question, low - len(question.words) - BESIDE_WORDS, low):
             return True
         both = (question.words, np.concatenate([question.words, together]))
-        return says_all and all(words.share(one, first, last) >= MOST for one in both)
+        return has_enough and all(words.share(part, first, last) >= MOST for part in both)
     # The less information a question and its choices carry, the closer they must be.
     if information(*rest) < (PLENTY if is_little else ENOUGH):
         last = min(high + BESIDE_WORDS + 2 * len(together), last)
     # Support must add information: `2.0` does not answer `Version 2.0`, and a single letter answers nothing.
-    says_answer = information(item.question, item.answer) >= max(ENOUGH, information(item.question) + 2)
+    adds_answer = information(item.question, item.answer) >= max(ENOUGH, information(item.question) + 2)
     is_open = len(question.words) >= ALONE
     # `Define entropy.` is not answered inside a longer sentence: `we define entropy as a measure of disorder`.
     is_question = is_open or words.stands_alone(low, high, False)
-    if says_answer and is_question and words.answers(pieces_of(item.answer)[0], high, last, is_open):
+    if adds_answer and is_question and words.answers(pieces_of(item.answer)[0], high, last, is_open):
         return True
     if not item.choices:
         return False
-    named = [(text, one) for text, one in zip(rest, others, strict=True) if len(one.words)]
-    there = [text for text, one in named if words.holds(one, high, last)]
+    named = [(text, choice) for text, choice in zip(rest, others, strict=True) if len(choice.words)]
+    there = [text for text, choice in named if words.holds(choice, high, last)]
     half = max(2, (len(named) + 1) // 2)
-    if sum(map(says_something, there)) >= half and information(item.question, *there) >= ENOUGH:
+    if sum(map(supports, there)) >= half and information(item.question, *there) >= ENOUGH:
         return True
-    if not says_all or len(together) < 2:
+    if not has_enough or len(together) < 2:
         return False
     if is_little and information(*rest) < PLENTY:
         return len(there) == len(named)
@@ -201,4 +200,4 @@ def _words_in(item: Item) -> float:
     sentence may contain them all by chance.
     """
     texts = [item.question, *(item.choices or (item.answer,))]
-    return float(weights_of(texts, count_words(texts)).sum())
+    return float(weights_of(texts, hash_words(texts)).sum())

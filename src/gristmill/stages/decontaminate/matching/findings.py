@@ -5,45 +5,52 @@ or the words one by one. `evidence.py` then decides whether a finding is enough.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from gristmill.kernels.decontaminate.code import match_code
 from gristmill.kernels.decontaminate.match import EDITS, IS_RUN, ROW, TEXT_FROM, TEXT_TO, UNIT, UNIT_FROM, UNIT_TO
-from gristmill.kernels.decontaminate.support import cover_half
 from gristmill.kernels.decontaminate.texts import match_texts
 from gristmill.kernels.dedup.shingles import copy_tables
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.decontaminate.matching.code_tokens import (
-    MIN_EDITED,
-    is_renamed,
-    kept_words,
-    literals_of,
-    read_tokens,
-)
 from gristmill.stages.decontaminate.matching.evidence import (
     EXACT,
     FUZZY,
     MILLION,
     NGRAM,
-    RENAMED,
+    Candidate,
     Finding,
-    Placed,
     WorkBudget,
     with_evidence,
 )
-from gristmill.stages.decontaminate.matching.index import SHORT, TABLES, TEXT, TOKENS, EvalIndex
+from gristmill.stages.decontaminate.matching.index import LONG, SHORT, EvalIndex, UnitTable
 from gristmill.stages.decontaminate.matching.passage import WordWindow, spelled
 from gristmill.stages.decontaminate.matching.support import NEAR_WORDS
 
 Array = np.ndarray[Any, Any]
 
-TOKEN_COST = 4
-"""The cost, in words, of comparing the name of a token."""
 _WORD_COLUMNS = np.array([0, 0, 0, 0, 0, 1, 1, 0])
 """The columns of a hit that count words from the start of a text: TEXT_FROM and TEXT_TO."""
+
+
+class UnitHits(NamedTuple):
+    """The hits of one unit in one text."""
+
+    name: str
+    """The table of the unit."""
+    table: UnitTable
+    number: int
+    rows: Array
+
+    def longest(self) -> float:
+        """The share of the unit that its longest run covers."""
+        return float((self.rows[:, UNIT_TO] - self.rows[:, UNIT_FROM]).max() / self.table.size(self.number))
+
+    def cost(self) -> int:
+        """The words that are compared: each hit, and each word of the unit and of the text around it once."""
+        passage = int(self.rows[:, TEXT_TO].max() - self.rows[:, TEXT_FROM].min())
+        return len(self.rows) + self.table.size(self.number) + min(passage, 4 * NEAR_WORDS)
 
 
 def find(texts: pa.Array, index: EvalIndex) -> tuple[list[Finding], Array]:
@@ -53,140 +60,101 @@ def find(texts: pa.Array, index: EvalIndex) -> tuple[list[Finding], Array]:
     comparisons (`match.py`), and `WorkBudget` counts the rest.
     """
     data, offsets = bytes_of(texts)
-    found: list[Finding] = []
-    hits: dict[int, list[tuple[str, Array]]] = {}
-    tables = index.tables
-    texts_hit, short_hit, places, ranges, bounded = match_texts(
-        data, offsets, copy_tables(), tables[TEXT], tables[SHORT], index.support, index.marks
-    )
-    code_hit, over = match_code(data, offsets, ranges, kept_words(), tables[TOKENS])
-    for name, here in ((TEXT, texts_hit), (SHORT, short_hit), (TOKENS, _well_covered(code_hit, index))):
-        rows, first = np.unique(here[:, ROW], return_index=True)
-        for row, part in zip(rows.tolist(), np.split(here, first[1:]), strict=False):
-            hits.setdefault(row, []).append((name, part))
-    for row in sorted(hits):
+    long, short = index.tables[LONG], index.tables[SHORT]
+    hits = match_texts(data, offsets, copy_tables(), long.search, short.search, index.support)
+    by_row: dict[int, list[UnitHits]] = {}
+    for name, table, found in ((LONG, long, hits.hits), (SHORT, short, hits.short_hits)):
+        found = found[np.lexsort((found[:, UNIT], found[:, ROW]))]
+        pairs, first = np.unique(found[:, [ROW, UNIT]], axis=0, return_index=True)
+        for (row, number), rows in zip(pairs.tolist(), np.split(found, first[1:]), strict=False):
+            by_row.setdefault(row, []).append(UnitHits(name, table, number, rows))
+    findings: list[Finding] = []
+    bounded = hits.bounded
+    for row in sorted(by_row):
         text = data[offsets[row] : offsets[row + 1]]
-        here = places[np.searchsorted(places[:, 0], row) : np.searchsorted(places[:, 0], row, "right")]
+        low, high = np.searchsorted(hits.places[:, 0], [row, row + 1])
         budget = WorkBudget(len(text))
-        found += _in_text(row, text, hits[row], here, index, budget)
-        over[row] |= budget.left < 0
-    return found, bounded | over
-
-
-def _well_covered(hits: Array, index: EvalIndex) -> Array:
-    """The hits of code units of which a text has at least half; a smaller part proves nothing."""
-    table, (counts, firsts) = index.tables[TOKENS], index.code_counts
-    order = np.lexsort((hits[:, UNIT], hits[:, ROW]))
-    return np.asarray(hits[cover_half(hits, order, table.starts, table.ngram, counts, firsts)])
-
-
-_Hits = tuple[str, int, Array]
-"""A table, a unit of it, and its hits in one text."""
+        findings += _in_text(row, text, by_row[row], hits.places[low:high], index, budget)
+        bounded[row] |= budget.left < 0
+    return findings, bounded
 
 
 def _in_text(
-    row: int, text: Array, hits: list[tuple[str, Array]], places: Array, index: EvalIndex, budget: WorkBudget
+    row: int, text: Array, hits: list[UnitHits], places: Array, index: EvalIndex, budget: WorkBudget
 ) -> list[Finding]:
     """The findings in one text. Only the words around hits are read. The unit with the longest run comes first, so that
     partial matches of other items cannot use up the budget before a whole copy is found.
     """
-    by_unit: list[_Hits] = []
-    for name, rows in hits:
-        rows = rows[np.argsort(rows[:, UNIT], kind="stable")]
-        numbers, first = np.unique(rows[:, UNIT], return_index=True)
-        by_unit += [
-            (name, number, part) for number, part in zip(numbers.tolist(), np.split(rows, first[1:]), strict=True)
-        ]
-    found: list[Placed] = []
-    windows = _windows(by_unit, text, places, index)
-    for at in sorted(range(len(by_unit)), key=lambda at: -_longest(by_unit[at], index)):
-        (name, number, mine), (words, begin) = by_unit[at], windows[at]
-        if not budget.allows(len(mine) + _spelled_for(by_unit[at], index)):
-            continue
-        if name == TOKENS:
-            found += _tokens(row, text, mine, number, words, index, budget)
-        else:
-            found += _words(row, words, mine - begin * _WORD_COLUMNS, name, number, index)
-    found.sort(key=lambda one: (TABLES.index(one.table), one.finding.unit))
-    return list(with_evidence(found, index, budget))
+    candidates: list[Candidate] = []
+    windows = _windows(hits, text, places, index)
+    for at in sorted(range(len(hits)), key=lambda at: -hits[at].longest()):
+        if budget.allows(hits[at].cost()):
+            words, begin = windows[at]
+            candidates += _candidates(row, words, hits[at], hits[at].rows - begin * _WORD_COLUMNS, index)
+    candidates.sort(key=lambda candidate: candidate.finding.unit)
+    return list(with_evidence(candidates, index, budget))
 
 
-def _spelled_for(hits: _Hits, index: EvalIndex) -> int:
-    """The number of words that `_same_words` spells for the hits of a unit; each word of a text is spelled once."""
-    name, number, rows = hits
-    size = int(index.tables[name].starts[number + 1] - index.tables[name].starts[number])
-    return size + min(int(rows[:, TEXT_TO].max() - rows[:, TEXT_FROM].min()), 4 * NEAR_WORDS) if name != TOKENS else 0
-
-
-def _longest(hits: _Hits, index: EvalIndex) -> float:
-    """The share of a unit that its longest run covers."""
-    name, number, rows = hits
-    size = index.tables[name].starts[number + 1] - index.tables[name].starts[number]
-    return float((rows[:, UNIT_TO] - rows[:, UNIT_FROM]).max() / size)
-
-
-def _windows(hits: Sequence[_Hits], text: Array, places: Array, index: EvalIndex) -> list[tuple[WordWindow, int]]:
+def _windows(hits: Sequence[UnitHits], text: Array, places: Array, index: EvalIndex) -> list[tuple[WordWindow, int]]:
     """The window of a text to read for the hits of each unit, and its first word; overlapping windows are merged."""
+    ranges = [_range(unit_hits, places, index) for unit_hits in hits]
     groups: list[tuple[int, int, list[int]]] = []
-    for begin, end, at in sorted(_ranges(hits, places, index)):
+    for at in sorted(range(len(hits)), key=lambda at: (*ranges[at], at)):
+        begin, end = ranges[at]
         if groups and begin <= groups[-1][1]:
             first, last, members = groups.pop()
             groups.append((first, max(last, end), [*members, at]))
         else:
             groups.append((begin, end, [at]))
-    windows = [(WordWindow(text, 0, 0), 0)] * len(hits)
+    windows: dict[int, tuple[WordWindow, int]] = {}
     for begin, end, members in groups:
         stop = int(places[end, 1]) if end < len(places) else len(text)
         window = WordWindow(text, int(places[begin, 1]), stop), int(places[begin, 2])
-        for at in members:
-            windows[at] = window
-    return windows
+        windows |= dict.fromkeys(members, window)
+    return [windows[at] for at in range(len(hits))]
 
 
-def _ranges(hits: Sequence[_Hits], places: Array, index: EvalIndex) -> Iterator[tuple[int, int, int]]:
-    """The first and last place to read for each unit, and the unit's number in `hits`. Code is compared as it is."""
-    for at, (name, number, rows) in enumerate(hits):
-        if name != TOKENS:
-            item = index.items[index.units[name][number].item]
-            letters = sum(map(len, (item.question, item.answer, *item.choices)))
-            margin = 2 * NEAR_WORDS + 2 * letters  # more than `_is_supported` reads: a word has at least one letter
-            low, high = int(rows[:, TEXT_FROM].min()) - margin, int(rows[:, TEXT_TO].max()) + margin
-            begin = max(int(np.searchsorted(places[:, 2], low, "right")) - 1, 0)
-            yield begin, int(np.searchsorted(places[:, 2], high)), at
+def _range(hits: UnitHits, places: Array, index: EvalIndex) -> tuple[int, int]:
+    """The first and last place to read for a unit."""
+    item = index.items[hits.table.units[hits.number].item]
+    letters = sum(map(len, (item.question, item.answer, *item.choices)))
+    margin = 2 * NEAR_WORDS + 2 * letters  # more than `_is_supported` reads: a word has at least one letter
+    low, high = int(hits.rows[:, TEXT_FROM].min()) - margin, int(hits.rows[:, TEXT_TO].max()) + margin
+    begin = max(int(np.searchsorted(places[:, 2], low, "right")) - 1, 0)
+    return begin, int(np.searchsorted(places[:, 2], high))
 
 
-def _words(row: int, words: WordWindow, hits: Array, name: str, number: int, index: EvalIndex) -> Iterator[Placed]:
+def _candidates(row: int, words: WordWindow, hits: UnitHits, rows: Array, index: EvalIndex) -> Iterator[Candidate]:
     """The finding that the runs and alignments of one unit add up to, if any."""
-    table, unit = index.tables[name], index.units[name][number]
-    size = int(table.starts[number + 1] - table.starts[number])
-    ngram = int(index.ngrams[name][number])
-    own = table.words[table.starts[number] : table.starts[number + 1]].tolist()
-    hits = _same_words(hits, words, dict(zip(own, spelled(unit.text), strict=True)))
-    runs = hits[hits[:, IS_RUN] == 1].tolist()
-    key = int(index.keys[unit.item])
-    if size < ngram and (
-        spans := sorted((h[TEXT_FROM], h[TEXT_TO]) for h in runs if h[UNIT_TO] - h[UNIT_FROM] == size)
-    ):
-        where = tuple(place for low, high in spans for place in words.bytes(low, high))
-        finding = Finding(row, key, number, unit.piece, EXACT, False, MILLION, 0, b"", 0, where)
-        yield Placed(finding, name, words, spans)
+    table, number = hits.table, hits.number
+    unit, size, ngram = table.units[number], table.size(number), int(table.ngrams[number])
+    rows = _same_words(rows, words, dict(zip(table.words(number).tolist(), spelled(unit.text), strict=True)))
+    runs = rows[rows[:, IS_RUN] == 1].tolist()
+    name = number + (hits.name == SHORT) * len(index.tables[LONG].units)
+    plain = Finding(row, index.keys[unit.item], name, unit.piece, EXACT, False, MILLION, 0, b"", 0, ())
+    spans = sorted((run[TEXT_FROM], run[TEXT_TO]) for run in runs if run[UNIT_TO] - run[UNIT_FROM] == size)
+    if size < ngram and spans:
+        yield Candidate(plain._replace(spans=_bytes(words, spans)), table, number, words, spans)
         return
-    alike, copies = _copies(hits, size, int(index.cuts[name][number]))
-    counts = index.counts[name][number]
+    alike, copies = _copies(rows, size, int(table.cuts[number]))
+    counts = table.counts[number]
     bits = np.zeros(len(counts), np.bool_)
-    for hit in runs if size >= ngram else ():
-        bits[hit[UNIT_FROM] : max(hit[UNIT_TO] - ngram + 1, hit[UNIT_FROM])] = True
+    for run in runs if size >= ngram else ():
+        bits[run[UNIT_FROM] : max(run[UNIT_TO] - ngram + 1, run[UNIT_FROM])] = True
     bits &= counts
     if not bits.any() and not alike:
         return
-    spans = _clusters([*copies, *((hit[TEXT_FROM], hit[TEXT_TO]) for hit in runs)], size)
-    where = tuple(place for low, high in spans for place in words.bytes(low, high))
-    finding = Finding(row, key, number, unit.piece, FUZZY, False, alike, alike, b"", 0, where)
+    spans = _clusters([*copies, *((run[TEXT_FROM], run[TEXT_TO]) for run in runs)], size)
+    finding = plain._replace(rule=FUZZY, share=alike, alike=alike, spans=_bytes(words, spans))
     if bits.any():
         total = int(counts.sum())
         share, packed = int(bits.sum()) * MILLION // total, np.packbits(bits).tobytes()
         finding = finding._replace(rule=NGRAM, share=share, bits=packed, windows=total)
-    yield Placed(finding, name, words, spans)
+    yield Candidate(finding, table, number, words, spans)
+
+
+def _bytes(words: WordWindow, spans: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    return tuple(offset for span in spans for offset in words.bytes(*span))
 
 
 def _same_words(hits: Array, words: WordWindow, own: Mapping[int, str]) -> Array:
@@ -201,8 +169,8 @@ def _same_words(hits: Array, words: WordWindow, own: Mapping[int, str]) -> Array
     is_wrong = np.isin(words.words, np.array(wrong, np.uint64))
     for at in np.flatnonzero(is_wrong).tolist():  # another word of the text may also have that hash
         is_wrong[at] = own[int(words.words[at])] != words.letters(at, at + 1)
-    before = np.concatenate([[0], np.cumsum(is_wrong)])
-    return np.asarray(hits[before[hits[:, TEXT_TO]] == before[hits[:, TEXT_FROM]]])
+    total = np.concatenate([[0], np.cumsum(is_wrong)])
+    return np.asarray(hits[total[hits[:, TEXT_TO]] == total[hits[:, TEXT_FROM]]])
 
 
 def _copies(hits: Array, size: int, cut: int) -> tuple[int, list[tuple[int, int]]]:
@@ -215,48 +183,6 @@ def _copies(hits: Array, size: int, cut: int) -> tuple[int, list[tuple[int, int]
     begun = hits[lengths >= cut]
     best = max(best, int(lengths.max()) * MILLION // size if len(begun) else 0)
     return best, [(low, high) for low, high in np.concatenate([edited, begun])[:, [TEXT_FROM, TEXT_TO]].tolist()]
-
-
-def _tokens(
-    row: int, text: Array, hits: Array, number: int, words: WordWindow, index: EvalIndex, budget: WorkBudget
-) -> Iterator[Placed]:
-    """The finding that runs of equal tokens add up to. A run counts if its names are consistently renamed. The longest
-    run is read first.
-    """
-    table, unit = index.tables[TOKENS], index.units[TOKENS][number]
-    size = int(table.starts[number + 1] - table.starts[number])
-    ngram = int(table.ngram[number])
-    counts = index.counts[TOKENS][number]
-    windows = max(size - ngram + 1, 1)
-    code = unit.text.encode()
-    starts = [*read_tokens(unit.text)[1].tolist(), len(code)]
-    kept = []
-    lengths = hits[:, UNIT_TO] - hits[:, UNIT_FROM]
-    for at in np.argsort(-lengths, kind="stable").tolist():
-        if not budget.allows(TOKEN_COST * int(lengths[at])):
-            break
-        hit = hits[at].tolist()
-        mine = code[starts[hit[UNIT_FROM]] : starts[hit[UNIT_TO]]].decode("utf-8", "replace")
-        theirs = text[hit[TEXT_FROM] : hit[TEXT_TO]].tobytes().decode("utf-8", "replace")
-        if is_renamed(mine, theirs) and (size >= MIN_EDITED or literals_of(mine) == literals_of(theirs)):
-            kept.append(at)
-    hits = hits[sorted(kept)]
-    share = _share_of_runs(hits, windows, ngram, counts)
-    if share == MILLION or (share and size >= MIN_EDITED):
-        begun, ended = hits[:, TEXT_FROM].tolist(), hits[:, TEXT_TO].tolist()
-        spans = [(low, low + len(text[low:high].tobytes().rstrip())) for low, high in zip(begun, ended, strict=True)]
-        where = tuple(place for span in _clusters(spans, 0) for place in span)
-        key = int(index.keys[unit.item])
-        finding = Finding(row, key, number, unit.piece, RENAMED, False, share, 0, b"", 0, where)
-        yield Placed(finding, TOKENS, words, [(0, 0)])
-
-
-def _share_of_runs(hits: Array, windows: int, ngram: int, counts: Array) -> int:
-    """The share of the n-grams of a unit that are in runs, among those that count; in millionths."""
-    bits = np.zeros(windows, np.bool_)
-    for first, last in hits[hits[:, IS_RUN] == 1][:, [UNIT_FROM, UNIT_TO]].tolist():
-        bits[first : max(last - ngram + 1, first + 1)] = True
-    return int((bits & counts).sum()) * MILLION // int(counts.sum())
 
 
 def _clusters(runs: Sequence[tuple[int, int]], size: int) -> list[tuple[int, int]]:

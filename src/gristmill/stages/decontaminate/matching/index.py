@@ -1,12 +1,10 @@
-"""The search index of eval items, as one file of flat arrays.
+"""The search index of an eval suite as one Arrow file: its items, and two tables of their units for the kernels.
 
-An item has a number made from its content, so that two indexes use the same number for it. Units with too few words
-for a seed are in a separate table and are found by their rarest word.
+An item has a number made from its content. Units of at least SEED_WORDS words are in the table LONG; shorter ones are
+in the table SHORT and are found by their rarest word.
 """
 
-import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
@@ -15,73 +13,89 @@ from typing import Any, NamedTuple
 import numpy as np
 import orjson
 
+from gristmill.kernels.decontaminate import units as kernel
 from gristmill.kernels.decontaminate.support import Support
-from gristmill.kernels.decontaminate.tokens import fill_kept
-from gristmill.kernels.decontaminate.units import Units, seeds_of
-from gristmill.kernels.text.unicode_data import known
-from gristmill.stages.decontaminate.matching.code_tokens import code_units, count_tokens, marks_of
 from gristmill.stages.decontaminate.matching.passage import spelled
 from gristmill.stages.decontaminate.matching.support import support_of
-from gristmill.stages.decontaminate.matching.units import (
-    ANSWER,
-    CHANGED,
-    CODE,
-    COMMON_ITEMS,
-    CUT,
-    NO_MARKS,
-    QUESTION,
-    SAVED,
-    SEED_WORDS,
-    SHARED,
+from gristmill.stages.decontaminate.matching.units import ANSWER, CODE, QUESTION, SHARED, Unit, units_of
+from gristmill.stages.decontaminate.matching.words import (
+    EDITED,
     STRONG,
-    Counted,
-    Unit,
-    count_words,
-    from_saved,
+    WordHashes,
+    hash_words,
     information,
     least_left,
-    saved_form,
-    table_of,
-    units_of,
     weights_of,
 )
-from gristmill.stages.decontaminate.suite.form import item_from
-from gristmill.stages.decontaminate.suite.suite import Item, Protection
+from gristmill.stages.decontaminate.suite.form import Item, item_from
+from gristmill.stages.decontaminate.suite.suite import Suite
+from gristmill.stages.shared.arrow_file import ArrowFile, write_arrays
 
 Array = np.ndarray[Any, Any]
 
-CODE_SEED = 8
-"""The number of tokens of a seed of code."""
-CODE_NGRAM = 14
-"""The number of consecutive tokens of an n-gram of code."""
-_WORD = re.compile(r"\w+")
+LONG, SHORT = "long", "short"
+TABLES = (LONG, SHORT)
+SEED_WORDS = 4
+"""The words of a seed: with one word in ten changed, few units have no five consecutive unchanged words."""
+SEEDS = 5
+"""The approximate number of seeds of a unit. A long unit has more, so that any run of `ngram` words contains one."""
+MOST_POSTINGS = 64
+"""The most units of one seed; a seed of more units is a common phrase."""
+COMMON_ITEMS = 10
+"""The most items with the same n-gram; an n-gram of more items is a phrase of the benchmark."""
+CUT = 0.6
+"""The share of the words of a question that flags if the rest is cut off. 70% of the words between spaces may be less
+here, since a number such as `1,000` is several words."""
+CHANGED = EDITED - 1
+"""The words of a question that is searched for with edits; with fewer than EDITED, much information must be left."""
+FILTER_BITS = 10
+"""The least filter bits per seed, both halves together: with tens of thousands of items the filter stays in the L2
+cache."""
+GATE_BITS = 256
+"""Gate bits per word: the words are few, so almost no other word passes by chance."""
 NO_CUT = 1 << 40
-TEXT, SHORT, TOKENS = "text", "short", "tokens"
-TABLES = (TEXT, SHORT, TOKENS)
+
+
+class OpenSuite(NamedTuple):
+    """The suite of an index."""
+
+    name: str
+    version: str
+    hash: str
+    items: dict[int, Item]
+    """By number, in the order of the suite."""
+
+
+class UnitTable(NamedTuple):
+    """Units with seeds of one length."""
+
+    units: list[Unit]
+    search: kernel.Units
+    counts: list[Array]
+    """For each unit, which of its n-grams count (bool)."""
+    weights: Array
+    """The number of words of each unit, in which characters of scripts without spaces count half."""
+    ngrams: Array
+    """The number of words in an n-gram of each unit."""
+    cuts: Array
+    """How many first words of each unit count as a truncated copy."""
+
+    def size(self, unit: int) -> int:
+        return int(self.search.starts[unit + 1] - self.search.starts[unit])
+
+    def words(self, unit: int) -> Array:
+        return self.search.words[self.search.starts[unit] : self.search.starts[unit + 1]]
 
 
 class EvalIndex(NamedTuple):
-    """An index that was read from its file. The dicts are keyed by table."""
+    """An index that was read from its file."""
 
     items: list[Item]
-    keys: Array
-    """uint64: the number of each item."""
-    units: dict[str, list[Unit]]
-    tables: dict[str, Units]
-    counts: dict[str, list[Array]]
-    """For each unit, which of its n-grams count (bool)."""
-    weights: dict[str, Array]
-    """The number of words of each unit."""
-    ngrams: dict[str, Array]
-    """The number of words in an n-gram of each unit."""
-    cuts: dict[str, Array]
-    """How many first words of each unit count as a truncated copy."""
-    marks: Array
-    """Two hash tables of equal size: the words that lead to code, then those of them that may be between words."""
+    keys: list[int]
+    """The number of each item."""
+    tables: dict[str, UnitTable]
     support: Support
     """The support that the units of SHORT need."""
-    code_counts: tuple[Array, Array]
-    """The `counts` of code in one array, and the start of each unit in it."""
 
 
 def key_of(item: Item) -> int:
@@ -89,145 +103,167 @@ def key_of(item: Item) -> int:
     return int(item.digest[:16], 16)
 
 
-def write_index(
-    items: Sequence[Item], protections: Mapping[str, Protection], ngram: int, fuzzy: float, path: Path
-) -> int:
-    """Write the index of items to `path` and return its number of units. `fuzzy` 0: edited copies are not searched."""
-    found, _ = units_of(items, protections, ngram)
-    arrays: dict[str, Array] = {}
-    total = 0
-    counted = count_words([unit.text for unit in found])
-    long = counted.sizes() >= SEED_WORDS
-    code = code_units(items, protections)
-    marks, between = marks_of(code, _times([unit for unit in found if unit.piece != CODE]))
-    led = count_words(marks).words
-    arrays["marks"] = np.zeros((2, max(64, 1 << (2 * len(led)).bit_length())), np.uint64)
-    fill_kept(led, arrays["marks"][0])
-    fill_kept(count_words(between).words, arrays["marks"][1])
-    for name, units in (
-        (TEXT, [unit for unit, is_long in zip(found, long, strict=True) if is_long]),
-        (SHORT, [unit for unit, is_long in zip(found, long, strict=True) if not is_long]),
-        (TOKENS, code),
-    ):
-        texts = [unit.text for unit in units]
-        words = count_tokens(texts) if name == TOKENS else count_words(texts)
-        sizes = words.sizes()
-        weights = sizes.astype(np.float64) if name == TOKENS else weights_of(texts, words)
-        wanted = np.array(
-            [CODE_NGRAM if name == TOKENS else protections[items[u.item].benchmark].ngram or ngram for u in units]
-        )
-        ngrams = np.maximum(1, np.round(wanted * sizes / np.maximum(weights, 0.5))).astype(np.int64)
-        allowed = np.array([_allowed(protections[items[u.item].benchmark], fuzzy) for u in units])
-        # Edited code is found by runs of its tokens: alignments cost as much as everything else and found little.
-        aligned = np.array([name != TOKENS and u.piece != CODE for u in units], np.bool_)
-        aligned &= weights >= np.array([CHANGED if u.piece == QUESTION else STRONG for u in units])
-        edits = np.where(aligned & (allowed >= 0), ((1 - allowed) * sizes + 1e-9).astype(np.int64), -1)
-        width = {TEXT: SEED_WORDS, SHORT: 1, TOKENS: CODE_SEED}[name]
-        more_words = led if name == SHORT else NO_MARKS
-        cuts = _cuts(units, words, weights, edits)
-        table = table_of(
-            words, np.minimum(ngrams, cuts), edits, width, more_words, words.words if name == TOKENS else counted.words
-        )
-        arrays |= {f"{name}_{field}": value for field, value in saved_form(table).items()}
-        arrays[f"{name}_weights"] = weights
-        arrays[f"{name}_ngrams"], arrays[f"{name}_cuts"] = ngrams, cuts
-        arrays[f"{name}_units"] = np.array([[u.item, u.piece, u.needs] for u in units], np.int64).reshape(-1, 3)
-        arrays[f"{name}_texts"] = _packed(orjson.dumps(texts))
-        counts = _counting(words, ngrams, np.array([u.item for u in units], np.int64))
-        arrays[f"{name}_counts"] = np.packbits(np.concatenate([*counts, np.zeros(0, np.bool_)]))
-        total += len(units)
-    arrays["items"] = _packed(orjson.dumps([tuple(item) for item in items]))
-    with open(path, "wb") as file:
-        np.savez(file, allow_pickle=False, **arrays)
-    return total
+def write_index(suite: Suite, ngram: int, fuzzy: float, path: Path) -> tuple[int, list[Item]]:
+    """Write the index of a suite to `path`. Return its number of units, and the items that have none. `fuzzy` 0: edited
+    copies are not searched for.
+    """
+    units, bare = units_of(suite.items, suite.protected, ngram)
+    hashes = hash_words([unit.text for unit in units])
+    is_long = (hashes.sizes() >= SEED_WORDS).tolist()
+    arrays: dict[str, Array | Sequence[str]] = {
+        "items": [orjson.dumps(tuple(item)).decode() for item in suite.items],
+        "item_keys": np.array([key_of(item) for item in suite.items], np.uint64),
+    }
+    for name in TABLES:
+        chosen = [unit for unit, is_in_long in zip(units, is_long, strict=True) if is_in_long == (name == LONG)]
+        table = table_of(chosen, SEED_WORDS if name == LONG else 1, ngram, fuzzy, hashes.words)
+        arrays |= {f"{name}_{field}": value for field, value in table.items()}
+    write_arrays(path, {"name": suite.name, "version": suite.version, "hash": suite.hash}, arrays)
+    return len(units), [suite.items[number] for number in bare]
 
 
-def _times(units: Sequence[Unit]) -> Counter[str]:
-    """How often each word occurs in the units."""
-    return Counter(word for unit in units for word in _WORD.findall(known(unit.text).lower()))
+def table_of(
+    units: Sequence[Unit], seed_words: int, ngram: int, fuzzy: float, all_words: Array
+) -> dict[str, Array | Sequence[str]]:
+    """The arrays of a table. `all_words`: the words of all units, which decide whether a word is rare."""
+    texts = [unit.text for unit in units]
+    hashes = hash_words(texts)
+    sizes, weights = hashes.sizes(), weights_of(texts, hashes)
+    # Characters of scripts without spaces count half, so an n-gram has more of them.
+    ngrams = np.maximum(1, np.round(ngram * sizes / np.maximum(weights, 0.5))).astype(np.int64)
+    # Edits of code are not searched for: alignments cost as much as everything else and found little.
+    is_aligned = np.array([unit.piece != CODE for unit in units], np.bool_)
+    is_aligned &= weights >= np.array([CHANGED if unit.piece == QUESTION else STRONG for unit in units])
+    edits = np.where(is_aligned & (fuzzy > 0), ((1 - fuzzy) * sizes + 1e-9).astype(np.int64), -1)
+    cuts = _cuts(units, hashes, weights, edits)
+    search = search_of(hashes, np.minimum(ngrams, cuts), edits, seed_words, all_words)
+    counts = _counting(hashes, ngrams, np.array([unit.item for unit in units], np.uint64))
+    return {
+        **{f"search_{field}": np.asarray(value) for field, value in search._asdict().items()},
+        "texts": texts,
+        "units": np.array([[unit.item, unit.piece, unit.needs] for unit in units], np.int64).reshape(-1, 3),
+        "counts": np.concatenate([*counts, np.zeros(0, np.bool_)]),
+        "weights": weights,
+        "ngrams": ngrams,
+        "cuts": cuts,
+    }
 
 
-def _cuts(units: Sequence[Unit], words: Counted, weights: Array, edits: Array) -> Array:
+def search_of(hashes: WordHashes, ngrams: Array, edits: Array, seed_words: int, all_words: Array) -> kernel.Units:
+    """The search table of units. Units with fewer words than a seed have no seed, and a seed of very many units leads
+    only to the first of them.
+    """
+    words, times = np.unique(all_words, return_counts=True)
+    sizes = hashes.sizes()
+    steps = np.where(ngrams <= sizes, np.minimum(sizes // SEEDS, ngrams - seed_words + 1), sizes // SEEDS)
+    if seed_words == 1:  # one seed a unit, its rarest word
+        steps = 2 * sizes
+    rarity = times[np.searchsorted(words, hashes.words)]
+    owner, offset = kernel.choose_seeds(hashes.starts, rarity, seed_words, np.maximum(1, steps))
+    seeds = kernel.seeds_of(hashes.words, hashes.starts[owner] + offset, seed_words)
+    order = np.lexsort((offset, owner, seeds))
+    seeds, owner, offset = seeds[order], owner[order], offset[order]
+    is_first = np.append(True, seeds[1:] != seeds[:-1])[: len(seeds)]
+    firsts = np.flatnonzero(is_first)
+    rank = np.arange(len(seeds)) - np.repeat(firsts, np.diff(np.append(firsts, len(seeds))))
+    seeds, owner, offset = (values[rank < MOST_POSTINGS] for values in (seeds, owner, offset))
+    filter_ = np.zeros(_power_of_two(FILTER_BITS * len(firsts) // 64), np.uint64)
+    slots = np.zeros(_power_of_two(3 * len(firsts) // 2), np.uint64)
+    kernel.fill_table(seeds, filter_, slots)
+    one_word = slots[slots > 0] if seed_words == 1 else slots[:0]
+    gate = np.zeros(_power_of_two(GATE_BITS * len(one_word) // 64), np.uint64)
+    kernel.fill_gate(one_word, gate)
+    is_last = np.append(seeds[1:] != seeds[:-1], True)[: len(seeds)]
+    postings = kernel.pack_postings(owner, offset, is_last, seed_words, hashes.starts, hashes.words, ngrams, edits)
+    return kernel.Units(seed_words, gate, filter_, slots, postings, hashes.starts, hashes.words, ngrams, edits)
+
+
+def _power_of_two(least: int) -> int:
+    return 1 << max(least - 1, 511).bit_length()
+
+
+def _cuts(units: Sequence[Unit], hashes: WordHashes, weights: Array, edits: Array) -> Array:
     """For each unit, how many of its first words count as a truncated copy; NO_CUT: truncated copies do not count. A
     beginning that more than SHARED items have in common is not enough.
     """
     questions = [number for number, unit in enumerate(units) if unit.piece == QUESTION and edits[number] >= 0]
     first = {units[number].item: number for number in reversed(questions)}  # one spelling of each item
-    order = sorted(first.values(), key=lambda number: words.of(number).tolist())
+    order = sorted(first.values(), key=lambda number: hashes.of(number).tolist())
     shared = dict.fromkeys(order, 0)
-    for at in range(len(order) - SHARED):
-        among = order[at : at + SHARED + 1]  # a beginning that the first and the last share, all of them share
-        both = zip(words.of(among[0]), words.of(among[-1]), strict=False)
+    for start in range(len(order) - SHARED):
+        group = order[start : start + SHARED + 1]  # a beginning that the first and the last share, all of them share
+        both = zip(hashes.of(group[0]), hashes.of(group[-1]), strict=False)
         size = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], both))
-        shared |= {number: max(shared[number], size) for number in among}
+        shared |= {number: max(shared[number], size) for number in group}
     cuts = np.full(len(units), NO_CUT)
     for number in questions:
-        size = len(words.of(number))
-        each, own = weights[number] / size, spelled(units[number].text)
-        begins = range(int(np.ceil(max(CUT * size, SEED_WORDS, shared[first[units[number].item]] + 1))), size)
-        cuts[number] = next((n for n in begins if information(" ".join(own[:n])) >= least_left(n * each, True)), NO_CUT)
+        size = len(hashes.of(number))
+        weight, own = weights[number] / size, spelled(units[number].text)
+        least = int(np.ceil(max(CUT * size, SEED_WORDS, shared[first[units[number].item]] + 1)))
+        lengths = (n for n in range(least, size) if information(" ".join(own[:n])) >= least_left(n * weight, True))
+        cuts[number] = next(lengths, NO_CUT)
     return cuts
 
 
-def _allowed(protection: Protection, fuzzy: float) -> float:
-    """The least similarity of an edited copy; -1: edited copies are not searched."""
-    wanted = fuzzy if protection.fuzzy is None else float(protection.fuzzy)
-    return wanted if wanted > 0 else -1.0
-
-
-def _packed(data: bytes) -> Array:
-    return np.frombuffer(data, np.uint8)
-
-
-def _counting(words: Counted, ngrams: Array, owners: Array) -> list[Array]:
+def _counting(hashes: WordHashes, ngrams: Array, owners: Array) -> list[Array]:
     """For each unit, which of its n-grams are in at most COMMON_ITEMS items; all of them if none would be left."""
-    sizes = words.sizes()
-    windows = np.maximum(sizes - ngrams + 1, 1)
+    if not len(owners):
+        return []
+    sizes = hashes.sizes()
+    windows = _windows(sizes, ngrams)
     unit = np.repeat(np.arange(len(sizes)), windows)
-    first = np.repeat(np.cumsum(windows) - windows, windows)
-    at = np.arange(len(unit)) - first
-    hashes = np.zeros(len(unit), np.uint64)
-    for width in np.unique(np.minimum(ngrams, sizes)).tolist():
-        chosen = np.minimum(ngrams, sizes)[unit] == width
-        hashes[chosen] = seeds_of(words.words, words.starts[unit[chosen]] + at[chosen], width)
-    pairs = (
-        np.unique(np.stack([hashes, owners[unit].astype(np.uint64)], axis=1), axis=0)
-        if len(unit)
-        else np.zeros((0, 2), np.uint64)
-    )
-    known, times = np.unique(pairs[:, 0], return_counts=True)
-    rare = times[np.searchsorted(known, hashes)] <= COMMON_ITEMS if len(unit) else np.zeros(0, np.bool_)
-    ends = np.cumsum(windows)
-    return [
-        part if part.any() else np.ones(len(part), np.bool_)
-        for part in (rare[end - size : end] for end, size in zip(ends.tolist(), windows.tolist(), strict=True))
-    ]
+    offset = np.arange(len(unit)) - np.repeat(np.cumsum(windows) - windows, windows)
+    width = np.minimum(ngrams, sizes)[unit]
+    keys = np.zeros(len(unit), np.uint64)
+    for one_width in np.unique(width).tolist():
+        chosen = width == one_width
+        keys[chosen] = kernel.seeds_of(hashes.words, hashes.starts[unit[chosen]] + offset[chosen], one_width)
+    pairs = np.unique(np.stack([keys, owners[unit]], axis=1), axis=0)
+    distinct, items = np.unique(pairs[:, 0], return_counts=True)
+    is_rare = items[np.searchsorted(distinct, keys)] <= COMMON_ITEMS
+    parts = np.split(is_rare, np.cumsum(windows)[:-1])
+    return [part if part.any() else np.ones(len(part), np.bool_) for part in parts]
 
 
-@lru_cache(maxsize=4)
+def _windows(sizes: Array, ngrams: Array) -> Array:
+    """The number of n-grams of units."""
+    return np.asarray(np.maximum(sizes - ngrams + 1, 1))
+
+
+@lru_cache(maxsize=2)
+def open_suite(path: Path) -> OpenSuite:
+    """Read the suite of an index, and nothing else of the file."""
+    file = ArrowFile(path)
+    items = dict(zip(file.array("item_keys").tolist(), _items(file), strict=True))
+    return OpenSuite(**file.header, items=items)
+
+
+def _items(file: ArrowFile) -> list[Item]:
+    return [item_from(orjson.loads(text)) for text in file.texts("items")]
+
+
+@lru_cache(maxsize=2)
 def open_index(path: Path) -> EvalIndex:
     """Read an index from its file."""
-    with np.load(path, allow_pickle=False) as arrays:
-        items = [item_from(one) for one in orjson.loads(arrays["items"].tobytes())]
-        units, tables, counts, weights, ngrams, cuts = {}, {}, {}, {}, {}, {}
-        marks = arrays["marks"]
-        led = marks[0][marks[0] > 0]
-        for name in TABLES:
-            tables[name] = from_saved(
-                {field: arrays[f"{name}_{field}"] for field in SAVED}, led if name == SHORT else NO_MARKS
-            )
-            texts = orjson.loads(arrays[f"{name}_texts"].tobytes())
-            about = arrays[f"{name}_units"].tolist()
-            units[name] = [
-                Unit(item, piece, text, needs) for (item, piece, needs), text in zip(about, texts, strict=True)
-            ]
-            weights[name], ngrams[name], cuts[name] = (arrays[f"{name}_{of}"] for of in ("weights", "ngrams", "cuts"))
-            windows = np.maximum(np.diff(tables[name].starts) - ngrams[name] + 1, 1)
-            bits = np.unpackbits(arrays[f"{name}_counts"])[: int(windows.sum())].astype(np.bool_)
-            counts[name] = np.split(bits, np.cumsum(windows)[:-1]) if len(windows) else []
-            code_counts = bits, np.cumsum(windows) - windows  # the last table is that of code
-    keys = np.array([key_of(item) for item in items], np.uint64)
+    file = ArrowFile(path)
+    items = _items(file)
+    tables = {name: _table(file, name) for name in TABLES}
     # A question is whole if the document has its answer or code anywhere.
-    with_more = {unit.item for name in TABLES for unit in units[name] if unit.piece in (ANSWER, CODE)}
-    support = support_of(items, units[SHORT], with_more)
-    return EvalIndex(items, keys, units, tables, counts, weights, ngrams, cuts, marks.reshape(-1), support, code_counts)
+    with_more = {unit.item for table in tables.values() for unit in table.units if unit.piece in (ANSWER, CODE)}
+    support = support_of(items, tables[SHORT].units, with_more)
+    return EvalIndex(items, file.array("item_keys").tolist(), tables, support)
+
+
+def _table(file: ArrowFile, name: str) -> UnitTable:
+    # Kernels are compiled for arrays that can be written to, as a mapped file cannot.
+    seed_words, *arrays = (np.array(file.array(f"{name}_search_{field}")) for field in kernel.Units._fields)
+    search = kernel.Units(int(seed_words), *arrays)
+    about = file.array(f"{name}_units").tolist()
+    units = [
+        Unit(item, piece, text, needs)
+        for (item, piece, needs), text in zip(about, file.texts(f"{name}_texts"), strict=True)
+    ]
+    weights, ngrams, cuts = (file.array(f"{name}_{field}") for field in ("weights", "ngrams", "cuts"))
+    ends = np.cumsum(_windows(np.diff(search.starts), ngrams))
+    counts = np.split(file.array(f"{name}_counts"), ends[:-1]) if len(ends) else []
+    return UnitTable(units, search, counts, weights, ngrams, cuts)

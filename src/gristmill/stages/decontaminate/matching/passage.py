@@ -12,7 +12,7 @@ from gristmill.kernels.decontaminate.texts import word_spans
 from gristmill.kernels.dedup.shingles import copy_tables
 from gristmill.kernels.text.look_alikes import readings
 from gristmill.kernels.text.unicode_data import known
-from gristmill.stages.decontaminate.matching.units import SENTENCE_ENDS, count_words
+from gristmill.stages.decontaminate.matching.words import SENTENCE_ENDS, hash_words
 
 Array = np.ndarray[Any, Any]
 
@@ -48,7 +48,7 @@ class WordWindow:
 
     @cached_property
     def words(self) -> Array:
-        return count_words([self.text.decode("utf-8", "replace")]).words
+        return hash_words([self.text.decode("utf-8", "replace")]).words
 
     @cached_property
     def all_named(self) -> dict[int, str]:
@@ -165,5 +165,5 @@ def spelled(text: str) -> list[str]:
 @lru_cache(maxsize=4096)
 def pieces_of(*texts: str) -> tuple[ItemText, ...]:
     """The texts of an item as words and letters."""
-    counted = count_words(texts)
-    return tuple(ItemText(counted.of(number), letters_of(text)) for number, text in enumerate(texts))
+    hashes = hash_words(texts)
+    return tuple(ItemText(hashes.of(number), letters_of(text)) for number, text in enumerate(texts))

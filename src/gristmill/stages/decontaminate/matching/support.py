@@ -8,7 +8,7 @@ import numpy as np
 from gristmill.kernels.decontaminate.support import Support
 from gristmill.stages.decontaminate.matching.passage import pieces_of
 from gristmill.stages.decontaminate.matching.units import QUESTION, SUPPORT, Unit
-from gristmill.stages.decontaminate.suite.suite import Item
+from gristmill.stages.decontaminate.suite.form import Item
 
 Array = np.ndarray[Any, Any]
 

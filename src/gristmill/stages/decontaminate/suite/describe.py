@@ -9,8 +9,8 @@ from pydantic import BeforeValidator, Field
 from gristmill.errors import UserError, cause_of
 from gristmill.stages.config_types import matching
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.decontaminate.suite.form import FieldPath, Form, Protection
-from gristmill.stages.decontaminate.suite.ready_benchmarks import NamedForm, Ready, ready, ready_names
+from gristmill.stages.decontaminate.suite.form import FieldPath, Form, Role
+from gristmill.stages.decontaminate.suite.ready_benchmarks import Ready, ready, ready_names
 from gristmill.stages.yaml_nodes import Path, Values, checked, compose
 
 MOST_YAML_BYTES = 4 << 20
@@ -20,7 +20,7 @@ _Name = Annotated[str, matching(_NAME, _RULE)]
 _Glob = Annotated[str, Field(min_length=1, max_length=1000)]
 
 
-def _several(value: object) -> Any:
+def _as_tuple(value: object) -> Any:
     return [value] if isinstance(value, str) else value
 
 
@@ -28,18 +28,15 @@ def _as_text(value: object) -> Any:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-class Benchmark(Protection, Form):
-    """One benchmark of a suite: its files, the meaning of its fields, and how it is protected."""
+class Benchmark(Form):
+    """One benchmark of a suite: its files, and the meaning of their fields."""
 
-    files: Annotated[tuple[_Glob, ...], BeforeValidator(_several), Field(min_length=1)]
+    files: Annotated[tuple[_Glob, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
     """Globs below the folder: `*` within a name, `**` for any folders. A folder name means all files below it."""
-    inside: _Glob | None = None
-    """A glob of the files to read in the archives that `files` names."""
-    answer_file: _Glob | None = None
-    """Files of answers, one for each of `files` (in the archives, if `files` are archives): line i answers record i.
-    The field is called `answer_line`."""
     like: str | None = None
     """A ready description, instead of `question` and the other fields (`gristmill suite show`)."""
+    protect: tuple[Role, ...] | None = None
+    """The texts of an item to search for, each alone. null: question, code, and the answer if it is long."""
     allow_broken: Annotated[int, Field(ge=0)] = 0
     """How many records may be unreadable or without a question."""
     question: FieldPath | None = None  # type: ignore[assignment]
@@ -60,11 +57,12 @@ class SuiteFields(StageConfig):
 class Described(NamedTuple):
     """The description of one benchmark."""
 
-    at: str
+    location: str
     """File and line, for messages."""
     benchmark: Benchmark
-    forms: list[NamedForm]
-    protection: Protection
+    forms: dict[str, Form]
+    """By name; a file has the first that fits."""
+    protect: tuple[Role, ...] | None
 
 
 class Description(NamedTuple):
@@ -81,12 +79,8 @@ def describe(folder: str) -> Description:
     path = _path(folder)
     values = _load(path)
     fields = checked(SuiteFields, values.value, values, (), "a suite")
-    return Description(
-        path,
-        fields.suite,
-        fields.version,
-        {name: _described(name, given, values) for name, given in sorted(fields.benchmarks.items())},
-    )
+    benchmarks = {name: _described(name, given, values) for name, given in sorted(fields.benchmarks.items())}
+    return Description(path, fields.suite, fields.version, benchmarks)
 
 
 def _path(folder: str) -> str:
@@ -127,42 +121,35 @@ def _load(path: str) -> Values:
 
 
 def _described(name: str, given: Any, values: Values) -> Described:
-    at: Path = ("benchmarks", name)
+    path: Path = ("benchmarks", name)
+    location = values.at(path)
     if not name.isprintable() or " " in name or not 0 < len(name) <= 100:
-        raise UserError(f"{values.at(at)}: {name[:80]!r} is not a valid benchmark name. Use letters, digits, - and _.")
-    benchmark = checked(Benchmark, given, values, at, "a benchmark")
-    protection = Protection(**{one: getattr(benchmark, one) for one in Protection.model_fields})
+        raise UserError(f"{location}: {name[:80]!r} is not a valid benchmark name. Use letters, digits, - and _.")
+    benchmark = checked(Benchmark, given, values, path, "a benchmark")
     if benchmark.like is not None:
-        description = _ready(benchmark.like, [*given], values, at)
-        both = protection_set(description.protection) | protection_set(protection)
-        return Described(values.at(at), benchmark, description.forms, Protection(**both))
+        description = _ready(benchmark.like, [*given], values, path)
+        return Described(location, benchmark, description.forms, benchmark.protect or description.protect)
     if benchmark.question is None:
         raise UserError(
-            f"{values.at(at)}: {name} does not say which field is the question, so no item can be read. Add "
+            f"{location}: {name} does not say which field is the question, so no item can be read. Add "
             f"question: FIELD, or like: and one of {', '.join(ready_names())}."
         )
-    own = Form(**{one: getattr(benchmark, one) for one in Form.model_fields if one in given})
-    return Described(values.at(at), benchmark, [NamedForm("own", own)], protection)
+    own = Form(**{field: getattr(benchmark, field) for field in Form.model_fields if field in given})
+    return Described(location, benchmark, {"own": own}, benchmark.protect)
 
 
-def _ready(name: str, given: list[str], values: Values, at: Path) -> Ready:
-    own = [one for one in Form.model_fields if one in given and one != "format"]
+def _ready(name: str, given: list[str], values: Values, path: Path) -> Ready:
+    own = [field for field in Form.model_fields if field in given and field != "format"]
     if own:
         raise UserError(
-            f"{values.at((*at, own[0]))}: {at[-1]} sets both like and {', '.join(own)}, which contradict each other. "
-            "Remove one of the two."
+            f"{values.at((*path, own[0]))}: {path[-1]} sets both like and {', '.join(own)}, which contradict each "
+            "other. Remove one of the two."
         )
     if name not in ready_names():
         near = get_close_matches(name.lower(), ready_names(), 1)
         hint = f"Did you mean {near[0]}? " if near else ""
         raise UserError(
-            f"{values.at((*at, 'like'))}: there is no ready description {name[:80]!r}. {hint}There are "
+            f"{values.at((*path, 'like'))}: there is no ready description {name[:80]!r}. {hint}There are "
             f"{', '.join(ready_names())}."
         )
     return ready(name)
-
-
-def protection_set(protection: Protection) -> dict[str, Any]:
-    """The settings of a protection that are not null, in canonical form."""
-    held = protection.model_dump(mode="json", exclude_none=True)
-    return {**held, "protect": sorted(set(held["protect"]))} if "protect" in held else held

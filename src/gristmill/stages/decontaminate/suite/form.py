@@ -1,11 +1,10 @@
-"""The form of a benchmark: which fields of a record are question, answer, choices and code, and how it is protected.
+"""The form of a benchmark: which fields of a record are question, answer, choices and code.
 
 A field is a path into a record, or a template with paths in braces:
 
     question                    the field of that name
     question.stem               a nested field; of a list of objects, the list of their values (`choices.text`)
     choices.0                   an element of a list
-    5                           a column of a CSV without header, or a line of an item, counted from 0
     "{context} {question}"      several fields, with the text between them
 """
 
@@ -15,16 +14,14 @@ from collections.abc import Sequence
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import orjson
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from gristmill.stages.contract import StageConfig
+from gristmill.stages.decontaminate.suite.files import Format
 from gristmill.stages.decontaminate.suite.prompt import read_prompt
 from gristmill.stages.reading.fields import field_names, nothing_under
 
 Role = Literal["question", "answer", "code", "choices", "context"]
-Format = Literal["jsonl", "json", "csv", "tsv", "parquet", "lines"]
-ANSWER_LINE = "answer_line"
-"""The field of a record that has its line of `answer_file`."""
 UNKNOWN = "<unk>"
 """The answer in TriviaQA's published test split."""
 NO_ANSWER = ("", "-1", UNKNOWN)
@@ -48,7 +45,8 @@ class Item(NamedTuple):
     @property
     def digest(self) -> str:
         """The identity of the item, independent of its file and id: a hash of benchmark and texts, 32 hex digits."""
-        return digest_of(self)
+        texts = [self.benchmark, self.question, self.answer, self.choices, self.code, self.context]
+        return hashlib.sha256(orjson.dumps(texts)).hexdigest()[:32]
 
 
 def item_from(texts: Sequence[Any]) -> Item:
@@ -57,46 +55,10 @@ def item_from(texts: Sequence[Any]) -> Item:
     return Item(benchmark, name, question, answer, tuple(choices), tuple(code), context)
 
 
-def digest_of(item: Item) -> str:
-    texts = [item.benchmark, item.question, item.answer, item.choices, item.code, item.context]
-    return hashlib.sha256(orjson.dumps(texts)).hexdigest()[:32]
-
-
-def _as_similarity(value: Any) -> Any:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value is None or value is False or (is_number and 0 < value <= 1):
-        return value
-    raise ValueError("write a number above 0 and at most 1, or false")
-
-
-def _share(value: float | None) -> float | None:
-    if value is not None and not 0 < value <= 1:
-        raise ValueError(f"{value:g} is not above 0 and at most 1 (half of the n-grams are 0.5)")
-    return value
-
-
-class Protection(StageConfig):
-    """How a benchmark is protected; null fields use the setting of the step."""
-
-    coverage: Annotated[Annotated[float, Field(strict=True)] | None, AfterValidator(_share)] = None
-    """The share of an item's n-grams that flags a document. null: the setting of the step."""
-    ngram: Annotated[int, Field(ge=1, le=100, strict=True)] | None = None
-    """Words of an n-gram. null: the setting of the step."""
-    fuzzy: Annotated[float | Literal[False] | None, BeforeValidator(_as_similarity)] = None
-    """How similar to an item a passage must be, from 0 to 1, to count as an edited copy; false ignores edited copies.
-    null: the setting of the step."""
-    protect: tuple[Role, ...] | None = None
-    """The texts of an item to search for, each alone. null: the setting of the step."""
-    rule: Literal["any", "whole"] | None = None
-    """`any`: one of the protected texts is enough; `whole`: only the question together with its answer. null: the
-    setting of the step."""
-
-
 def _as_path(value: object) -> Any:
-    path = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-    if isinstance(path, str) and ("{" in path or "}" in path) and not _TEMPLATE.fullmatch(path):
-        raise ValueError(f"{path[:80]!r} has braces without a path in them; write it like {{context}} {{question}}")
-    return path
+    if isinstance(value, str) and ("{" in value or "}" in value) and not _TEMPLATE.fullmatch(value):
+        raise ValueError(f"{value[:80]!r} has braces without a path in them; write it like {{context}} {{question}}")
+    return value
 
 
 def _as_paths(value: object) -> Any:
@@ -107,34 +69,12 @@ FieldPath = Annotated[str, BeforeValidator(_as_path), Field(min_length=1, max_le
 FieldPaths = Annotated[tuple[FieldPath, ...], BeforeValidator(_as_paths), Field(min_length=1, max_length=100)]
 
 
-class Reading(StageConfig):
-    """How a file is split into records."""
-
-    format: Format | None = None
-    """The format of the files. null: by suffix (.jsonl, .json, .csv, .tsv, .parquet; .txt and .lst are `lines`), after
-    removing the suffix of a compression."""
-    header: bool = True
-    """Whether the first line of a CSV names its columns; otherwise columns are numbered from 0."""
-    lines_per_item: Annotated[int, Field(ge=1, le=100)] = 1
-    """For `lines`: how many lines make an item, not counting blank ones. They are numbered from 0."""
-    records: FieldPath | None = None
-    """For `json`: the path of the list of records in the file's object. null: the file is a record or an array of
-    records."""
-
-    def columns(self, names: list[str]) -> list[str]:
-        """The columns of a table to read."""
-        return names
-
-    def idle(self, kind: Format) -> str | None:
-        """A setting that has no effect on files of this kind, if any."""
-        idle = {"header": not self.header and kind not in ("csv", "tsv"), "records": self.records and kind != "json"}
-        idle["lines_per_item"] = self.lines_per_item > 1 and kind != "lines"
-        return next((name for name, is_idle in idle.items() if is_idle), None)
-
-
-class Form(Reading):
+class Form(StageConfig):
     """The meaning of the fields of a record."""
 
+    format: Format | None = None
+    """The format of the files. null: by suffix (.jsonl, .json, .csv, .tsv, .parquet), after removing the suffix of a
+    compression."""
     question: FieldPath
     """The question, or the text to continue. Every item has one."""
     answer: FieldPath | None = None
@@ -147,8 +87,6 @@ class Form(Reading):
     """The names of the choices, if records have them, instead of `counted_from`."""
     choices: FieldPaths | None = None
     """The answers to choose from: a list, or several fields; the keys of an object."""
-    split_choices: Annotated[str, Field(min_length=1, max_length=10)] | None = None
-    """The separator of choices that are one text."""
     blank: Annotated[str, Field(min_length=1, max_length=10)] | None = None
     """The placeholder for a choice in the question (WinoGrande's `_`). Choices and answer are then whole sentences: the
     question with the choice filled in."""
@@ -158,8 +96,6 @@ class Form(Reading):
     """A passage that the question is about. It comes from another text and is only protected if `protect` names it."""
     id: FieldPath | None = None
     """The id of the item. null, or if a record has no id: its file and row."""
-    strip_prefix: Annotated[str, Field(min_length=1, max_length=200)] | None = None
-    """A prefix to remove from questions, such as `Question: `."""
     prompt: bool = False
     """Whether questions are prompts, from which labels (`Question:`, `Choices:`, `Answer:`), lettered choices and a
     leading passage are removed. Ready descriptions set it."""
@@ -168,7 +104,7 @@ class Form(Reading):
     def _nothing_idle(self) -> Self:
         if self.answer and self.answer_choice:
             raise ValueError("answer and answer_choice both define the answer; remove one of the two")
-        needs = {"answer_choice": "choices", "split_choices": "choices", "blank": "choices", "labels": "answer_choice"}
+        needs = {"answer_choice": "choices", "blank": "choices", "labels": "answer_choice"}
         for name, other in {**needs, "counted_from": "answer_choice"}.items():
             if name in self.model_fields_set and getattr(self, name) is not None and not getattr(self, other):
                 raise ValueError(f"{name} has no effect without {other}; add {other}, or remove {name}")
@@ -182,7 +118,7 @@ class Form(Reading):
 
     def columns(self, names: list[str]) -> list[str]:
         """The columns that the form names, since others may be very large; all if one is missing, for the message."""
-        needed = {path if path in names else path.partition(".")[0] for path in self.paths()} - {ANSWER_LINE}
+        needed = {path if path in names else path.partition(".")[0] for path in self.paths()}
         if not needed.issubset(names):
             return names
         needed |= {path if path in names else path.partition(".")[0] for path in _paths_in(self.id or "")}
@@ -196,8 +132,6 @@ class Broken(Exception):
 def item_of(record: dict[str, Any], form: Form, benchmark: str, place: str) -> Item:
     """The item of a record; `place` is its file and row. Raises Broken."""
     question = _filled(record, form.question).strip()
-    if form.strip_prefix:
-        question = question.removeprefix(form.strip_prefix).strip()
     if not question:
         raise Broken(f"no question: {form.question} is empty")
     choices = _choices(record, form, question)
@@ -276,10 +210,7 @@ def _choices(record: dict[str, Any], form: Form, question: str) -> list[str]:
     for field in form.choices or ():
         value = value_at(record, field) if "{" not in field else _filled(record, field)
         value = list(value) if isinstance(value, dict) else value
-        if form.split_choices and isinstance(value, str):
-            choices += [part.strip() for part in value.split(form.split_choices) if part.strip()]
-        else:
-            choices += [_text(one, field).strip() for one in (value if isinstance(value, list) else [value])]
+        choices += [_text(choice, field).strip() for choice in (value if isinstance(value, list) else [value])]
     if form.blank is None:
         return choices
     if form.blank not in question:

@@ -10,8 +10,8 @@ from typing import Annotated, Any, NamedTuple
 
 from pydantic import Field
 
-from gristmill.errors import UserError
-from gristmill.stages.decontaminate.suite.form import Form, Protection
+from gristmill.stages.contract import StageConfig
+from gristmill.stages.decontaminate.suite.form import Form, Role
 from gristmill.stages.yaml_nodes import Values, checked, compose
 
 FOLDER = os.path.join(os.path.dirname(__file__), "ready")
@@ -22,24 +22,18 @@ PROMPTS: dict[str, dict[str, Any]] = {
 """Forms that any benchmark with choices may have: prompts as evaluation tools send them."""
 
 
-class NamedForm(NamedTuple):
-    """A form and its name in messages."""
-
-    name: str
-    form: Form
-
-
 class Ready(NamedTuple):
     """A ready description."""
 
     name: str
     about: str
-    forms: list[NamedForm]
-    protection: Protection
+    forms: dict[str, Form]
+    protect: tuple[Role, ...] | None
 
 
-class _Fields(Protection):
+class _Fields(StageConfig):
     about: str
+    protect: tuple[Role, ...] | None = None
     forms: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]
 
 
@@ -55,15 +49,12 @@ def ready(name: str) -> Ready:
     with open(path, encoding="utf-8") as file:
         text = file.read()
     root = compose(text, path, "ready description", "It is a few levels deep.")
-    if root is None:
-        raise UserError(f"{path}: the ready description is empty. Reinstall Gristmill.")
+    assert root is not None
     values = Values(root, text, path)
     fields = checked(_Fields, values.value, values, (), "a ready description")
     prompts = PROMPTS if any("choices" in form for form in fields.forms.values()) else {}
-    forms = [
-        NamedForm(form, checked(Form, {"prompt": True, **given}, values, ("forms", form), "a form"))
+    forms = {
+        form: checked(Form, {"prompt": True, **given}, values, ("forms", form), "a form")
         for form, given in (fields.forms | prompts | fields.forms).items()
-    ]
-    return Ready(
-        name, fields.about, forms, Protection(**{one: getattr(fields, one) for one in Protection.model_fields})
-    )
+    }
+    return Ready(name, fields.about, forms, fields.protect)
