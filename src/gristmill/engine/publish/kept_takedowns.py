@@ -8,14 +8,17 @@ records the reason, and later runs need neither. A sample keeps to the takedowns
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from gristmill.counted import counted
-from gristmill.engine.publish.run_record import newest_run
+from gristmill.engine.publish.run_record import newest_run, see_record
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
@@ -64,39 +67,61 @@ def refuse_undone(store: Store, recipe: Recipe) -> dict[str, Any]:
 
 
 def refuse_lost(run: Run, last: Mapping[str, Any] | None) -> None:
-    """Refuse a run in which an item of a request names nothing, although it named documents in the last version: their
-    copies cannot be recognised, and would be published again. The shingles of a receipt recognise them.
+    """Refuse a run that does not recognise what the last version took down, and so could publish it, or its copies,
+    again: its text is read no more, or its id is that of another document. The shingles of a receipt recognise it.
     """
     recipe = run.graph.recipe
     configs = {step.name: step.config for step in recipe.steps}
-    match, sets, judge = (configs.get(name) for name in (TAKEDOWN_MATCH, TAKEDOWN_SETS, TAKEDOWN))
-    if last is None or not isinstance(match, takedown_match.Config) or recipe.sample is not None:
+    match, judge = configs.get(TAKEDOWN_MATCH), configs.get(TAKEDOWN)
+    if last is None or recipe.sample is not None or not isinstance(match, takedown_match.Config):
         return
-    assert isinstance(sets, takedown_sets.Config)
     assert isinstance(judge, takedown.Config)
-    receipts = takedown_sets.requests_of_receipts(sets.receipts)
-    then = _named(last["nodes"].values())
-    now = _named({"name": node.name, "metrics": run.states[node.id].metrics} for node in run.graph.nodes.values())
-    lost = [
-        f"{request.id} ({item})"
-        for request in read_all(match.requests, match.names)
-        for kind, item in request.items()
-        if (kind, item) in then - now and request.id not in receipts and (judge.copies == "go" or kind == "doc_ids")
-    ]
+    earlier = see_record(run.store, recipe.name, last)
+    lost = _lost_ids(earlier, run, match)
+    if judge.copies == "go":
+        lost += _lost_texts(earlier, run, judge.near)
     if lost:
         raise UserError(
-            f"{recipe.path}: {counted(len(lost), 'item of the takedowns names', 'items of the takedowns name')} no "
-            f"document that was read, and named some in the last version: {listed(lost, 5)}. Their copies could not be "
-            f"recognised, so nothing was published. All work is stored. Write a receipt of the last version "
-            f"({hint('receipt')}), and name its folder: takedowns: {{file: ..., receipts: FOLDER}}. If the documents "
-            "have other ids now, correct the request."
+            f"{recipe.path}: {counted(len(lost), 'document')} that the last version took down, or its copies, would "
+            f"not be recognised: {listed(lost, 5)}. Its text is not read any more, or it has another id. Nothing was "
+            f"published; all work is stored. Write a receipt of the last version ({hint('receipt')}), and name its "
+            "folder: takedowns: {file: ..., receipts: FOLDER}. Correct ids that have changed."
         )
 
 
-def _named(nodes: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
-    """The kind and value of the items of requests that named documents in a run."""
-    counts = (node["metrics"].get("items", {}) for node in nodes if node["name"] == TAKEDOWN_MATCH)
-    return {(kind, item) for found in counts for kind, items in found.items() for item in items}
+def _lost_ids(earlier: CorpusView, run: CorpusView, config: takedown_match.Config) -> list[str]:
+    """The ids in requests that name no document any more."""
+    then, now = (
+        {
+            doc_id
+            for node in view.nodes.values()
+            if node.name == TAKEDOWN_MATCH
+            for doc_id in view.states[node.id].metrics.get("items", {}).get("doc_ids", ())
+        }
+        for view in (earlier, run)
+    )
+    requests = read_all(config.requests, config.names)
+    return [f"{request.id} ({doc_id})" for request in requests for doc_id in request.doc_ids if doc_id in then - now]
+
+
+def _lost_texts(earlier: CorpusView, run: Run, near: float) -> list[str]:
+    """The documents whose copies were taken down, and whose text is near none that is known now."""
+    then, now = earlier.model(TAKEDOWN_SETS), run.model(TAKEDOWN_SETS)
+    if then is None or now is None or then == now:
+        return []
+    table = pq.read_table(run.store.local_path(then))
+    table = table.filter(pc.greater_equal(pc.list_value_length(table.column("shingles")), takedown_sets.FEWEST))
+    lists = table.column("shingles").combine_chunks()
+    ends = np.concatenate([[0], np.cumsum(lists.value_lengths().to_numpy(zero_copy_only=False))]).astype(np.int64)
+    sets = takedown.open_sets(run.store.local_path(now))
+    best, _, _ = takedown.nearest(ends, lists.flatten().to_numpy(), sets, near)
+    owners = zip(table.column("request").to_pylist(), table.column("doc_id").to_pylist(), best.tolist(), strict=True)
+    lost = [
+        f"{request} ({'a text' if doc_id is None else doc_id.hex()})"
+        for request, doc_id, number in owners
+        if number < 0 and request not in run.graph.recipe.restore
+    ]
+    return list(dict.fromkeys(lost))
 
 
 def keep_takedowns(store: Store, recipe: Recipe) -> None:

@@ -126,12 +126,19 @@ def make_sets(table: pa.Table) -> Sets:
     return Sets(table.column("request").to_pylist(), ids, sizes, postings)
 
 
+def nearest(ends: Array, values: Array, sets: Sets, near: float) -> tuple[Array, Array, Array]:
+    """For each list of shingles, the number of the nearest set (-1: none is near), how many they share, and whether it
+    was not compared with all.
+    """
+    return most_alike(ends, values, sets.postings, *ratio_of(near), MOST, COMPARED)
+
+
 def copies_of(texts: pa.Array, sets: Sets, near: float) -> tuple[list[Copy], list[int]]:
     """The most similar set of each row, if it is similar enough, the first of equal ones; and the rows without one that
     were not compared with all sets.
     """
     ends, values = shingles_of(texts)
-    best, shared, cut = most_alike(ends, values, sets.postings, *ratio_of(near), MOST, COMPARED)
+    best, shared, cut = nearest(ends, values, sets, near)
     copies = [
         Copy(row, int(sets.postings.ranks[best[row]]), int(shared[row]), int(ends[row + 1] - ends[row]))
         for row in np.flatnonzero(best >= 0).tolist()

@@ -134,11 +134,6 @@ def _texts(config: Config) -> Iterator[tuple[str, str]]:
             raise UserError(f"{path}: a text of {request} cannot be read: {error.strerror}. Correct it.") from None
 
 
-def requests_of_receipts(paths: Sequence[str]) -> set[str]:
-    """The ids of the requests in receipts."""
-    return {name for path in paths for name in pq.read_table(path, columns=["request"]).column(0).to_pylist()}
-
-
 def _receipts(config: Config) -> Iterator[pa.Table]:
     """The rows of the documents in receipts, with other ids: an id has a position, where another document is now."""
     for path in config.receipts:
