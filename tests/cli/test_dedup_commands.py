@@ -72,8 +72,8 @@ def test_workers_and_part_sizes_change_no_verdict(project):
     assert reasons.count("near_duplicate") > 10
 
 
-def test_clusters_are_shown_and_an_index_is_used(project, run_command, tmp_path):
-    """A user runs, inspects clusters, indexes the corpus and compares a new snapshot with the index."""
+def test_clusters_are_shown(project, run_command):
+    """With their sizes, links and members."""
     texts = families(7, 30)
     write(project, texts)
     project.write_recipe(STEPS, read=", fields: {key: id}")
@@ -86,25 +86,13 @@ def test_clusters_are_shown_and_an_index_is_used(project, run_command, tmp_path)
     clusters = [json.loads(line) for line in run_command("clusters", project.recipe, "--json").out.splitlines()]
     assert clusters[0]["size"] == max(cluster["size"] for cluster in clusters)
     assert clusters[0]["members"][0]["similarity"][0] >= 0.8
-    index = tmp_path / "indexes" / "first"
-    indexed = run_command("index", project.recipe, index, "--json")
-    assert indexed.code == 0, indexed.err
-    assert json.loads(indexed.out)["documents"] > 20
-    assert run_command("index", project.recipe, index).code == 2
-    write(project, [texts[0] + " and more", "quite another text about something that nobody wrote before now"], 1)
-    project.write_recipe(f"  - known_dedup: {{indexes: ['{index}']}}\n", read=", fields: {key: id}")
-    run = project.run()
-    assert run.states["all/known_dedup"].metrics["dropped"] == {"known_near_duplicate": 1}
 
 
-def test_unavailable_clusters_and_indexes_are_reported(project, run_command):
-    """This holds for a recipe without clusters, and a recipe that did not run."""
+def test_unavailable_clusters_are_reported(project, run_command):
+    """Of a recipe without a step that makes them."""
     project.write_recipe("  - stagebox.length\n")
-    assert "has no near_dedup step" in run_command("index", project.recipe, "x").err
     project.run()
     assert "no step that makes clusters" in run_command("clusters", project.recipe).err
-    project.write_recipe(STEPS, read=", fields: {key: id}")
-    assert "did not run yet" in run_command("index", project.recipe, "x").err
 
 
 def test_a_plan_summarises_the_s_curve_and_draws_it_with_explain(project, run_command):

@@ -21,7 +21,6 @@ from gristmill.kernels.decontaminate.support import Support
 from gristmill.kernels.decontaminate.texts import match_texts, word_spans, words_of
 from gristmill.kernels.dedup.exact_hash import NONE, WHITESPACE, WORDS, hash_texts
 from gristmill.kernels.dedup.keepers import keepers
-from gristmill.kernels.dedup.known import PADDING_BYTES, find_known, pack_sets
 from gristmill.kernels.dedup.line_units import count_units, find_units
 from gristmill.kernels.dedup.repeated_spans import repeated_spans
 from gristmill.kernels.dedup.shingles import word_tables
@@ -124,11 +123,7 @@ def read_texts(rows, before, draw):
     cut_lines(offsets, data, valid, TABLES, 2, 5, True, True, True, np.zeros((0, 2), np.int64))
     measure(offsets, data, valid, TABLES, word_sets(["the"], ["bad word"]))
     band_hashes_of(data, offsets, 3, 2, 2, "fast", 1, np.zeros(len(rows), np.uint64), word_tables())
-    starts, packed = pack_sets(*shingle_sets(data, offsets, 2, word_tables()))
-    padded = np.concatenate([packed, np.zeros(PADDING_BYTES, np.uint8)])
-    bands, owners = np.zeros((len(rows), 1), np.uint64), np.arange(len(rows))
-    index = lent(bands[:, 0].copy(), owners, starts.copy(), padded.copy())
-    find_known(bands, starts, padded, *index, 1, 2, 4)
+    shingle_sets(data, offsets, 2, word_tables())
     html.scan(data, offsets.astype(np.int64), 20)
     opened = shapes.openings([b"wor"])
     find_candidates(data, offsets, shapes.CLASSES, opened, np.zeros(64, np.uint8), shapes.ANY_LONG)

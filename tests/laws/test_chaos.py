@@ -57,7 +57,6 @@ steps:
   - exact_dedup
   - line_dedup: {max_count: 3}
   - near_dedup: {scope: global}
-  - simhash_dedup: {scope: global}
   - substring_dedup: {min_bytes: 80, scope: global, block: document, block_bytes: 100KB}
 tokenizer: {train: {vocab: 512, sample_bytes: {web: 100KB, notes: 100KB}}}
 shards: {seq_len_tokens: 256, shard_tokens: 20000}

@@ -7,7 +7,6 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from demo import evals
@@ -16,8 +15,6 @@ from gristmill.errors import UserError
 from gristmill.recipe.load import load
 from gristmill.recipe.settings import ReferenceEntry, all_entries
 from gristmill.recipe.stage_module import known_steps
-from gristmill.stages.dedup.near_candidates import Config as SketchConfig
-from gristmill.stages.dedup.near_index import write_index
 from gristmill.stages.pdf.child import CONTROL
 from gristmill.stages.quality import language_model_of_files
 from gristmill.tokenizer.files import write_json
@@ -32,7 +29,6 @@ JUDGE = {"model": "m", "servers": "['http://localhost:1/v1']"}
 """It gets no request: the documents have no parents and no page images."""
 NEEDED = {"heuristics": ["signals", "code_signals", "language"], "keep_language": ["language"]}
 ALSO = {
-    "known_dedup": {"indexes": "[index]"},
     "keep_language": {"keep": "{en: 0.1}"},
     "decontaminate": {"suite": "evals"},
     "entail": JUDGE,
@@ -84,8 +80,6 @@ def files(tmp_path_factory):
     (folder / "terms.txt").write_text("mill\n")
     (folder / "text.pdf").write_bytes(CONTROL)
     shutil.copy(Path(__file__).parents[1] / "stages" / "quality" / "toxic.bin", folder)
-    columns = [pa.array([lines[0]["text"]]), pa.array([b"x" * 16], pa.binary(16))]
-    write_index(folder / "index", [pa.RecordBatch.from_arrays(columns, ["text", "doc_id"])], SketchConfig())
     write_json(Tokenizer.from_merges("gristmill", np.zeros(0, np.int32), np.zeros(0, np.int32)), folder)
     learned = language_model_of_files.Config(name="mill", files=(str(folder / "texts.jsonl"),), min_documents=1)
     language_model_of_files.make(learned, folder / "mill.ngrams")

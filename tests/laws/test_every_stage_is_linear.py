@@ -35,9 +35,9 @@ CONFIGS = {
     "near_dedup": {"max_bucket": 32},
     "safety": {"max_blocked_share": 0.01},
 }
-WITH_MODELS = {"decontaminate", "perplexity", "known_dedup", "count_tokens", "entail"}
+WITH_MODELS = {"decontaminate", "perplexity", "count_tokens", "entail"}
 """Steps that need a model, an index or a server: worst_cases.py runs them with one."""
-TRAINED = {"decontaminate", "known_dedup", "quality_models", "model_files", "tokens", "tokenizer_files"}
+TRAINED = {"decontaminate", "quality_models", "model_files", "tokens", "tokenizer_files"}
 FOR_MODELS = (
     "one word again and again",
     "different words of one line",

@@ -228,20 +228,6 @@ def layers(table: pa.Table, stages: dict[str, tuple[Any, Any]], models: Any = No
     return table
 
 
-def known_dedup(folder: Path, table: pa.Table) -> Callable[[], Any]:
-    """The index contains the same documents, so all that share words are candidates of each other."""
-    stage = imported("gristmill.stages.dedup.known_dedup")
-    near, candidates = (imported(f"gristmill.stages.dedup.{one}") for one in ("near_index", "near_candidates"))
-    path = folder / f"known{len(list(folder.iterdir()))}"
-    config = stage.Config(indexes=(str(path),), max_comparisons=4)
-
-    def run() -> None:
-        near.write_index(path, [batch_of(table, ("text", "doc_id"))], candidates.Config())
-        stage.apply(batch_of(table, stage.STAGE.reads), config)
-
-    return run
-
-
 def decontaminate(folder: Path, table: pa.Table) -> Callable[[], Any]:
     """The suite contains the start of the first documents, so a shared footer is in all items and documents."""
     stage, exchanged = imported("gristmill.stages.decontaminate.decontaminate"), imported("exchanged")
@@ -449,7 +435,6 @@ CUSTOM: dict[str, Callable[[Path, pa.Table], Callable[[], Any]]] = {
     "takedown": takedown,
     "index": index,
     "copies_left": copies_left,
-    "known_dedup": known_dedup,
     "decontaminate": decontaminate,
     "quality_models": quality_models,
     "model_files": model_files,
@@ -466,7 +451,6 @@ COVERED = {
     "takedown": ("takedown.takedown", "takedown.takedown_match", "takedown.takedown_sets", "takedown.takedown_unsent"),
     "index": ("select.index",),
     "copies_left": ("dedup.copies_left",),
-    "known_dedup": ("dedup.known_dedup",),
     "decontaminate": (
         "decontaminate.decontaminate",
         "decontaminate.eval_index",

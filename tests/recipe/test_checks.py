@@ -51,8 +51,8 @@ STAGE = Reader(config=Config, check=check, read=read, splittable=splittable)
 
 CASES = {
     "a step": ("  - line_dedup:\n      min_chars: 3\n      protected_patterns: ['(']\n", 12, "steps.line_dedup.prot"),
-    "a folder of a step": ("  - known_dedup:\n      indexes: [folder]\n", 11, "steps.known_dedup.indexes: "),
-    "a pipe for a folder": ("  - known_dedup:\n      indexes: [pipes]\n", 11, "is a pipe, not a file"),
+    "a folder of a step": ("  - decontaminate:\n      suite: folder\n", 11, "steps.decontaminate.suite: "),
+    "a pipe for a folder": ("  - decontaminate:\n      suite: pipes\n", 11, "suite.yaml: not a regular file"),
     "tokenizer.file": ("  []\ntokenizer:\n  file: bad.json\n", 12, "tokenizer.file: "),
     "tokenizer.pin": (TRAIN + "  pin: bad.json\n", 13, "tokenizer.pin: "),
     "shards": (TRAIN + "shards:\n  seq_len_tokens: 64\n  shard_tokens: 63\n", 15, "shards.shard_tokens: 63 is less"),
@@ -88,7 +88,7 @@ def reported(tmp_path):
     (tmp_path / "bad.json").write_text("{}")
     (tmp_path / "folder").mkdir()
     (tmp_path / "pipes").mkdir()
-    os.mkfifo(tmp_path / "pipes" / "index.json")
+    os.mkfifo(tmp_path / "pipes" / "suite.yaml")
     (tmp_path / "own.py").write_text(OWN)
     (tmp_path / "reader.py").write_text(READER)
     unread = "def reads(config): raise UserError('the moon is full. Wait')\n"

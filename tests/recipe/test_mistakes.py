@@ -457,16 +457,6 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
         5,
         ["verify_jaccard", "at most nine decimals"],
     ),
-    "more records a document than can be sent": (
-        STEPS + "  - gristmill.stages.dedup.simhash_dedup: {blocks: 24, max_distance: 12}\n",
-        5,
-        ["2,704,156 records per document; at most 10,000 are allowed", "Lower blocks or max_distance"],
-    ),
-    "more comparisons than can be held in mind": (
-        STEPS + "  - gristmill.stages.dedup.known_dedup: {indexes: [.], max_comparisons: 10001}\n",
-        5,
-        ["max_comparisons must be at most 10000, not 10001"],
-    ),
     "model without its step": (
         STEPS + "  - user_of_model\n  - trainer\n",
         5,

@@ -24,8 +24,6 @@ from gristmill.engine.schedule.task_cache import ENGINE
 from gristmill.recipe.stage_module import known_formats, known_steps
 from gristmill.schema import Record
 from gristmill.stages.contract import Piece
-from gristmill.stages.dedup.near_candidates import Config as SketchConfig
-from gristmill.stages.dedup.near_index import write_index
 from gristmill.stages.library_versions import version_of
 from gristmill.stages.mix import mix
 from gristmill.stages.scrub import safety, safety_hashes
@@ -299,13 +297,9 @@ CONFIGS = {
 
 def outputs(folder):
     found = {}
-    write_index(
-        folder / "index", [pa.record_batch({"text": TEXTS[:1], "doc_id": column("doc_id")[:1]})], SketchConfig()
-    )
     (folder / "bytes").mkdir()
     write_json(Tokenizer.from_merges("gristmill", np.zeros(0, np.int32), np.zeros(0, np.int32)), folder / "bytes")
     CONFIGS["count_tokens"] = {"tokenizer": str(folder / "bytes" / "tokenizer.json")}
-    CONFIGS["known_dedup"] = {"indexes": [str(folder / "index")], "verify_jaccard": 0.5}
     found |= model_outputs(folder, TEXTS, COPIES, digest_of)
     CONFIGS["perplexity"] = {"models": {"mill": str(folder / LANGUAGE_MODEL)}}
     for name, module_name in {**known_formats(), **known_steps()}.items():

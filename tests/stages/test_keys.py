@@ -37,7 +37,7 @@ def test_every_field_for_reports_is_known():
 def test_every_other_field_is_in_the_key(project):
     """It is in the identity of its stage."""
     evals.write(project.folder / "evals", {"b": [evals.Item("one", "Which stone of the mill turns?", "the runner")]})
-    steps = ("near_dedup", "line_dedup", "substring_dedup", "simhash_dedup", "decontaminate: {suite: evals}")
+    steps = ("near_dedup", "line_dedup", "substring_dedup", "decontaminate: {suite: evals}")
     project.write_recipe("".join(f"  - {step}\n" for step in steps))
     mill = project.mill()
     for node in build(mill.recipe, mill.contents).nodes.values():

@@ -52,7 +52,6 @@ SECTIONS = {
         "versions": "List, name, keep and reproduce the versions that runs made.",
         "takedown": "Take documents down, and prove it.",
         "export": "Write the kept documents as a dataset.",
-        "index": "Write an index of the documents that a recipe kept.",
     },
     "Train": {
         "tokenizer": "Train, audit and use a tokenizer.",
@@ -71,7 +70,7 @@ COMMANDS = {name: line for section in SECTIONS.values() for name, line in sectio
 FOLDERS = {
     "run": "init steps plan run status budget",
     "look": "inspect lineage clusters audit canaries sql funnel whatif diff watch report disclose sample",
-    "corpus": "quality versions takedown suite export index verify gc",
+    "corpus": "quality versions takedown suite export verify gc",
     "tokenizer": "tokenizer",
     "shards": "shards",
 }

@@ -51,7 +51,7 @@ def test_clusters_are_the_components_of_all_links(links_by_meet, bits):
         tables.append(clusters.trees(records, len(members), ones, others, shares))
     for function in (clusters.roots, clusters.merge, clusters.resolve):
         tables = exchange(tables, lambda table, function=function: function(table, None), bits)
-    answers = exchange(tables, lambda table: clusters.conclude(table, None, "near_duplicate", "Jaccard")[0], bits)
+    answers = exchange(tables, lambda table: clusters.conclude(table, None)[0], bits)
     found = {row["row"]: row for table in answers for row in table.to_pylist()}
     component = {node: node for node in range(15)}
     for _ in range(15):

@@ -37,7 +37,7 @@ def command(
     view = open_view(recipe, store)
     steps = cluster_steps(view)
     if not steps:
-        raise UserError(f"{view.label} has no step that makes clusters. Add near_dedup or simhash_dedup.")
+        raise UserError(f"{view.label} has no step that makes clusters. Add near_dedup.")
     if waiting := [node.id for node in steps if node.id in view.unfinished()]:
         last = last_finished(view, "clusters")
         raise UserError(f"{waiting[0]} did not run yet, so there is nothing to show. {view.to_finish}{last}")

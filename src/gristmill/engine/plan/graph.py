@@ -45,7 +45,7 @@ from gristmill.stages.select import corpus, index
 
 Identity = tuple[dict[str, Any], dict[str, ConfigFile]]
 
-_COMPARE_TEXTS = ("exact_dedup", "near_dedup", "simhash_dedup")
+_COMPARE_TEXTS = ("exact_dedup", "near_dedup")
 
 
 @dataclass(frozen=True)

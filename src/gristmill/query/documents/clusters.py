@@ -30,7 +30,7 @@ MOST_CLUSTERS = 1 << 16
 
 def cluster_steps(view: CorpusView) -> list[NodeFacts]:
     """The steps that write clusters."""
-    return view.named("near_dedup", "simhash_dedup")
+    return view.named("near_dedup")
 
 
 def count_joining(view: CorpusView, node: NodeFacts) -> tuple[int, int]:

@@ -163,7 +163,7 @@ def sizes_of_clusters(records: pa.Table, config: object) -> pa.Table:
     return records.group_by("root", use_threads=False).aggregate([([], "count_all")])
 
 
-def conclude(records: pa.Table, others: pa.Table | None, reason: str, measure: str) -> tuple[pa.Table, dict[str, Any]]:
+def conclude(records: pa.Table, others: pa.Table | None) -> tuple[pa.Table, dict[str, Any]]:
     """By cluster: its size, and a verdict on all members but the keeper; also count clusters.
 
     `others`: the `sizes_of_clusters` elsewhere.
@@ -180,9 +180,7 @@ def conclude(records: pa.Table, others: pa.Table | None, reason: str, measure: s
     keeper = np.ascontiguousarray(_matrix(records, "root")[:, -ID_BYTES:])
     linked, similarity = (records.column(name).combine_chunks() for name in ("linked_to", "similarity"))
     detail = [
-        _detail(keeper[at].tobytes(), linked[at][0].as_py(), similarity[at][0].as_py(), chain[at], measure)
-        if lost[at]
-        else None
+        _detail(keeper[at].tobytes(), linked[at][0].as_py(), similarity[at][0].as_py(), chain[at]) if lost[at] else None
         for at in range(len(node))
     ]
     answers = pa.table(
@@ -194,7 +192,7 @@ def conclude(records: pa.Table, others: pa.Table | None, reason: str, measure: s
             "linked_to": linked,
             "similarity": similarity,
             "chain": pa.array(chain),
-            "drop": pc.if_else(pa.array(lost), reason, pa.scalar(None, pa.string())),
+            "drop": pc.if_else(pa.array(lost), "near_duplicate", pa.scalar(None, pa.string())),
             "detail": pa.array(detail, pa.string()),
         }
     )
@@ -242,9 +240,9 @@ def size_class(power: int) -> str:
     return str(high) if low == high else f"{low}-{high}"
 
 
-def _detail(keeper: bytes, linked: bytes, similarity: float, chain: int, measure: str) -> str:
+def _detail(keeper: bytes, linked: bytes, similarity: float, chain: int) -> str:
     link = "" if linked == keeper else f" to {linked.hex()}, {chain} links away"
-    return f"of {keeper.hex()}, {measure} {similarity:.3f}{link}"
+    return f"of {keeper.hex()}, Jaccard {similarity:.3f}{link}"
 
 
 def _matrix(records: pa.Table, name: str) -> Array:

@@ -84,7 +84,7 @@ def verify(records: pa.Table, config: Config) -> tuple[pa.Table, dict[str, Any]]
 
 def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) -> tuple[pa.Table, dict[str, Any]]:
     """Drop every member of a cluster except its keeper."""
-    return clusters.conclude(records, others, "near_duplicate", "Jaccard")
+    return clusters.conclude(records, others)
 
 
 def explain(config: Config) -> list[str]:
