@@ -20,7 +20,13 @@ PACKAGES = {
     FORMATS: {"formats": "epub jats latex mbox mediawiki notebook office stack_exchange subtitles"},
     STEPS: {"formats": "threads", "generate": "entail faithful"},
     SOURCES: {"generate": "generate"},
-    COMMANDS: {"ablate": "ablate mix", "bias": "bias", "explore": "explore", "extractor": "extractor"},
+    COMMANDS: {
+        "ablate": "ablate mix",
+        "bias": "bias",
+        "explore": "explore",
+        "extractor": "extractor",
+        "tokenizer": "tokenizer.audit",
+    },
     EXECUTORS: {"ray": "ray", "slurm": "slurm"},
     OBSERVERS: {"explore": "metrics openlineage"},
 }
@@ -50,8 +56,8 @@ def missing(group: str, name: str) -> str | None:
     for package, names in PACKAGES[group].items():
         if name in names.split():
             return (
-                f"{name} needs the package gristmill-{package}, which is not installed. Nothing was done. Install it: "
-                f"{install_package(package)}"
+                f"{name.replace('.', ' ')} needs the package gristmill-{package}, which is not installed. Nothing was "
+                f"done. Install it: {install_package(package)}"
             )
     return None
 

@@ -29,7 +29,7 @@ SECTIONS = {
         "plan": "Show what a run would do, and why.",
         "run": "Run what is not cached, then show what was read and kept.",
         "status": "Show what each stage has done, and what it cost.",
-        "suite": "Check and pin eval suites; show which items a corpus contains.",
+        "suite": "Check eval suites; show which items a corpus contains.",
         "quality": "Train and evaluate quality models; write them as files.",
     },
     "Look at documents": {
@@ -54,7 +54,7 @@ SECTIONS = {
         "export": "Write the kept documents as a dataset.",
     },
     "Train": {
-        "tokenizer": "Train, audit and use a tokenizer.",
+        "tokenizer": "Train and use a tokenizer.",
         "shards": "Check the shards of a manifest, and find documents in them.",
         "sample": "Show the documents that a training step sees.",
         "budget": "Show how many tokens a model needs, and what they cost.",
@@ -85,7 +85,7 @@ def added_commands() -> dict[str, str]:
     return {
         name: (point.dist and point.dist.metadata["Summary"]) or f"A command from {installed.package_of(point)}."
         for name, point in points.items()
-        if name not in COMMANDS
+        if name.partition(".")[0] not in COMMANDS
     }
 
 
@@ -133,12 +133,28 @@ def make_app(names: Collection[str] = COMMANDS) -> typer.Typer:
     for name in names:
         command, example = _command(name)
         if isinstance(command, typer.Typer):
+            if not {one.name for one in command.registered_commands} & {*sys.argv[2:3]}:  # takes a tenth of a second
+                _add_commands(command, name)
             for one in command.registered_commands:
                 one.callback = with_options(one.callback)
             app.add_typer(command, name=name)
         else:
             app.command(name=name, epilog=example)(with_options(command))
     return app
+
+
+def _add_commands(group: typer.Typer, name: str) -> None:
+    """Add the commands of installed packages to a group: an entry point `GROUP.COMMAND`."""
+    for added, point in installed.installed(installed.COMMANDS).items():
+        if added.startswith(f"{name}."):
+            command = installed.load(point, f"gristmill {added.replace('.', ' ')}")
+            example = vars(sys.modules[point.module]).get("EXAMPLE")
+            group.command(name=added.removeprefix(f"{name}."), epilog=example)(command)
+    typed = ".".join(sys.argv[1:3])
+    if typed not in installed.installed(installed.COMMANDS) and (
+        message := installed.missing(installed.COMMANDS, typed)
+    ):
+        raise UserError(f"gristmill {message}")
 
 
 def _command(name: str) -> tuple[Any, str | None]:

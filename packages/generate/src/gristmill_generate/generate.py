@@ -1,7 +1,7 @@
 """Sends documents to a language model, with prompts, and stores its answers next to the documents.
 
 Every kept document is cut into chunks, and each chunk is sent with each prompt, once for each sample, to any
-OpenAI-compatible server. Answers are stored as they arrive (`store/answers.py`) under the hash of the request, so
+OpenAI-compatible server. Answers are stored as they arrive, under the hash of the request, so
 nothing is paid for twice. The source that has the field `generate` reads them (`generated.py`): each answer becomes one
 of its documents. An answer that cannot be used becomes a dropped document with a reason. Nothing is sent about
 documents that a takedown request names; what was answered before stays, and `takedown` removes it.

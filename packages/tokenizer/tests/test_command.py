@@ -10,11 +10,11 @@ import typer
 from tests.tokenizer.library_made import changed, library_json
 from typer.testing import CliRunner
 
-from gristmill.cli.tokenizer import audit as tokenizer_audit
 from gristmill.errors import UserError
-from gristmill.report.audit.audit import failed
 from gristmill.tokenizer import files
 from gristmill.tokenizer.model import Tokenizer
+from gristmill_tokenizer import command as tokenizer_audit
+from gristmill_tokenizer.audit import failed
 
 pytestmark = pytest.mark.slow
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 
 from gristmill.counted import counted
-from gristmill.report.audit.pattern import digits_are_split, pattern_is_applied_once, trained_with_its_pattern
-from gristmill.report.audit.result import Check, result
-from gristmill.report.audit.subject import Subject
 from gristmill.tokenizer.hostile import HOSTILE
 from gristmill.tokenizer.special import check_names, ordinary
+from gristmill_tokenizer.pattern import digits_are_split, pattern_is_applied_once, trained_with_its_pattern
+from gristmill_tokenizer.result import Check, result
+from gristmill_tokenizer.subject import Subject
 
 
 def special_tokens_are_one_id(subject: Subject) -> Check:

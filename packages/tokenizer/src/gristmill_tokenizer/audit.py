@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from gristmill.counted import counted
-from gristmill.report.audit.checks import run_checks
-from gristmill.report.audit.sizes import (
+from gristmill_tokenizer.checks import run_checks
+from gristmill_tokenizer.sizes import (
     AuditProgress,
     NoProgress,
     batches_of,
@@ -18,9 +18,9 @@ from gristmill.report.audit.sizes import (
     size_name,
     size_table,
 )
-from gristmill.report.audit.subject import Subject
-from gristmill.report.audit.text import Domain
-from gristmill.report.audit.tokens import token_tables
+from gristmill_tokenizer.subject import Subject
+from gristmill_tokenizer.text import Domain
+from gristmill_tokenizer.tokens import token_tables
 
 SIZES = (16_000, 32_000, 64_000, 128_000, 152_000)
 D_MODEL = 4096

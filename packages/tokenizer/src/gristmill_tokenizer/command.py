@@ -17,12 +17,12 @@ from gristmill.cli.tokenizer.open import TokenizerName, is_corpus, open_up_to_to
 from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.query.documents.sample import sample_by_language, tokenizer_file
-from gristmill.report.audit.audit import D_MODEL, SIZES, audit, failed
-from gristmill.report.audit.html import NEEDED_BY, page
-from gristmill.report.audit.subject import Subject, open_subject
-from gristmill.report.audit.text import Domain, built_in, from_arrays, read_domains
 from gristmill.report.page import check_charts
 from gristmill.stages.tokenizer.tokenizer_sample import HELD_OUT
+from gristmill_tokenizer.audit import D_MODEL, SIZES, audit, failed
+from gristmill_tokenizer.html import NEEDED_BY, page
+from gristmill_tokenizer.subject import Subject, open_subject
+from gristmill_tokenizer.text import Domain, built_in, from_arrays, read_domains
 
 FOLDER = "tokenizer-audit"
 EXAMPLE = "Example: gristmill tokenizer audit tokenizer/ --against other/ --text 'code=held_out/code*.jsonl.zst'"

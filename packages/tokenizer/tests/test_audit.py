@@ -17,18 +17,18 @@ from tokenizers import Tokenizer as Library
 
 from gristmill.errors import UserError
 from gristmill.kernels.bpe.train import byte_order
-from gristmill.report.audit.audit import audit, failed
-from gristmill.report.audit.checks import run_checks, tokens_differ
-from gristmill.report.audit.html import page
-from gristmill.report.audit.pattern import digits_are_split, pretokens
-from gristmill.report.audit.sizes import truncated
-from gristmill.report.audit.subject import Subject, open_subject
-from gristmill.report.audit.text import Domain, read_domains
-from gristmill.report.audit.tokens import junk, private, readable, unreachable_tokens
 from gristmill.tokenizer import files
 from gristmill.tokenizer.hostile import HOSTILE
 from gristmill.tokenizer.model import Tokenizer
 from gristmill.tokenizer.patterns import PATTERNS
+from gristmill_tokenizer.audit import audit, failed
+from gristmill_tokenizer.checks import run_checks, tokens_differ
+from gristmill_tokenizer.html import page
+from gristmill_tokenizer.pattern import digits_are_split, pretokens
+from gristmill_tokenizer.sizes import truncated
+from gristmill_tokenizer.subject import Subject, open_subject
+from gristmill_tokenizer.text import Domain, read_domains
+from gristmill_tokenizer.tokens import junk, private, readable, unreachable_tokens
 
 pytestmark = pytest.mark.slow
 

@@ -11,11 +11,11 @@ from gristmill.counted import counted
 from gristmill.kernels.bpe.pretoken_classes import class_table
 from gristmill.kernels.bpe.pretokenize import split
 from gristmill.kernels.bpe.pretokenize_ahead import NUMBER_CHARS
-from gristmill.report.audit.result import Check, result
-from gristmill.report.audit.subject import Subject
 from gristmill.stages.buffers import bytes_of
 from gristmill.tokenizer.hostile import HOSTILE
 from gristmill.tokenizer.patterns import PATTERNS
+from gristmill_tokenizer.result import Check, result
+from gristmill_tokenizer.subject import Subject
 
 MOST_DIGITS = 3
 """The limit without a named pattern. Models memorize longer number tokens instead of learning their digits."""

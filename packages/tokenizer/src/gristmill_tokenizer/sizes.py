@@ -7,9 +7,9 @@ from typing import Any, Protocol
 import numpy as np
 import pyarrow as pa
 
-from gristmill.report.audit.subject import AuditedTokenizer, Subject
-from gristmill.report.audit.text import Domain
 from gristmill.tokenizer.model import Tokenizer
+from gristmill_tokenizer.subject import AuditedTokenizer, Subject
+from gristmill_tokenizer.text import Domain
 
 Array = np.ndarray[Any, Any]
 

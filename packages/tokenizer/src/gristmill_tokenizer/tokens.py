@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from gristmill.report.audit.subject import Merge, Subject
+from gristmill_tokenizer.subject import Merge, Subject
 
 Array = np.ndarray[Any, Any]
 
