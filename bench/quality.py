@@ -35,10 +35,9 @@ from gristmill.schema import as_str
 from gristmill.stages.contract import Piece
 from gristmill.stages.extract import extract
 from gristmill.stages.ingest import warc
-from gristmill.stages.quality.classifier_config import Options
-from gristmill.stages.quality.classifier_examples import SCHEMA, clean
-from gristmill.stages.quality.classifier_report import area
-from gristmill.stages.quality.classifier_train import train
+from gristmill.stages.quality.classifier_settings import Options
+from gristmill.stages.quality.classifier_texts import SCHEMA, clean
+from gristmill.stages.quality.classifier_train import MOST_EXAMPLES, area, train
 from gristmill.stages.shared import fasttext_model
 
 HIGH, LOW = ("gutenberg-en", "latex-math"), ("sql-docs", "dotnet-docs")
@@ -158,7 +157,7 @@ def auc(model: np.ndarray, texts: Labelled) -> float:
 def lines_of(texts: Labelled, options: Options, path: Path) -> None:
     """Writes the examples in the library's format."""
     found, _ = clean(table(texts), options.min_words)
-    begins, ends, owners = cut_words(*found[:3], options.example_words, options.examples_per_document)
+    begins, ends, owners = cut_words(*found[:3], options.example_words, MOST_EXAMPLES)
     order = np.argsort([digest(str(at)) for at in range(len(begins))])
     with path.open("wb") as file:
         for at in order.tolist():

@@ -6,16 +6,14 @@ import pyarrow as pa
 
 from exchanged import run_stage
 from gristmill.stages.library_versions import version_of
-from gristmill.stages.quality import classifier, language_model, sample, texts
-from gristmill.stages.quality.classifier_config import ClassTexts
+from gristmill.stages.quality import classifier, sample, texts
+from gristmill.stages.quality.classifier_settings import ClassTexts
 
-LANGUAGE_MODEL = "model.ngrams"
-"""The name of the language model file in the given folder."""
 SIDES = {"mill": "positive", "shop": "negative"}
 
 
-def model_outputs(folder, fixed, copies, digest_of):
-    """A sample, its texts and a classifier for texts with copies, and a language model of the fixed texts."""
+def model_outputs(folder, copies, digest_of):
+    """A sample, its texts and a classifier for texts with copies."""
     rows = len(copies)
     known = {
         "text": pa.array(copies),
@@ -35,7 +33,6 @@ def model_outputs(folder, fixed, copies, digest_of):
         positives=ClassTexts(sources=("mill",)),
         negatives=ClassTexts(sources=("shop",)),
         buckets=1000,
-        char_ngrams=(2, 3),
         min_count=1,
         min_words=5,
         example_words=10,
@@ -44,17 +41,12 @@ def model_outputs(folder, fixed, copies, digest_of):
     every = pa.array(["train"] * rows)
     (whole,), _ = run_stage(texts, texts_config, [pa.table({**known, "quality_mill_sample.split": every})])
     numbers = classifier.fit(whole.to_batches(), learned, folder / "mill.bin")
-    language_config = language_model.Config(name="mill", min_documents=1, order=3, prune=(1, 1, 1))
-    columns = [pa.array(fixed), *(pa.nulls(len(fixed)) for _ in range(3)), pa.nulls(len(fixed), pa.string())]
-    batch = pa.RecordBatch.from_arrays(columns, names=list(language_model.COLUMNS))
-    language_model.fit([batch], language_config, folder / LANGUAGE_MODEL)
     assert split["split"].null_count not in (0, rows)
     assert "auc" in numbers
     found = {
         "quality_sample": (sample, taken, digest_of([split.to_pylist(), counts])),
         "quality_text": (texts, texts_config, digest_of(layer.to_pylist())),
         "classifier": (classifier, learned, _hash(folder / "mill.bin")),
-        "language_model": (language_model, language_config, _hash(folder / LANGUAGE_MODEL)),
     }
     return {
         name: {

@@ -1,4 +1,4 @@
-"""Formats, steps, sources, commands, pages and executors that installed packages add by entry points (docs/plugins.md).
+"""Formats, steps, commands and more that installed packages add by entry points (docs/plugins.md).
 
 Finding them takes a tenth of a second, so a built-in name is never looked up here, and cannot be replaced.
 """
@@ -13,7 +13,7 @@ from gristmill.errors import UserError
 from gristmill.install_command import install_package
 
 FORMATS, STEPS, COMMANDS = "gristmill.formats", "gristmill.steps", "gristmill.commands"
-SOURCES = "gristmill.sources"
+SOURCES, MODELS = "gristmill.sources", "gristmill.models"
 PAGES, EXECUTORS, OBSERVERS = "gristmill.pages", "gristmill.executors", "gristmill.observers"
 
 PACKAGES = {
@@ -25,8 +25,10 @@ PACKAGES = {
         "bias": "bias",
         "explore": "explore",
         "extractor": "extractor",
+        "ngram": "quality.arpa",
         "tokenizer": "tokenizer.audit",
     },
+    MODELS: {"ngram": "language_models"},
     EXECUTORS: {"ray": "ray", "slurm": "slurm"},
     OBSERVERS: {"explore": "metrics openlineage"},
 }

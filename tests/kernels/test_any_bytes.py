@@ -3,7 +3,6 @@
 Harm shows where memory is watched: `test_memory` runs this with bounds checked and with fences around arrays.
 """
 
-import tempfile
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -30,14 +29,10 @@ from gristmill.kernels.hash.word_counts import add_words, export, no_words
 from gristmill.kernels.html import bounds as html
 from gristmill.kernels.html.facts import find_facts
 from gristmill.kernels.html.page import PageBuffers
-from gristmill.kernels.ngram.arpa import read_ngrams
-from gristmill.kernels.ngram.cut import ROOM, ROOM_BYTES, cut_tables, cut_texts
-from gristmill.kernels.ngram.cut import hash_texts as hash_texts_of_words
+from gristmill.kernels.ngram.cut import cut_tables
 from gristmill.kernels.ngram.score import perplexities, score, scratch
-from gristmill.kernels.ngram.tables import Tables
-from gristmill.kernels.ngram.vocabulary import number_texts, vocabulary_of
-from gristmill.kernels.quality.features import Shape, count_words, cut_words, passages, rows_of, vocabulary
-from gristmill.kernels.quality.train import hash_pieces, score_rows, texts_with, train_weights
+from gristmill.kernels.quality.features import cut_words, rows_of, vocabulary
+from gristmill.kernels.quality.train import hash_pieces, score_rows, train_weights
 from gristmill.kernels.scrub import shapes
 from gristmill.kernels.scrub.candidates import find_candidates
 from gristmill.kernels.signals.batch import measure
@@ -53,14 +48,15 @@ from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.stages.decontaminate.matching.index import search_of
 from gristmill.stages.decontaminate.matching.words import WordHashes
 from gristmill.stages.extract.main_text import Extractor
-from gristmill.stages.quality.classifier_file import model_bytes
-from gristmill.stages.quality.ngram_file import special_hashes
-from gristmill.stages.quality.ngram_train import NgramSettings, estimate
+from gristmill.stages.quality.classifier_train import model_bytes
+from gristmill.stages.quality.ngram_arpa import read_arpa
 from gristmill.stages.shared.fasttext_model import parse
 from lent_arrays import lent
 
 TABLES = unicode_tables()
-SHAPES = Shape(1, 0, 0, 0), Shape(2, 0, 0, 7), Shape(3, 1, 4, 50), Shape(1, 2, 2, 3)
+NGRAMS = (1, 0), (2, 7), (3, 50), (5, 3)
+"""Words of the longest n-gram, and rows for n-grams."""
+MODEL = Path(__file__).parents[1] / "stages" / "quality" / "mill.arpa"
 KINDS = np.random.default_rng(1).integers(0, 6, 1 << 16, np.uint8)
 PIECES = st.one_of(
     st.binary(max_size=12),
@@ -192,63 +188,28 @@ def read_models(rows, before, draw):
         assert (starts[owners] <= begins).all()
         assert (begins < stops).all()
         assert (stops <= ends[owners]).all()
-        found, firsts, begins, stops = passages(data, starts, ends, words, 9)
-        assert (np.diff(firsts) == np.maximum(count_words(data, starts, ends) - words + 1, 0)).all()
-        assert (found < 9).all()
     hashes = hash_pieces(data, starts, ends)
-    learn(data, starts, ends, hashes, draw.choice(SHAPES), draw)
-    spaces = np.empty(ROOM_BYTES, np.uint8), np.empty((ROOM, 3), np.int64)
-    plain, stops = cut_texts(data, offsets, cut_tables(), *spaces)
-    assert len(stops) == len(rows)
-    assert len(plain) == (stops[-1] if rows else 0)
-    hashes, firsts = hash_texts_of_words(data, offsets, cut_tables(), *spaces)
-    known = vocabulary_of(np.unique(hashes[hashes != 0])[::2].copy())
-    ids, same = number_texts(data, offsets, cut_tables(), *spaces, known)
-    assert (same == firsts).all()
-    assert len(ids) == len(hashes)
-    if len(ids) and draw.random() < 0.5:
-        with tempfile.TemporaryDirectory() as folder:
-            speak(data, offsets, Path(folder), draw.randint(1, 5))
-    lines = b"".join(b"-1.5\t" + row.replace(b"\n", b" ") + b"\t-0.25\n" + row + b"\n" for row in rows)
-    for order in (1, 2, 8):
-        for some in (lines, data.tobytes()):
-            room = np.empty(3, np.uint64), np.empty((3, 2)), np.empty((3, 2), np.int64)
-            text = np.frombuffer(some, np.uint8)
-            at, read, passed, wrong = read_ngrams(text, 0, order, 3, *room, special_hashes())
-            assert 0 <= at <= len(text)
-            assert read == passed <= 3
-            assert wrong in range(5)
-
-
-def learn(data, starts, ends, hashes, shape, draw):
-    """A classifier scores any texts as its training does."""
-    known = vocabulary(data, starts, ends, 1, 20)
-    size = len(known.starts) + shape.buckets
-    made = rows_of(known, shape, data, starts, ends, with_spans=True)
-    assert (made.rows < size).all()
-    owners = np.repeat(np.arange(len(starts)), np.diff(made.firsts))
-    assert (starts[owners] <= made.begins).all()
-    assert (made.ends <= ends[owners]).all()
-    high = np.array([draw.random() < 0.5 for _ in starts], np.bool_)
-    ones = np.ones(len(starts))
-    weights = train_weights(made.rows, made.firsts, size, high.astype(float), ones, hashes, 2, 2.0, 1)
-    assert np.isfinite(weights).all()
-    assert texts_with(made.rows, made.firsts, high.astype(np.int8), size).sum() <= len(made.rows)
-    model = parse(np.frombuffer(model_bytes(known, shape, weights, 1, (1, 1)), np.uint8), "model")
-    said = linear.means(model.arrays, model.weights, data, starts, ends)
-    none = np.diff(made.firsts) == 0
-    assert (np.isnan(said) == none).all()
-    assert np.allclose(said[~none], score_rows(made.rows, made.firsts, weights)[~none], atol=1e-5)
-
-
-def speak(data, offsets, folder, order):
-    """A language model of texts gives every one of them that has a word a perplexity."""
-    least = (1, 1, 1, 2, 2)[:order]
-    made = estimate(lambda: [(data, offsets)], NgramSettings(order, least, 30, 1 << 24), folder)
-    tables = Tables(*lent(np.fromfile(made.slots, np.uint64)), np.array(made.shape, np.int64), special_hashes())
-    found = score(data, offsets[:-1].copy(), offsets[1:].copy(), tables, cut_tables(), scratch())
+    learn(data, starts, ends, hashes, draw.choice(NGRAMS), draw)
+    found = score(data, starts, ends, read_arpa(MODEL).tables, cut_tables(), scratch())
     assert (found[:, 2] <= found[:, 1]).all()
     assert (np.isfinite(perplexities(found)) == (found[:, 1] > 0)).all()
+
+
+def learn(data, starts, ends, hashes, ngrams, draw):
+    """A classifier scores any texts as its training does."""
+    known = vocabulary(data, starts, ends, 1, 20)
+    size = len(known.starts) + ngrams[1]
+    rows, firsts = rows_of(known, *ngrams, data, starts, ends)
+    assert (rows < size).all()
+    high = np.array([draw.random() < 0.5 for _ in starts], np.bool_)
+    ones = np.ones(len(starts))
+    weights = train_weights(rows, firsts, size, high.astype(float), ones, hashes, 2, 2.0, 1)
+    assert np.isfinite(weights).all()
+    model = parse(np.frombuffer(model_bytes(known, *ngrams, weights, 1, (1, 1)), np.uint8), "model")
+    scores = linear.means(model.arrays, model.weights, data, starts, ends)
+    none = np.diff(firsts) == 0
+    assert (np.isnan(scores) == none).all()
+    assert np.allclose(scores[~none], score_rows(rows, firsts, weights)[~none], atol=1e-5)
 
 
 def table_for(units, seed_words):

@@ -18,9 +18,9 @@ from typer.main import get_command
 
 from demo import __main__ as demo
 from gristmill.cli.main import main, make_app
-from gristmill.stages.quality import language_model
 from gristmill.stages.tokenizer import tokenizer, tokenizer_sample
 from gristmill_explore.serving import ExplorerServer
+from gristmill_ngram import language_model
 
 ROOT = Path(__file__).parents[2]
 OF_PACKAGES = [ROOT / "packages" / "ablate" / "README.md"]

@@ -16,7 +16,6 @@ from gristmill.recipe.load import load
 from gristmill.recipe.settings import ReferenceEntry, all_entries
 from gristmill.recipe.stage_module import known_steps
 from gristmill.stages.pdf.child import CONTROL
-from gristmill.stages.quality import language_model_of_files
 from gristmill.tokenizer.files import write_json
 from gristmill.tokenizer.model import Tokenizer
 
@@ -40,7 +39,7 @@ NEEDED |= {
 }
 ALSO |= {"keep_quality": {"score": "signals.words", "min_score": "3"}}
 ALSO |= {"quality": {"models": "{q: {file: toxic.bin, label: fine}}"}}
-ALSO |= {"perplexity": {"models": "{p: mill.ngrams}"}, "count_tokens": {"tokenizer": "tokenizer.json"}}
+ALSO |= {"perplexity": {"models": "{p: mill.arpa}"}, "count_tokens": {"tokenizer": "tokenizer.json"}}
 ALSO |= {"safety": {"max_scores": "{q: 0.8}", "max_blocked_share": "0.1"}}
 KEYS = {
     "keep": "en",
@@ -79,10 +78,9 @@ def files(tmp_path_factory):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
     (folder / "terms.txt").write_text("mill\n")
     (folder / "text.pdf").write_bytes(CONTROL)
-    shutil.copy(Path(__file__).parents[1] / "stages" / "quality" / "toxic.bin", folder)
+    for name in ("toxic.bin", "mill.arpa"):
+        shutil.copy(Path(__file__).parents[1] / "stages" / "quality" / name, folder)
     write_json(Tokenizer.from_merges("gristmill", np.zeros(0, np.int32), np.zeros(0, np.int32)), folder)
-    learned = language_model_of_files.Config(name="mill", files=(str(folder / "texts.jsonl"),), min_documents=1)
-    language_model_of_files.make(learned, folder / "mill.ngrams")
     question = lines[0]["text"].split(".")[0]
     evals.write(folder / "evals", {"mill": [evals.Item("m", f"{question}?", "two stones")]})
     return folder

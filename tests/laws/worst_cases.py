@@ -248,10 +248,10 @@ SIDES = {"mill": "positive", "river": "negative"}
 
 def quality_models(folder: Path, table: pa.Table) -> Callable[[], Any]:
     """Trains and scores all models on documents; both classes have the same words, except for one of each text."""
-    sample, texts, classifier, language_model, perplexity = (
-        imported(f"gristmill.stages.quality.{name}")
-        for name in ("sample", "texts", "classifier", "language_model", "perplexity")
+    sample, texts, classifier, perplexity = (
+        imported(f"gristmill.stages.quality.{name}") for name in ("sample", "texts", "classifier", "perplexity")
     )
+    language_model = imported("gristmill_ngram.language_model")
     both = [(f"{side} {text}", url) for side in SIDES for text, url in rows_of(table)]
     table = table_of([*both, *[("other " + one, url) for one, url in both]])  # one of each is held out
     table = table.set_column(
@@ -281,7 +281,8 @@ def quality_models(folder: Path, table: pa.Table) -> Callable[[], Any]:
 def model_files(folder: Path, table: pa.Table) -> Callable[[], Any]:
     """The same models, trained on texts in files with one text per line."""
     classifier, language_model = (
-        imported(f"gristmill.stages.quality.{name}") for name in ("classifier_of_files", "language_model_of_files")
+        imported("gristmill.stages.quality.classifier"),
+        imported("gristmill_ngram.language_model"),
     )
     files = {}
     for side in SIDES:
@@ -293,8 +294,8 @@ def model_files(folder: Path, table: pa.Table) -> Callable[[], Any]:
     words = {"name": "m", "files": (files["mill"],), "min_documents": 1, "memory": 1 << 24}
 
     def run() -> None:
-        classifier.make(classifier.Config(**few, **sides), folder / "m.bin")
-        language_model.make(language_model.Config(**words), folder / "m.ngrams")
+        classifier.fit((), classifier.Config(**few, **sides), folder / "m.bin")
+        language_model.fit((), language_model.Config(**words), folder / "m.ngrams")
 
     return run
 
@@ -461,10 +462,10 @@ COVERED = {
         "quality.sample",
         "quality.texts",
         "quality.classifier",
-        "quality.language_model",
         "quality.perplexity",
+        "gristmill_ngram.language_model",
     ),
-    "model_files": ("quality.classifier_of_files", "quality.language_model_of_files"),
+    "model_files": ("quality.classifier", "gristmill_ngram.language_model"),
     "tokenizer_files": ("tokenizer.tokenizer_file", "tokenizer.tokenizer_pin", "tokenizer.tokenizer_names"),
     "tokens": (
         "tokenizer.tokenizer_sample",

@@ -4,17 +4,14 @@ import json
 
 import pytest
 
+from gristmill import installed
+from gristmill.engine.files.content import ContentHashes
+from gristmill.engine.plan.graph import build
 from gristmill.errors import UserError
 from gristmill.recipe.load import load
 from gristmill.recipe.sections.quality import unused_models
-from gristmill.stages.quality import (
-    classifier,
-    classifier_of_files,
-    language_model,
-    language_model_of_files,
-    sample,
-    texts,
-)
+from gristmill.stages.quality import classifier, sample, texts
+from gristmill.store.store import Store
 
 SOURCES = """recipe: demo
 seed: 9
@@ -30,6 +27,9 @@ EDU = "edu: {positives: {sources: [books]}, negatives: {sources: [crawl]}}"
 FIELD = f"quality: {{classifiers: {{{EDU}}}}}\n"
 ADDED = ["quality/edu_sample", "quality/edu_text", "quality/edu"]
 CLEAN = ["quality/clean_sample", "quality/clean_text", "quality/clean"]
+TRAINED = "clean: {positives: {sources: [books]}, negatives: {sources: [crawl]}}"
+TWO = f"quality: {{classifiers: {{{EDU}, {TRAINED}}}}}\n"
+"""With a second model."""
 
 
 def loaded(folder, text):
@@ -78,34 +78,23 @@ def test_a_user_under_all_puts_the_training_on_every_route(tmp_path):
 
 def test_a_second_user_trains_nothing_again(tmp_path):
     steps = "steps:\n  web:\n    - quality: {models: {edu: {trained: edu}, again: {trained: edu}}}\n  all:\n"
-    more = "    - perplexity: {models: {clean: {trained: clean}}}\n"
-    field = f"quality:\n  classifiers: {{{EDU}}}\n  language_models: {{clean: {{sources: [books]}}}}\n"
-    recipe = loaded(tmp_path, SOURCES + steps + more + field)
-    assert ids(recipe.routes["crawl"]) == [*ADDED, "web/quality", *CLEAN, "all/perplexity"]
-    assert ids(recipe.routes["books"]) == [*ADDED, *CLEAN, "all/perplexity"]
+    more = "    - quality: {models: {clean: {trained: clean}}}\n"
+    recipe = loaded(tmp_path, SOURCES + steps + more + TWO)
+    assert ids(recipe.routes["crawl"]) == [*ADDED, "web/quality", *CLEAN, "all/quality"]
+    assert ids(recipe.routes["books"]) == [*ADDED, *CLEAN, "all/quality"]
 
 
 def test_steps_are_in_an_order_that_agrees_with_every_route(tmp_path):
     """A run goes through the steps in the order of the recipe."""
     steps = (
         "steps:\n  text: [extract, language]\n  code: [signals, quality: {models: {edu: {trained: edu}}}]\n"
-        "  web: [perplexity: {models: {clean: {trained: clean}}}]\n  all: [exact_dedup]\n"
+        "  web: [quality: {models: {clean: {trained: clean}}}]\n  all: [exact_dedup]\n"
     )
-    field = f"quality:\n  classifiers: {{{EDU}}}\n  language_models: {{clean: {{sources: [books]}}}}\n"
-    recipe = loaded(tmp_path, SOURCES + steps + field)
+    recipe = loaded(tmp_path, SOURCES + steps + TWO)
     place = {step.id: at for at, step in enumerate(recipe.steps)}
     assert len(place) == len(recipe.steps)
     for route in recipe.routes.values():
         assert [place[step.id] for step in route] == sorted(place[step.id] for step in route)
-
-
-def test_models_that_sources_use_in_different_orders_are_a_mistake(tmp_path):
-    """Each training would wait for the other."""
-    edu, clean = "quality: {models: {edu: {trained: edu}}}", "perplexity: {models: {clean: {trained: clean}}}"
-    steps = f"steps:\n  web: [{edu}, {clean}]\n  text: [{clean}, {edu}]\n  code: []\n"
-    field = f"quality:\n  classifiers: {{{EDU}}}\n  language_models: {{clean: {{sources: [books, crawl]}}}}\n"
-    with pytest.raises(UserError, match=r"r\.yaml:11: .*different orders\. Use them in the same order"):
-        loaded(tmp_path, SOURCES + steps + field)
 
 
 def test_the_steps_have_their_sides_their_budget_and_the_seed(tmp_path):
@@ -128,17 +117,6 @@ def test_the_steps_have_their_sides_their_budget_and_the_seed(tmp_path):
     assert [own.routes["books"][at].config.seed for at in (0, 2)] == [4, 4]
 
 
-def test_a_language_model_samples_with_the_seed_of_the_recipe(tmp_path):
-    """It has no seed setting."""
-    recipe = loaded(
-        tmp_path,
-        SOURCES + used("web", "clean", "perplexity") + "quality: {language_models: {clean: {sources: [books]}}}\n",
-    )
-    assert ids(recipe.routes["crawl"]) == [*CLEAN, "web/perplexity", "all/exact_dedup"]
-    assert recipe.routes["books"][0].config == sample.Config(sample_bytes=100_000_000, sides={"books": "text"}, seed=9)
-    assert recipe.routes["books"][2].module == language_model.__name__
-
-
 def test_a_model_of_files_alone_reads_no_document(tmp_path):
     """One step, an asset, before the step that uses it; an unused one is trained, too, wherever it is."""
     record = json.dumps({"text": "the mill", "score": 4})
@@ -146,27 +124,18 @@ def test_a_model_of_files_alone_reads_no_document(tmp_path):
         (tmp_path / name).write_text(record + "\n")
     field = (
         "quality:\n  classifiers:\n    edu: {positives: {files: [good.jsonl]}, negatives: {files: [bad.jsonl]}}\n"
-        "    judged: {labels: [{file: judged.jsonl}]}\n  language_models: {clean: {files: [good.jsonl]}}\n"
+        "    judged: {labels: [{file: judged.jsonl}]}\n"
     )
     recipe = loaded(tmp_path, TOP + field)
     assert ids(recipe.routes["crawl"])[2:4] == ["quality/edu", "web/quality"]
-    assert ids(recipe.routes["books"]) == ["quality/judged", "quality/clean", "all/exact_dedup"]
+    assert ids(recipe.routes["books"]) == ["quality/judged", "all/exact_dedup"]
     made = {step.name: step for step in recipe.steps}
     assert made["quality_edu"].config.positives.files == (str(tmp_path / "good.jsonl"),)
-    assert made["quality_edu"].module == made["quality_judged"].module == classifier_of_files.__name__
-    assert made["quality_clean"].module == language_model_of_files.__name__
+    assert made["quality_edu"].module == made["quality_judged"].module == classifier.__name__
+    graph = build(recipe, ContentHashes(Store(str(tmp_path / "store")), recipe.name))
+    assert {graph.nodes[name].kind for name in ("quality/edu", "quality/judged")} == {"asset"}
+    assert graph.nodes["quality/edu"].sources == ()
     assert made["quality_edu"].config.seed == 9
-
-
-def test_models_of_one_place_are_trained_in_the_order_in_which_others_use_them(tmp_path):
-    """Reference text that two models learn from waits for neither, and must not reverse their order."""
-    steps = (
-        "steps: {web: [perplexity: {models: {clean: {trained: clean}}}, quality: {models: {edu: {trained: edu}}}]}\n"
-    ).replace("]}", "], text: [], code: []}")
-    field = f"quality:\n  classifiers: {{{EDU}}}\n  language_models: {{clean: {{sources: [books]}}}}\n"
-    recipe = loaded(tmp_path, SOURCES + steps + field)
-    assert ids(recipe.routes["crawl"]) == [*CLEAN, "web/perplexity", *ADDED, "web/quality"]
-    assert ids(recipe.routes["books"]) == [*CLEAN, *ADDED]
 
 
 CASES = {
@@ -181,6 +150,11 @@ CASES = {
         "      negatives: {sources: [crawl]}\n      bucket: 3\n",
         13,
         ["quality.classifiers.edu.bucket is not a field", "Did you mean buckets"],
+    ),
+    "a kind of models that a package adds": (
+        "quality:\n  classifiers: {}\n  language_models: {clean: {sources: [books]}}\n",
+        10,
+        ["quality.language_models: language_models needs the package gristmill-ngram", "pip install", "/ngram"],
     ),
     "a model that is no mapping": (
         "quality:\n  classifiers:\n    edu: books\n",
@@ -202,20 +176,10 @@ CASES = {
         11,
         ["names 'boks', which is not a source of the recipe", "Did you mean books"],
     ),
-    "an unknown source of a language model": (
-        f"quality:\n  classifiers: {{{EDU}}}\n  language_models: {{clean: {{sources: [craw]}}}}\n",
-        10,
-        ["names 'craw', which is not a source of the recipe", "Did you mean crawl"],
-    ),
     "a bad name": (
         f"quality:\n  classifiers:\n    {EDU}\n    Edu-2: {{}}\n",
         11,
         ["'Edu-2' cannot be the name of a model", "begin with a letter"],
-    ),
-    "one name twice": (
-        f"quality:\n  classifiers:\n    {EDU}\n  language_models:\n    edu: {{sources: [books]}}\n",
-        12,
-        ["quality.language_models.edu has the name of another model", "Rename one"],
     ),
     "the loader's own field": (
         "quality:\n  classifiers:\n    edu:\n      name: edu\n      positives: {sources: [books]}\n",
@@ -241,8 +205,9 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_mistake_is_reported_once_with_its_line_and_its_fix(case, tmp_path):
+def test_a_mistake_is_reported_once_with_its_line_and_its_fix(case, tmp_path, monkeypatch):
     """And no other mistake follows from it: the step that uses the missing model is not reported."""
+    monkeypatch.setattr(installed, "_installed", lambda group, path: {})
     text, line, fragments = CASES[case]
     with pytest.raises(UserError) as text_shown:
         loaded(tmp_path, TOP + text)

@@ -19,7 +19,7 @@ from model_server import completion, serving
 
 from exchanged import run_step, stages_of
 from golden_evals import decontaminate_outputs
-from golden_quality import LANGUAGE_MODEL, model_outputs
+from golden_quality import model_outputs
 from gristmill.engine.schedule.task_cache import ENGINE
 from gristmill.recipe.stage_module import known_formats, known_steps
 from gristmill.schema import Record
@@ -300,8 +300,8 @@ def outputs(folder):
     (folder / "bytes").mkdir()
     write_json(Tokenizer.from_merges("gristmill", np.zeros(0, np.int32), np.zeros(0, np.int32)), folder / "bytes")
     CONFIGS["count_tokens"] = {"tokenizer": str(folder / "bytes" / "tokenizer.json")}
-    found |= model_outputs(folder, TEXTS, COPIES, digest_of)
-    CONFIGS["perplexity"] = {"models": {"mill": str(folder / LANGUAGE_MODEL)}}
+    found |= model_outputs(folder, COPIES, digest_of)
+    CONFIGS["perplexity"] = {"models": {"mill": str(GOLDEN.parent / "quality" / "mill.arpa")}}
     for name, module_name in {**known_formats(), **known_steps()}.items():
         if name in SAFETY or name in ("decontaminate", "entail"):
             continue
@@ -333,7 +333,7 @@ TAKEDOWNS = ("takedown_match", "takedown_unsent", "takedown_sets", "takedown")
 SAFETY = {"safety_hashes": safety_hashes, "safety": safety}
 EVALS = ("eval_index", "eval_scan", "eval_match")
 SHARDS = {"tokens": tokens, "shard_groups": shard_groups, "shards": shards, "mix": mix}
-MODELS = ("quality_sample", "quality_text", "classifier", "language_model")
+MODELS = ("quality_sample", "quality_text", "classifier")
 
 
 def tokenizer_bytes(folder):

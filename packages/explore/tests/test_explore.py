@@ -18,6 +18,7 @@ import pytest
 import yaml
 from conftest import Project
 from explored import ORIGIN, PORT, TOKEN, explored, write_hostile
+from gristmill.stages.quality.classifier_of_files import Config, make
 from starlette.testclient import TestClient
 
 from cli.test_withheld import TAKEN, check, hidden, taken  # noqa: F401, fixtures
@@ -27,7 +28,6 @@ from gristmill.query.documents.histograms import find_measures
 from gristmill.query.removal.changes import number_settings, parse_changes
 from gristmill.query.removal.whatif import Replay, what_if
 from gristmill.query.versions.diff import compare_documents
-from gristmill.stages.quality.classifier_of_files import Config, make
 from gristmill.stages.shared.rule import formula
 from gristmill.store.store import CorruptPart
 from gristmill_explore import explorer as explorer_module

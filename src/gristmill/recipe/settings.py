@@ -23,6 +23,7 @@ from gristmill.recipe.checks.mistakes import nearest
 from gristmill.recipe.fields import DerivedFields, ReadFields, RecipeFields, SourceFields
 from gristmill.recipe.sections.cluster import ClusterFields
 from gristmill.recipe.sections.mix import MixFields
+from gristmill.recipe.sections.quality import BUILT_IN, known_kinds
 from gristmill.recipe.sections.shards import ShardsFields
 from gristmill.recipe.sections.tokenizer import TrainFields
 from gristmill.recipe.sections.watch import WatchFields
@@ -30,15 +31,14 @@ from gristmill.recipe.stage_module import Unfit, find_stage, known_formats, know
 from gristmill.stages.config_types import FileMark, parse_bytes, parse_count
 from gristmill.stages.contract import LayerStage, StageConfig
 from gristmill.stages.declarations import NotAStage, about, stage_of
-from gristmill.stages.quality import classifier, language_model
+from gristmill.stages.quality.classifier_settings import ClassifierFields
 from gristmill.stages.shared.rule import EXCEPTIONS, stated_in
 
 SECTIONS: dict[str, tuple[str, type[BaseModel]]] = {
     "recipe": ("The top of a recipe.", RecipeFields),
     "source": ("One of `sources`.", SourceFields),
     "read": ("Under `read` of a source, together with the settings of its format.", ReadFields),
-    "classifier": ("One of `quality: {classifiers: ...}` (quality.md).", classifier.ClassifierFields),
-    "language_model": ("One of `quality: {language_models: ...}` (perplexity.md).", language_model.LanguageModelFields),
+    "classifier": ("One of `quality: {classifiers: ...}` (quality.md).", ClassifierFields),
     "tokenizer": (
         "Under `tokenizer: {train: ...}`. To use an existing tokenizer, write `tokenizer: {file: PATH}`. `pin: PATH` "
         "next to `train` keeps a trained one (`gristmill tokenizer pin`).",
@@ -85,23 +85,32 @@ class ReferenceEntry:
     settings: tuple[Setting, ...]
 
 
+def sections() -> Mapping[str, tuple[str, type[BaseModel]]]:
+    """The sections of a recipe, then the kinds of models that installed packages add."""
+    kinds = {name: kind.fields for name, kind in known_kinds().items() if name not in BUILT_IN}
+    return {**SECTIONS, **{name: (f"One of `quality: {{{name}: ...}}`.", fields) for name, fields in kinds.items()}}
+
+
 def all_entries() -> list[ReferenceEntry]:
     """Steps in the pipeline's order, then formats, then the sections of a recipe."""
     found = [_of_module(name, "step", path) for name, path in known_steps().items()]
     found += [_format(name, path) for name, path in known_formats().items()]
-    return [*found, *map(_section, SECTIONS), *map(_source_key, installed(SOURCES))]
+    found += [_section(name, *section) for name, section in sections().items()]
+    return [*found, *map(_source_key, installed(SOURCES))]
 
 
 def entry(name: str) -> ReferenceEntry:
     """The entry with a name; a user's own step is found as a module in the working folder, or by its import path."""
     if name in SECTIONS:
-        return _section(name)
+        return _section(name, *SECTIONS[name])
     if name in (steps := known_steps(name)):
         return _of_module(name, "step", steps[name])
     if name in (formats := known_formats(name)):
         return _format(name, formats[name])
     if name in (sources := installed(SOURCES)):
         return _source_key(name)
+    if name in (whole := sections()):
+        return _section(name, *whole[name])
     known: Mapping[str, str] = {**formats, **steps}
     try:
         return _of_module(name, "step", find_stage("step", name, known, os.getcwd()).module)
@@ -111,17 +120,19 @@ def entry(name: str) -> ReferenceEntry:
         unfit = str(error)
     if "." in name and unfit:
         raise UserError(unfit)
-    names = [*known, *SECTIONS, *sources]
+    names = [*known, *whole, *sources]
     near = nearest(name, names)
-    holders = [one for one in (*known, *SECTIONS) if name in _fields_of(one, known)]
+    holders = [one for one in (*known, *whole) if name in _fields_of(one, known, whole)]
     hint = f"Did you mean {near}? " if near else ""
     hint = f"It is a setting of {', '.join(holders)}: gristmill steps {holders[0]}. " if holders else hint
     raise UserError(f"{name} is not a step, format or section of a recipe. {hint}Known: {', '.join(names)}")
 
 
-def _fields_of(name: str, known: Mapping[str, str]) -> Collection[str]:
-    if name in SECTIONS:
-        return SECTIONS[name][1].model_fields
+def _fields_of(
+    name: str, known: Mapping[str, str], whole: Mapping[str, tuple[str, type[BaseModel]]]
+) -> Collection[str]:
+    if name in whole:
+        return whole[name][1].model_fields
     fields: Mapping[str, FieldInfo] = stage_of(known[name]).config.model_fields
     return fields
 
@@ -154,8 +165,7 @@ def _source_key(name: str) -> ReferenceEntry:
     )
 
 
-def _section(name: str) -> ReferenceEntry:
-    about, model = SECTIONS[name]
+def _section(name: str, about: str, model: type[BaseModel]) -> ReferenceEntry:
     return ReferenceEntry(name, "section", about, about, tuple(_settings(model)))
 
 

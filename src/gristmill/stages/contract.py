@@ -266,8 +266,8 @@ class LayerStage(DocumentStage[C]):
     departures: str | None = None
     """A column with what a text says and its parent does not, which evidence screens show in both: a list of
     {check, start, stop}, in bytes of the text. The step reads the parent's text as `parent_text`."""
-    trained: Literal["classifiers", "language_models"] | None = None
-    """The field of the recipe's `quality` section whose models it can use."""
+    trained: str | None = None
+    """The field of the recipe's `quality` section whose models it can use (quality/model_kind.py)."""
 
     def schema_of(self, config: C) -> pa.Schema:
         return value_for(self.schema, config)
@@ -339,7 +339,9 @@ class Exchange(LayerStage[C]):
 
 @dataclass(frozen=True, kw_only=True)
 class Fit(DocumentStage[C]):
-    """Trains a model file on documents."""
+    """Trains a model file on documents. With a config for which it reads no column, it trains on the files of the
+    config alone: it gets no batches, and runs before any source is read.
+    """
 
     kind = "fit"
     verb = "fit"

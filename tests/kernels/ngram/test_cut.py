@@ -6,9 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gristmill.kernels.ngram.cut import LONGEST, ROOM, ROOM_BYTES, cut_tables, hash_texts
+from gristmill.kernels.ngram.cut import LONGEST, ROOM, ROOM_BYTES, cut_tables
 from gristmill.kernels.text.unicode_classes import PIECE_RANGES, UNIT_RANGES
-from gristmill.stages.quality.ngram_arpa import normal_form
+from gristmill_ngram.arpa import normal_form
+from gristmill_ngram.kernels.texts import hash_texts
 
 
 def is_in(point, ranges):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gristmill.kernels.hash.splitmix import GOLDEN, mix
-from gristmill.kernels.quality.train import chances_of, hash_pieces, score_rows, texts_with, train_weights
+from gristmill.kernels.quality.train import chances_of, hash_pieces, score_rows, train_weights
 
 SIZE = 50
 
@@ -73,12 +73,11 @@ def test_the_order_of_examples_changes_nothing_and_the_seed_does(examples):
     assert found != train_weights(**{**examples, **rest}, seed=1).tobytes()
 
 
-def test_scores_chances_and_texts_with_a_row():
+def test_scores_and_chances():
     rows, firsts = np.array([0, 1, 1, 2], np.uint32), np.array([0, 3, 3, 4], np.int64)
     scores = score_rows(rows, firsts, np.array([1, 4, -2], np.float32))
     assert scores.tolist() == [3.0, 0.0, -2.0]
     assert chances_of(scores) == pytest.approx([1 / (1 + math.exp(-score)) for score in scores], abs=1e-10)
-    assert texts_with(rows, firsts, np.array([1, 0, 0], np.int8), 4).tolist() == [[0, 0, 1, 0], [1, 1, 0, 0]]
 
 
 def test_equal_pieces_have_equal_hashes():

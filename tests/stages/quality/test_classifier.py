@@ -1,4 +1,4 @@
-"""Training a classifier: the same bytes for any order of texts, cleaning, held-out texts, warnings, and shortcuts."""
+"""Training a classifier: the same bytes for any order of texts, cleaning, held-out texts, and warnings."""
 
 import random
 from itertools import pairwise
@@ -9,19 +9,16 @@ import pytest
 from pydantic import ValidationError
 
 from gristmill.errors import UserError
-from gristmill.stages.quality import classifier, classifier_of_files
-from gristmill.stages.quality.classifier import Config, counts_of, warnings
-from gristmill.stages.quality.classifier_config import ClassTexts, Options
-from gristmill.stages.quality.classifier_examples import SCHEMA, clean, hold_out
-from gristmill.stages.quality.classifier_file import read_report
-from gristmill.stages.quality.classifier_report import area
-from gristmill.stages.quality.classifier_train import train
+from gristmill.stages.quality import classifier
+from gristmill.stages.quality.classifier import warnings
+from gristmill.stages.quality.classifier_settings import ClassTexts, Config, Options
+from gristmill.stages.quality.classifier_texts import SCHEMA, clean, hold_out
+from gristmill.stages.quality.classifier_train import area, train
 from gristmill.stages.shared import fasttext_model
 
 SMALL = {"buckets": 20_000, "min_count": 1, "held_out_share": 0.25, "epochs": 3}
 OPTIONS = Options(**SMALL)
 COMMON = [f"word{n}" for n in range(300)]
-FOOTER = "made by the friends of good reading and shared freely"
 
 
 def prose(side, seed, words=120):
@@ -42,7 +39,6 @@ def table(high, low, sites=20):
 
 
 HIGH, LOW = ([prose(side, n) for n in range(160)] for side in ("good", "bad"))
-SAME = [prose("good", n) for n in range(160, 320)]
 
 
 @pytest.fixture(scope="module")
@@ -71,8 +67,8 @@ def test_the_order_and_the_cut_of_batches_change_no_byte(tmp_path):
     assert classifier.reads(config)[0] == "quality_edu_text.sampled"
 
 
-def test_the_file_is_a_model_that_our_reader_scores_as_the_report_says(trained, tmp_path):
-    """The AUC on held-out texts is the same, and the report is found after the model."""
+def test_the_file_is_a_model_that_our_reader_scores_as_it_was_measured(trained, tmp_path):
+    """The AUC on held-out texts is the same."""
     (tmp_path / "model.bin").write_bytes(trained.model)
     model = fasttext_model.load(str(tmp_path / "model.bin"))
     assert model.labels == ("high", "low")
@@ -81,12 +77,8 @@ def test_the_file_is_a_model_that_our_reader_scores_as_the_report_says(trained, 
     texts = [held.data[a:b].tobytes().decode() for a, b in zip(held.starts, held.ends, strict=True)]
     labels, chances = fasttext_model.predict(model, pa.array(texts), k=2)
     scores = np.where(labels == 0, chances, 0).sum(axis=1)
-    assert trained.report["auc"] == pytest.approx(area(scores, held.high), abs=1e-6)
-    assert trained.report["auc"] > 0.9
-    assert read_report(tmp_path / "model.bin") == trained.report
-    (tmp_path / "cut.bin").write_bytes(trained.model[:-1])
-    with pytest.raises(UserError, match="no training report"):
-        read_report(tmp_path / "cut.bin")
+    assert trained.metrics["auc"] == pytest.approx(area(scores, held.high), abs=1e-6)
+    assert trained.metrics["auc"] > 0.9
 
 
 def test_the_area_counts_ties_half():
@@ -94,13 +86,6 @@ def test_the_area_counts_ties_half():
     scores, high = draw.integers(0, 5, 60), draw.random(60) < 0.4
     pairs = [(a > b) + (a == b) / 2 for a in scores[high] for b in scores[~high]]
     assert area(scores, high) == pytest.approx(sum(pairs) / len(pairs))
-
-
-def test_informative_ngrams_are_words_of_their_class(trained):
-    for side, name in (("high", "good"), ("low", "bad")):
-        named = [entry["ngram"] for entry in trained.report["telling"][side]]
-        assert len(named) == 20
-        assert sum(name in one for one in named) > 15
 
 
 def test_short_texts_copies_and_those_of_both_sides_go():
@@ -118,31 +103,12 @@ def test_no_site_is_on_both_sides_of_the_split(trained):
 
 
 def test_a_run_warns_about_a_class_of_one_site():
-    found = train(table(HIGH, LOW, sites=1), OPTIONS).report
-    assert any("one site" in line for line in warnings(counts_of(found), OPTIONS))
-
-
-def shortcuts(high, low):
-    found = counts_of(train(table(high, low), OPTIONS).report)
-    return " ".join(warnings(found, OPTIONS))
+    found = train(table(HIGH, LOW, sites=1), OPTIONS).metrics
+    assert any("one site" in line for line in warnings(found, OPTIONS))
 
 
 def test_honest_classes_bring_no_warning(trained):
-    assert warnings(counts_of(trained.report), OPTIONS) == []
-
-
-@pytest.mark.parametrize("share", [1.0, 0.6])
-@pytest.mark.parametrize("words", [5, 10])
-def test_a_run_warns_about_a_footer(share, words):
-    """In all positives or in six of ten."""
-    footer = " ".join(FOOTER.split()[:words])
-    high = [f"{text}\n{footer}" if n % 10 < 10 * share else text for n, text in enumerate(HIGH)]
-    assert "boilerplate" in shortcuts(high, LOW)
-
-
-def test_a_run_warns_about_markup_and_length():
-    assert "markup" in shortcuts([f"<p> {text} </p> | 1 | 2 |" for text in SAME], HIGH)
-    assert "length" in shortcuts([" ".join(text.split()[:25]) for text in SAME], HIGH)
+    assert warnings(trained.metrics, OPTIONS) == []
 
 
 def test_scores_of_a_judge_are_learned_from_a_file(tmp_path):
@@ -150,12 +116,13 @@ def test_scores_of_a_judge_are_learned_from_a_file(tmp_path):
         f"{text},{4 if n % 2 else 1},http://s{n % 9}.org/" for n, text in enumerate(HIGH[:40])
     ]
     (tmp_path / "scores.csv").write_text("\n".join(lines))
-    config = classifier_of_files.Config(name="j", labels=({"file": str(tmp_path / "scores.csv")},), **SMALL)
-    found = classifier_of_files.make(config, tmp_path / "model.bin")
+    config = Config(name="j", labels=({"file": str(tmp_path / "scores.csv")},), **SMALL)
+    found = classifier.fit((), config, tmp_path / "model.bin")
+    assert classifier.reads(config) == ()
     assert found["texts"]["training"]["high"]["documents"] + found["texts"]["held_out"]["high"]["documents"] == 20
     (tmp_path / "scores.csv").write_text("text,score\nsome text,7\n")
     with pytest.raises(UserError, match="Set best_score"):
-        classifier_of_files.make(config, tmp_path / "model.bin")
+        classifier.fit((), config, tmp_path / "model.bin")
 
 
 def test_a_missing_side_is_refused():
@@ -187,11 +154,3 @@ def test_scores_of_another_scale_are_reported():
     rows[SCHEMA.names[1]] = [False] * 18
     with pytest.raises(UserError, match="the best text has 20% of it"):
         train(pa.table(rows, schema=SCHEMA), OPTIONS)
-
-
-@pytest.mark.parametrize("report", [b"[1]", b'{"auc": NaN}', b"[" * 200_000, b"7"])
-def test_an_invalid_report_is_refused(report, tmp_path):
-    path = tmp_path / "m.bin"
-    path.write_bytes(b"model" + report + len(report).to_bytes(8, "little") + b"gristmill report")
-    with pytest.raises(UserError, match="its report cannot be read"):
-        read_report(path)

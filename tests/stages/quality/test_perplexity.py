@@ -1,37 +1,106 @@
-"""Language models as stages: trained by language, and used by `perplexity`."""
+"""Models that others trained: ARPA files and model files, and the step that scores with them."""
 
-import json
+import gzip
 import random
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from pydantic import ValidationError
 
 from gristmill.errors import UserError, WrongSetting
 from gristmill.stages.natural_languages import LABEL
-from gristmill.stages.quality import language_model, ngram_arpa, ngram_file, perplexity
-
-PARTS = {
-    "en": (
-        ["the mill", "a boat", "the old bridge"],
-        ["stands by", "looks at", "was built near"],
-        ["the river", "a hill"],
-    ),
-    "de": (["die Mühle", "ein Boot", "die Brücke"], ["steht an", "liegt bei", "war nahe"], ["dem Fluss", "einem Berg"]),
-}
+from gristmill.stages.quality import ngram_arpa, ngram_file, perplexity
+from gristmill.stages.shared.arrow_file import write_arrays
 
 
-def prose(language, seed, count):
-    draw = random.Random(f"{language}{seed}")
-    lines = [" ".join(map(draw.choice, PARTS[language])) for _ in range(6 * count)]
-    return ["\n".join(f"{line} {draw.randint(1, 99)}." for line in lines[at::count]) for at in range(count)]
+def logs(model, sentences):
+    """The sum of the logarithms of each sentence."""
+    column = pa.array([" ".join(words) for words in sentences])
+    return -ngram_file.score_texts(model, column)[:, 0] / 4096
 
 
-def sample(texts, languages):
-    rows = len(texts)
-    columns = [pa.array(texts, pa.string()), pa.array(["text"] * rows), pa.nulls(rows, pa.float32())]
-    columns += [pa.array(range(rows), pa.uint64()), pa.array(languages, pa.string())]
-    return pa.RecordBatch.from_arrays(columns, names=list(language_model.COLUMNS))
+def arpa(*lines):
+    return "\n".join(["\\data\\", "ngram 1=4", "ngram 2=1", "", "\\1-grams:", *lines, "", "\\end\\", ""])
+
+
+GOOD = ["-1\t<unk>", "-99 <s> -0.5", "-1e0\t</s>", "-0.25\ta\t0.5", "", "\\2-grams:", "-0.125\t<s> a"]
+
+
+def test_an_arpa_file_of_others_is_read(tmp_path):
+    """Backoffs above 0, exponents, gaps of any kind; <s> a </s>, and <unk> after a backoff."""
+    path = tmp_path / "other.arpa"
+    path.write_text(arpa(*GOOD))
+    language = ngram_arpa.read_arpa(path)
+    assert logs(language, [["a"], ["b"]]).tolist() == [-0.125 - 1 + 0.5, -0.5 - 1 - 1]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("-1\t<unk> b\t-1 -1", ":6: it has more words"),
+        ("x\t<unk>", ":6: a line must have a number"),
+        ("-1", ":6: it has fewer words"),
+        ("0.5\t<unk>", ":6: the logarithm of a probability is above 0"),
+        ("-1\tb", "the word <unk> is missing"),
+        ("-0.25\ta\t0.5", "appears twice|the word <unk> is missing"),
+        ("-1\t<unk>\n-1\tc", "announces 4 n-grams of order 1, but there are 5"),
+        ("-1\t<unk>\n\\end\\", "announces 4 n-grams of order 1, but there are 1"),
+    ],
+)
+def test_a_broken_arpa_file_is_one_message_with_its_line(tmp_path, line, message):
+    path = tmp_path / "broken.arpa"
+    path.write_text(arpa(line, *GOOD[1:]))
+    with pytest.raises(UserError, match=message):
+        ngram_arpa.read_arpa(path)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "\\data\\", "no model\n", "\\data\\\nngram 2=1\n", "\\data\\\n" + "x" * (1 << 17)]
+)
+def test_a_file_that_is_not_arpa_is_refused(tmp_path, text):
+    path = tmp_path / "no.arpa"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"no\.arpa:\d"):
+        ngram_arpa.read_arpa(path)
+
+
+@pytest.mark.parametrize(
+    "shape", [[[0, 4, 2]], [[1, 4, 2]], [[0, 0, 8]], [[0, 4, 0]], [[0, 1 << 33, 2]], [[0, 2, 4]] * 2]
+)
+def test_tables_whose_look_ups_could_leave_them_are_refused(shape):
+    with pytest.raises(ValueError, match="tables"):
+        ngram_file.check_shape(np.array(shape, np.int64), 8)
+    ngram_file.check_shape(np.array([[0, 4, 4]]), 8)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"), [(b" " * 1000 + b"\n", "more than 2 times its size"), (b"\n", "more than 10,000 empty lines")]
+)
+def test_a_file_that_expands_more_than_arpa_is_refused(tmp_path, monkeypatch, line, message):
+    monkeypatch.setattr(ngram_arpa, "_MOST_UNPACKED", 2)
+    (tmp_path / "bomb.arpa.gz").write_bytes(gzip.compress(b"\\data\\\n" + line * (3_000_000 // len(line))))
+    with pytest.raises(UserError, match=message):
+        ngram_arpa.read_arpa(tmp_path / "bomb.arpa.gz")
+
+
+@pytest.fixture
+def english(tmp_path):
+    """An ARPA file of a few words."""
+    path = tmp_path / "en.arpa"
+    path.write_text(arpa(*GOOD))
+    return path
+
+
+def model_file(path, *languages, bands=(1.5, 60.0)):
+    """A file with the model of the words above for each language."""
+    (path.parent / "few.arpa").write_text(arpa(*GOOD))
+    tables = ngram_arpa.read_arpa(path.parent / "few.arpa").tables
+    entry = {"shape": tables.shape.tolist(), "bands": bands}
+    write_arrays(
+        path, {"languages": dict.fromkeys(languages, entry)}, {f"{name}/slots": tables.slots for name in languages}
+    )
+    return path
 
 
 def documents(texts, languages=None):
@@ -41,121 +110,85 @@ def documents(texts, languages=None):
     return pa.record_batch(columns)
 
 
-def config_of(**given):
-    return language_model.Config(name="clean", **{"order": 3, "memory": "16MiB", "min_documents": 50, **given})
+def scored(batch, **model):
+    config = perplexity.Config(models={"m": model})
+    perplexity.check(config)
+    return perplexity.apply(batch, config), config
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    path = tmp_path_factory.mktemp("model") / "clean.ngrams"
-    english, german = prose("en", 1, 1200), prose("de", 1, 1200)
-    batches = [sample([*english, None, "solo"], ["en"] * 1201 + ["fr"]), sample(german, ["de"] * 1200)]
-    return path, language_model.fit(batches, config_of(), path), batches
+def test_a_model_file_is_read_as_it_was_written(tmp_path):
+    """Its tables, mapped into memory, its bands, and what is not in it."""
+    path = model_file(tmp_path / "m.ngrams", "en", "de")
+    models = ngram_file.load(path)
+    assert sorted(models) == ["de", "en"]
+    assert models["en"].bands == (1.5, 60.0)
+    assert logs(models["en"], [["a"], ["b"]]).tolist() == [-0.125 - 1 + 0.5, -0.5 - 1 - 1]
+    (tmp_path / "empty").write_bytes(b"")
+    for damaged in (path.read_bytes()[:-40], path.read_bytes()[:300], b"ARROW1", b"no model"):
+        (tmp_path / "damaged").write_bytes(damaged)
+        with pytest.raises(UserError, match="is not an intact file of language models"):
+            ngram_file.load(tmp_path / "damaged")
 
 
-def scored(path, batch, **given):
-    config = perplexity.Config(models={"clean": {"trained": "clean", **given}})
-    return perplexity.apply(batch, config, {"quality_clean": path}), config
+@pytest.mark.parametrize(
+    ("slots", "entry"),
+    [
+        (np.zeros(8, np.uint64), {"shape": [[0, 4, 9]], "bands": None}),
+        (np.zeros(8, np.int64), {"shape": [[0, 4, 4]], "bands": None}),
+        (np.zeros((2, 4), np.uint64), {"shape": [[0, 4, 4]], "bands": None}),
+        (np.zeros(8, np.uint64), {"shape": [[0, 4.0, 4]], "bands": None}),
+        (np.zeros(8, np.uint64), {"shape": [], "bands": None}),
+        (np.zeros(8, np.uint64), {"shape": 3, "bands": None}),
+        (np.zeros(8, np.uint64), {"bands": None}),
+        (np.zeros(8, np.uint64), {"shape": [[0, 4, 4]], "bands": [2.0, 1.0]}),
+        (np.zeros(8, np.uint64), {"shape": [[0, 4, 4]], "bands": [2.0]}),
+    ],
+)
+def test_a_model_file_that_a_look_up_could_leave_is_refused(tmp_path, slots, entry):
+    """Whoever wrote it; the same file with parts that fit is read."""
+    write_arrays(tmp_path / "bad", {"languages": {"en": entry}}, {"en/slots": slots})
+    with pytest.raises(UserError, match="is not an intact file of language models"):
+        ngram_file.load(tmp_path / "bad")
+    write_arrays(
+        tmp_path / "good",
+        {"languages": {"en": {"shape": [[0, 4, 4]], "bands": None}}},
+        {"en/slots": np.zeros(8, np.uint64)},
+    )
+    assert list(ngram_file.load(tmp_path / "good")) == ["en"]
 
 
-def test_each_language_has_its_own_model(model):
-    path, metrics, _ = model
-    assert sorted(ngram_file.load(path).languages) == ["de", "en"]
-    assert metrics["left_out"] == {"fr": 1}
-    message = language_model.warnings(metrics, config_of(languages=["en", "pl", "fr"]))
-    assert any("fr (1)" in one for one in message)
-    assert any("pl" in one for one in message)
-
-
-def test_the_file_does_not_depend_on_batches(model, tmp_path):
-    """Other cuts, another order: the same bytes, and no other files are left."""
-    path, _, batches = model
-    turned = [one.slice(at, 400) for one in reversed(batches) for at in range(0, one.num_rows, 400)]
-    language_model.fit(iter(turned), config_of(), tmp_path / "again")
-    assert (tmp_path / "again").read_bytes() == path.read_bytes()
-    assert [one.name for one in tmp_path.iterdir()] == ["again"]
-
-
-def test_prose_is_likelier_than_shuffled_words_and_random_letters(model):
-    """For every text of the language, by far; but not with the model of the other language."""
-    draw = random.Random(7)
-    good = prose("en", 2, 40)
-    shuffled = [" ".join(draw.sample(text.split(), len(text.split()))) for text in good]
-    letters = ["".join(draw.choices("abcdefghij klmnop", k=200)) for _ in good]
-    answers, _ = scored(model[0], documents([*good, *shuffled, *letters], ["en"] * 120))
-    values = answers["clean"].to_pylist()
-    assert max(values[:40]) < min(values[40:])
-    bands = answers["clean_band"].to_pylist()
-    assert set(bands[40:]) == {"tail"}
-    assert {"head", "middle"} <= set(bands[:40])
-    other, _ = scored(model[0], documents(good, ["de"] * 40))
-    assert min(other["clean"].to_pylist()) > max(values[:40])
-
-
-def test_documents_without_a_score_are_null_and_counted(model):
+def test_documents_without_a_score_are_null_and_counted(tmp_path):
     """A language without a model, a null, a text without a word; a document alone scores as in a batch."""
-    batch = documents(["the mill", "le moulin", None, "... !", "the mill"], ["en", "fr", "en", "en", "EN"])
-    answers, config = scored(model[0], batch)
-    values = answers["clean"].to_pylist()
+    path = str(model_file(tmp_path / "m.ngrams", "en", "de"))
+    batch = documents(["a a", "le moulin", None, "... !", "a a"], ["en", "fr", "en", "en", "EN"])
+    answers, config = scored(batch, file=path)
+    values = answers["m"].to_pylist()
     assert [value is None for value in values] == [False, True, True, True, False]
     assert values[0] == values[4]
-    assert answers["clean_band"].is_null().to_pylist() == [False, True, True, True, False]
-    alone, _ = scored(model[0], batch.slice(4, 1))
-    assert alone["clean"].to_pylist() == values[4:]
+    assert answers["m_band"].is_null().to_pylist() == [False, True, True, True, False]
+    alone, _ = scored(batch.slice(4, 1), file=path)
+    assert alone["m"].to_pylist() == values[4:]
     found = perplexity.metrics(batch, answers, config)
-    assert found["scored"] == {"clean": 2}
-    assert any("fr (1)" in one for one in perplexity.warnings(found, config))
-    nothing = {"scored": {"clean": 0}, "unscored": {"clean": {"fr": 3}}}
+    assert found["scored"] == {"m": 2}
+    assert any("fr (1)" in message for message in perplexity.warnings(found, config))
+    nothing = {"scored": {"m": 0}, "unscored": {"m": {"fr": 3}}}
     assert "scored no document" in perplexity.warnings(nothing, config)[0]
 
 
-def test_a_model_for_all_scores_everything_where_it_is_alone(model, tmp_path):
-    """Without a step `language`, and trained on a file of lines."""
-    lines = "\n".join(prose("en", 3, 30)).replace("\n\n", "\n")
-    (tmp_path / "lines.txt").write_text(lines)
-    config = config_of(files=(str(tmp_path / "lines.txt"),))
-    language_model.fit([], config, tmp_path / "model")
-    answers, _ = scored(tmp_path / "model", documents(["the mill stands by a hill", "le moulin"], ["en", "fr"]))
-    assert answers["clean"].null_count == 0
-    plain, _ = scored(tmp_path / "model", documents(["the mill stands by a hill", "le moulin"]))
-    assert plain == answers
+def test_an_arpa_file_scores_the_language_that_it_is_for(english):
+    """Without a language it scores all; it has no bands."""
+    batch = documents(["a", "a"], ["en", "de"])
+    answers, _ = scored(batch, file=str(english), language="en")
+    assert answers["m"].to_pylist() == [pytest.approx(10 ** (0.625 / 2)), None]
+    assert answers["m_band"].null_count == 2
+    every, _ = scored(batch, file=str(english))
+    assert every["m"].null_count == 0
 
 
-def test_files_give_texts_with_their_language(tmp_path):
-    records = [{"text": text, "language": "en"} for text in prose("en", 4, 60)]
-    (tmp_path / "good.jsonl").write_text("\n".join(map(json.dumps, records)))
-    language_model.fit([], config_of(files=(str(tmp_path / "good.jsonl"),)), tmp_path / "model")
-    assert list(ngram_file.load(tmp_path / "model").languages) == ["en"]
-
-
-@pytest.mark.parametrize("content", [b'{"text": 3}', b'{"text": "a"}\n{', b"a\n\xff\n"])
-def test_a_file_that_is_no_text_is_refused(tmp_path, content):
-    (tmp_path / "bad").write_bytes(content)
-    with pytest.raises(UserError, match="cannot be trained on it"):
-        language_model.fit([], config_of(files=(str(tmp_path / "bad"),)), tmp_path / "model")
-
-
-def test_too_little_text_is_reported(tmp_path):
-    with pytest.raises(UserError, match="no language has 50 documents"):
-        language_model.fit([sample(["one text"], ["en"])], config_of(), tmp_path / "model")
-    with pytest.raises(ValidationError, match="must not decrease"):
-        config_of(prune=(2, 1))
-
-
-def test_an_arpa_file_scores_the_language_that_it_is_for(model, tmp_path):
-    """It has the same value as the model that it was written from; another language in the recipe is rejected."""
-    ngram_arpa.write_arpa(ngram_file.load(model[0]), "en", tmp_path / "en.arpa")
-    batch = documents(["the mill stands by a hill", "die Mühle steht"], ["en", "de"])
-    config = perplexity.Config(models={"other": {"file": str(tmp_path / "en.arpa"), "language": "en"}})
-    perplexity.check(config)
-    ours, _ = scored(model[0], batch)
-    answers = perplexity.apply(batch, config)
-    assert answers["other"].to_pylist() == [ours["clean"][0].as_py(), None]
-    assert answers["other_band"].null_count == 2
-    with pytest.raises(UserError, match="no language model for pl"):
-        ngram_file.load(model[0]).language("pl")
-    with pytest.raises(WrongSetting, match="has no model for pl"):
-        perplexity.check(perplexity.Config(models={"m": {"file": str(model[0]), "language": "pl"}}))
+def test_a_language_that_the_file_does_not_have_is_refused(tmp_path):
+    path = model_file(tmp_path / "m.ngrams", "en", "de")
+    with pytest.raises(WrongSetting, match=r"has no model for pl.* It has: de, en"):
+        scored(documents(["a"]), file=str(path), language="pl")
 
 
 def test_a_file_that_is_no_model_is_refused_when_a_recipe_is_loaded(tmp_path):
@@ -168,3 +201,19 @@ def test_a_file_that_is_no_model_is_refused_when_a_recipe_is_loaded(tmp_path):
             perplexity.Config(models={"m": given})
     with pytest.raises(ValidationError, match="Rename one of the models"):
         perplexity.Config(models={"m": "a", "m_band": "b"})
+
+
+def test_numbers_of_any_form_are_read_exactly(tmp_path):
+    """With exponents, signs, gaps and carriage returns, in several blocks: to the step that is stored."""
+    draw = random.Random(5)
+    words = [f"{a}{b}{c}" for a in "abcdefghij" for b in "klmnopqrst" for c in "uvwxyz"]
+    values = [-draw.random() * 10 ** draw.randint(-6, 1) for _ in words]
+    lines = ["-1\t<UNK>", "-99 <s>", "-1e0 </s>\r"]
+    lines += [f"{draw.choice(('', ' '))}{value!r}\t {word}  " for value, word in zip(values, words, strict=True)]
+    text = ["", "\\data\\", f"ngram 1={len(lines)}", "", "", "\\1-grams:", *lines, "", "\\end\\"]
+    (tmp_path / "many.arpa").write_text("\n".join(text))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ngram_arpa, "_CHUNK", 1000)
+        model = ngram_arpa.read_arpa(tmp_path / "many.arpa")
+    expected = [round(value * 4096) / 4096 - 1 for value in values]
+    assert logs(model, [[word] for word in words]).tolist() == expected

@@ -34,7 +34,7 @@ from gristmill.stages import INDEX as INDEX
 from gristmill.stages.calls import RequestFields
 from gristmill.stages.code_content import content_of
 from gristmill.stages.config_types import fields_of_output
-from gristmill.stages.contract import LayerStage, Map, Resources, StageConfig
+from gristmill.stages.contract import Fit, LayerStage, Map, Resources, StageConfig
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.dedup import copies_left
 from gristmill.stages.dedup.scope import scope_reads
@@ -257,7 +257,9 @@ def _node(
     depth: int,
     identity_of: Callable[[str, StageConfig, Code, int], Identity],
 ) -> Node:
-    kind = stage_of(step.module).kind
+    stage = stage_of(step.module)
+    reads_documents = not isinstance(stage, Fit) or stage.reads_of(step.config)
+    kind = stage.kind if reads_documents else "asset"
     identity, files = identity_of(step.module, step.config, step.code, step.line)
     if kind == "asset":  # it is the same on every route
         views = {"": next(iter(views.values()))}

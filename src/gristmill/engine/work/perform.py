@@ -234,8 +234,15 @@ def _fit(work: FitWork, store: Store) -> Result:
 
 
 def _make(work: Make, store: Store) -> Result:
-    stage, models = stage_of(work.module, contract.Asset), model_paths(work.models, store)
-    part, found = _written(work.module, stage, lambda path: stage.make(work.config, path, **models), store)
+    stage, models = stage_of(work.module), model_paths(work.models, store)
+    if isinstance(stage, contract.Fit):  # it trains on files alone
+
+        def write(path: Path) -> Counts:
+            return stage.fit(iter(()), work.config, path, **models)
+    else:
+        assert isinstance(stage, contract.Asset)
+        write = partial(stage.make, work.config, **models)
+    part, found = _written(work.module, stage, write, store)
     return Result([part], metrics=found)
 
 

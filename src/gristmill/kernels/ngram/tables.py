@@ -8,6 +8,7 @@ that are pushed further. A missing n-gram is mistaken for a stored one with prob
 Logarithms are to base 10, in steps of 1/4096: a sum of them is an integer, the same in any order.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +16,12 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import Uint64s, view
+from gristmill.kernels.text.words import hash_bytes
 
 Array = np.ndarray[Any, Any]
 
+HIGHEST_ORDER = 5
+"""Words of the longest n-grams."""
 STEPS = 4096
 """Steps of a logarithm for a factor of 10."""
 LEAST_PROBABILITY = 65535
@@ -85,31 +89,26 @@ def find(slots: Uint64s, first: int, places: int, walk: int, mixed: np.uint64) -
     return found
 
 
-@njit(nogil=True, cache=True)
-def hash_ngrams(ids: Array, hashes: Array) -> Array:
-    """Returns the mixed hashes of n-grams, a row of word numbers each, first word first; `hashes` are those of the
-    words.
+def mixed_hashes(words: Sequence[Array]) -> Array:
+    """Returns the mixed hashes of n-grams; `words` are the hashes of their first words, of their second words, ...
+
+    The hash of an n-gram begins with its last word.
     """
-    found = np.empty(len(ids), np.uint64)
-    # The hash of an n-gram begins with its last word.
-    for row in range(len(ids)):
-        hashed = hashes[ids[row, ids.shape[1] - 1]]
-        for place in range(ids.shape[1] - 2, -1, -1):
-            hashed = longer(hashed, hashes[ids[row, place]])
-        found[row] = mix(hashed)
-    return found
+    hashes = words[-1]
+    for earlier in reversed(words[:-1]):
+        hashes = hashes * _ROLL + earlier
+    mixed: Any = mix.py_func(hashes)  # type: ignore[arg-type]
+    return np.asarray(mixed)
 
 
 @njit(nogil=True, cache=True)
-def values_of(mixed: Array, order: int, tables: Tables) -> Array:
-    """Returns for n-grams of one order: probability << 16 | backoff as in the table, or -1."""
-    found = np.empty(len(mixed), np.int64)
-    first, places, walk = tables.shape[order - 1]
-    # Look each n-gram up alone.
-    for row in range(len(mixed)):
-        slot = find(view(tables.slots), first, places, walk, mixed[row])
-        found[row] = -1 if slot == _EMPTY else np.int64(slot & _LOW)
-    return found
+def hash_strings(data: Array, offsets: Array) -> Array:
+    """Returns the hashes of concatenated words."""
+    text = view(data)
+    hashes = np.empty(len(offsets) - 1, np.uint64)
+    for row in range(len(hashes)):
+        hashes[row] = hash_bytes(text, offsets[row], offsets[row + 1])
+    return hashes
 
 
 @njit(nogil=True, cache=True)
@@ -137,26 +136,3 @@ def packed(probability: Array, backoff: Array) -> Array:
     back = np.clip(np.rint(backoff * STEPS), -LARGEST_BACKOFF, LARGEST_BACKOFF).astype(np.int16)
     values: Array = steps << _16 | back.view(np.uint16).astype(np.uint64)
     return values
-
-
-def unpacked(values: Array) -> tuple[Array, Array]:
-    """Returns the logarithms of the probability and the backoff; exact."""
-    probability = -((values >> 16) & 0xFFFF).astype(np.float64) / STEPS
-    return probability + 0.0, (values & 0xFFFF).astype(np.uint16).view(np.int16).astype(np.float64) / STEPS
-
-
-def log10(values: Array) -> Array:
-    """Returns base-10 logarithms of positive numbers (float64), with a relative error below 1e-15.
-
-    It uses operations that every processor rounds alike; system libraries differ in the last bit.
-    """
-    mantissa, exponent = np.frexp(values)
-    low = mantissa < 0.7071067811865476
-    mantissa, exponent = np.where(low, 2 * mantissa, mantissa), exponent - low
-    part = (mantissa - 1) / (mantissa + 1)
-    square = part * part
-    total = np.zeros_like(part)
-    for power in range(23, 0, -2):  # |part| < 0.172: the first term left out is below 1e-19
-        total = total * square + 1.0 / power
-    natural: Array = 2 * part * total
-    return natural * 0.4342944819032518 + exponent * 0.3010299956639812

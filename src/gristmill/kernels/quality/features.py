@@ -1,9 +1,8 @@
-"""The features of a text for a fastText classifier, as rows of its table: words, their character n-grams, word n-grams.
+"""The features of a text for a fastText classifier, as rows of its table: words and word n-grams.
 
 The rows are those of the inference kernel (kernels/text/fasttext.py), in the order in which the library adds them: for
-each word its own row if the dictionary has it, the rows of its character n-grams, those of the word n-grams that end
-there; `</s>` last. Training goes over the same texts several times, so rows are looked up once and stored, four bytes
-each.
+each word its own row if the dictionary has it, then those of the word n-grams that end there; `</s>` last. Training
+goes over the same texts several times, so rows are looked up once and stored, four bytes each.
 """
 
 from typing import Any, NamedTuple
@@ -11,17 +10,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.hash.splitmix import GOLDEN, mix
 from gristmill.kernels.hash.word_counts import BLOCK, WordCounts, add_block, export, no_words
 from gristmill.kernels.memory import borrow
 from gristmill.kernels.text.fasttext import (
-    CHUNK,
     END_OF_LINE,
     find_word,
     hash_bytes,
     index_words,
     is_space,
-    ngram_rows,
     word_ngram_rows,
 )
 
@@ -44,16 +40,6 @@ class WordRows(NamedTuple):
     """The hash table, as in the inference kernel's model."""
 
 
-class Shape(NamedTuple):
-    """The n-grams that are features."""
-
-    word_ngrams: int
-    minn: int
-    maxn: int
-    """Characters of the n-grams of a word; 0 and 0: none."""
-    buckets: int
-
-
 class TextRows(NamedTuple):
     """The rows of texts."""
 
@@ -61,9 +47,6 @@ class TextRows(NamedTuple):
     """uint32: the rows of text i are firsts[i] to firsts[i + 1]."""
     firsts: Array
     """int64."""
-    begins: Array
-    ends: Array
-    """int64: the span of bytes of each row, if requested; else empty."""
 
 
 @njit(nogil=True, cache=True)
@@ -145,36 +128,6 @@ def count_words(data: Array, starts: Array, ends: Array) -> Array:
 
 
 @njit(nogil=True, cache=True)
-def passages(data: Array, starts: Array, ends: Array, words: int, size: int) -> Any:
-    """Returns every run of `words` words of the texts, as a hash below `size`, in the fields of `TextRows`."""
-    room = 0
-    for text in range(starts.size):
-        room += (ends[text] - starts[text]) // 2 + 1
-    rows, firsts = np.empty(room, np.uint32), np.zeros(starts.size + 1, np.int64)
-    begins, stops = np.empty(room, np.int64), np.empty(room, np.int64)
-    hashes, begun = np.empty(words, np.uint64), np.empty(words, np.int64)
-    n = 0
-    # Texts are independent of each other.
-    for text in range(starts.size):
-        first, at = _next_word(data, starts[text], ends[text])
-        seen = 0
-        # The last `words` words are in a ring; each word ends one passage.
-        while at > first:
-            hashes[seen % words], begun[seen % words] = np.uint64(hash_bytes(data, first, at)), first
-            seen += 1
-            if seen >= words:
-                h = np.uint64(words)
-                for back in range(words):
-                    h = mix(h * GOLDEN ^ hashes[(seen + back) % words])
-                rows[n] = h % np.uint64(size)
-                begins[n], stops[n] = begun[seen % words], at
-                n += 1
-            first, at = _next_word(data, at, ends[text])
-        firsts[text + 1] = n
-    return rows[:n], firsts, begins[:n], stops[:n]
-
-
-@njit(nogil=True, cache=True)
 def _tally(table: WordCounts, data: Array, starts: Array, ends: Array) -> WordCounts:
     """Returns the table with the words of all texts, without those that look like a label or come after `</s>`."""
     begins, stops = np.empty(BLOCK, np.int64), np.empty(BLOCK, np.int64)
@@ -212,32 +165,29 @@ def vocabulary(data: Array, starts: Array, ends: Array, min_count: int, max_word
 @njit(nogil=True, cache=True)
 def _fill(
     vocabulary: WordRows,
-    shape: Array,
+    buckets: int,
     none: Any,
-    work: Any,
+    spare: Any,
     data: Array,
     starts: Array,
     ends: Array,
     rows: Array,
     firsts: Array,
-    spans: Any,
 ) -> None:
-    """Writes the rows of the texts to `rows`, and their spans to `spans` if there is room."""
+    """Writes the rows of the texts to `rows`."""
     words, slots = borrow(vocabulary.data), borrow(vocabulary.slots)
     word_starts, word_ends = borrow(vocabulary.starts), borrow(vocabulary.ends)
     kept, before = borrow(none[0]), borrow(none[1])
-    room = (borrow(work[0][0]), borrow(work[0][1]), borrow(work[0][2]))
-    found, recent, begun = borrow(work[1]), borrow(work[2]), borrow(work[3])
-    begins, stops = borrow(spans[0]), borrow(spans[1])
-    data, rows, shape = borrow(data), borrow(rows), borrow(shape)
-    base, buckets, maxn = shape[1], shape[2], shape[4]
+    ngrams, recent = borrow(spare[0]), borrow(spare[1])
+    data, rows = borrow(data), borrow(rows)
+    base = vocabulary.starts.size
     n = 0
     # Texts are independent of each other.
     for text in range(starts.size):
         at, end, seen = starts[text], ends[text], 0
         more = True
-        # Each turn takes a word: its own row, its character n-grams, and the word n-grams that end with it. The last
-        # turn does the same for the end of the line.
+        # Each turn takes a word: its own row, and the word n-grams that end with it. The last turn does the same for
+        # the end of the line.
         while more:
             first, at = _next_word(data, at, end)
             more = at > first and not _is_end(data, first, at)
@@ -250,47 +200,25 @@ def _fill(
                     continue
                 h = hash_bytes(data, first, at)
                 entry = find_word(words, word_starts, word_ends, slots, data, first, at, h)
-            n_before = n
             if entry >= 0:
                 rows[n] = entry
                 n += 1
-            if more and maxn > 0 and buckets > 0:
-                place = first - 1
-                # A long word takes several turns.
-                while place <= at:
-                    count, place = ngram_rows(shape, kept, before, room, 0, data, place, first, at)
-                    for one in range(count):
-                        rows[n + one] = found[one]
-                    n += count
-            if begins.size:
-                for one in range(n_before, n):
-                    begins[one], stops[one] = first, at
             if recent.size > 1:
-                count = word_ngram_rows(h, recent, seen, base, buckets, kept, before, found)
-                # Copy the rows of the word n-grams.
-                for one in range(count):
-                    rows[n + one] = found[one]
-                    if begins.size:  # the longest first: it begins `count` words before this one
-                        begins[n + one], stops[n + one] = begun[(seen - count + one) % begun.size], at
+                count = word_ngram_rows(h, recent, seen, base, buckets, kept, before, ngrams)
+                for ngram in range(count):
+                    rows[n + ngram] = ngrams[ngram]
                 n += count
-                begun[seen % begun.size] = first
             seen += 1
         firsts[text + 1] = n
 
 
-def rows_of(
-    vocabulary: WordRows, shape: Shape, data: Array, starts: Array, ends: Array, with_spans: bool = False
-) -> TextRows:
-    """Returns the rows of the texts data[start:end]; none for a text without a word."""
-    n = shape.word_ngrams if shape.word_ngrams > 1 and shape.buckets else 1
-    numbers = np.array(
-        [1, vocabulary.starts.size, shape.buckets, shape.minn, shape.maxn, shape.word_ngrams, 0, 0], np.int64
-    )
+def rows_of(vocabulary: WordRows, word_ngrams: int, buckets: int, data: Array, starts: Array, ends: Array) -> TextRows:
+    """Returns the rows of the texts data[start:end]; none for a text without a word. `word_ngrams` are the words of the
+    longest n-gram, which share `buckets` rows.
+    """
+    order = word_ngrams if buckets else 1
     none = np.empty(0, np.uint64), np.empty(0, np.int32)
-    found = np.empty(1 + CHUNK * max(shape.maxn, 1) + n, np.int64)
-    piece = np.empty(4 * (CHUNK + shape.maxn), np.uint8)
-    bounds = np.empty(CHUNK + 2 * shape.maxn + 1, np.uint64)
-    work = (piece, bounds, found), found, np.empty(n, np.uint64), np.empty(n, np.int64)
+    spare = np.empty(order, np.int64), np.empty(order, np.uint64)
     data = data.view()
     data.flags.writeable = False  # one compiled form for all
     lengths = ends - starts
@@ -302,25 +230,15 @@ def rows_of(
         last = int(np.searchsorted(through, through[first] - lengths[first] + _AT_ONCE_BYTES, "right"))
         last = max(last, first + 1)
         size = int(lengths[first:last].sum())
-        # A word and the space after it take at least two bytes. A word has its own row, n - 1 word n-grams, and at most
-        # maxn n-grams that begin at each of its characters and at the bracket before it.
-        most = (size // 2 + 2 * (last - first)) * n + (size + 2 * (size // 2 + last - first)) * shape.maxn
-        rows = np.empty(most, np.uint32)
+        # A word and the space after it take at least two bytes. A word has its own row and order - 1 word n-grams.
+        rows = np.empty((size // 2 + 2 * (last - first)) * order, np.uint32)
         firsts = np.zeros(last - first + 1, np.int64)
-        spans = tuple(np.empty(most if with_spans else 0, np.int64) for _ in range(2))
-        _fill(vocabulary, numbers, none, work, data, starts[first:last], ends[first:last], rows, firsts, spans)
-        used = int(firsts[-1])
-        parts.append(TextRows(rows[:used].copy(), firsts, *(span[:used].copy() for span in spans)))
+        _fill(vocabulary, buckets, none, spare, data, starts[first:last], ends[first:last], rows, firsts)
+        parts.append(TextRows(rows[: int(firsts[-1])].copy(), firsts))
         first = last
     totals = np.cumsum([0, *(int(part.firsts[-1]) for part in parts)])
     moved = [part.firsts[1:] + before for part, before in zip(parts, totals[:-1], strict=True)]
     return TextRows(
-        _joined([part.rows for part in parts], np.uint32),
-        _joined([np.zeros(1, np.int64), *moved], np.int64),
-        _joined([part.begins for part in parts], np.int64),
-        _joined([part.ends for part in parts], np.int64),
+        np.concatenate([np.empty(0, np.uint32), *(part.rows for part in parts)]),
+        np.concatenate([np.zeros(1, np.int64), *moved]),
     )
-
-
-def _joined(arrays: list[Array], kind: Any) -> Array:
-    return np.concatenate([np.empty(0, kind), *arrays])

@@ -109,19 +109,3 @@ def chances_of(scores: Array) -> Array:
     for at in range(scores.size):
         found[at] = 1.0 / (1.0 + exponential(-scores[at]))
     return found
-
-
-@njit(nogil=True, cache=True)
-def texts_with(rows: Array, firsts: Array, high: Array, size: int) -> Array:
-    """Counts the texts in which each of `size` rows occurs, int32 (2, size): of the low class, of the high class."""
-    found = np.zeros((2, size), np.int32)
-    last_text = np.full(size, -1, np.int32)
-    # Each text counts a row once.
-    for text in range(firsts.size - 1):
-        # `last_text` says whether the row occurred in this text.
-        for at in range(firsts[text], firsts[text + 1]):
-            row = rows[at]
-            if last_text[row] != text:
-                last_text[row] = text
-                found[high[text], row] += 1
-    return found

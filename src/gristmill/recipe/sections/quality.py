@@ -8,13 +8,14 @@ Models that are trained at the same position keep the order in which other sourc
 import heapq
 import itertools
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
-from pydantic import Field
+from pydantic import create_model
 
+from gristmill.installed import MODELS, installed, load, missing
 from gristmill.recipe.checks.check import check
 from gristmill.recipe.checks.columns import columns_of
 from gristmill.recipe.checks.mistakes import Path, dotted, listed, show, suggest
@@ -25,15 +26,9 @@ from gristmill.recipe.model import Recipe, Step
 from gristmill.recipe.stage_module import check_config
 from gristmill.stages.contract import LayerStage, StageConfig, StepStage
 from gristmill.stages.declarations import stage_of
-from gristmill.stages.quality import (
-    classifier,
-    classifier_of_files,
-    language_model,
-    language_model_of_files,
-    sample,
-    texts,
-)
-from gristmill.stages.quality.quality import step_of
+from gristmill.stages.quality import classifier, sample, texts
+from gristmill.stages.quality.model_choice import step_of
+from gristmill.stages.quality.model_kind import ModelKind
 
 AT: Path = ("quality",)
 WITHHELD = "withheld"
@@ -44,46 +39,18 @@ Routes = dict[str, tuple[Step, ...]]
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 
 
-@dataclass(frozen=True)
-class ModelKind:
-    """How models of one kind are trained."""
-
-    fields: type[StageConfig]
-    """The fields that a user writes."""
-    config: Callable[..., Any]
-    sides: Callable[[Any], Mapping[str, Sequence[str]]]
-    """The sources of each side."""
-    of_documents: str
-    of_files: str
-    """The modules that train a model on documents, and on files only."""
+BUILT_IN: Mapping[str, ModelKind] = {"classifiers": classifier.MODELS}
 
 
-_KINDS = {
-    "classifiers": ModelKind(
-        classifier.ClassifierFields,
-        classifier.Config,
-        classifier.sides,
-        classifier.__name__,
-        classifier_of_files.__name__,
-    ),
-    "language_models": ModelKind(
-        language_model.LanguageModelFields,
-        language_model.Config,
-        language_model.sides,
-        language_model.__name__,
-        language_model_of_files.__name__,
-    ),
-}
-"""Kinds of models by their field in the recipe."""
-
-
-class QualityFields(StageConfig):
-    """The field `quality`."""
-
-    classifiers: dict[str, Any] = Field(default={})
-    """fastText classifiers by name: positives, negatives, labels, and how to train"""
-    language_models: dict[str, Any] = Field(default={})
-    """n-gram models by name: the sources of their training text, and how to train"""
+def known_kinds(names: Iterable[str] | None = None) -> Mapping[str, ModelKind]:
+    """Kinds of models by their field under `quality`: Gristmill's, then those of installed packages, unless all of
+    `names` are Gristmill's.
+    """
+    if names is not None and BUILT_IN.keys() >= set(names):
+        return BUILT_IN
+    points = installed(MODELS).items()
+    added = {name: load(point, f"quality.{name}") for name, point in points if name not in BUILT_IN}
+    return {**BUILT_IN, **added}
 
 
 @dataclass(frozen=True)
@@ -147,11 +114,17 @@ def _load_models(draft: Draft, raw: object) -> list[TrainedModel] | None:
     before = len(draft.mistakes)
     if not isinstance(raw, dict):  # reported with the other fields of the recipe
         return None
-    fields = check(draft, QualityFields, raw, AT)
+    kinds = known_kinds(raw)
+    if needed := {name: message for name in raw if name not in kinds and (message := missing(MODELS, name))}:
+        for name, message in needed.items():
+            draft.add_at_key((*AT, name), f"{dotted((*AT, name))}: {message}")
+        return None
+    definitions: dict[str, Any] = dict.fromkeys(kinds, (dict[str, Any], {}))
+    section = create_model("QualityFields", __base__=StageConfig, **definitions)
+    fields = check(draft, section, raw, AT)
     models: list[TrainedModel] = []
-    values_of = {} if fields is None else dict(fields)
-    for kind in _KINDS if fields is not None else ():
-        for name, values in values_of[kind].items():
+    for kind, values_by_name in () if fields is None else dict(fields).items():
+        for name, values in values_by_name.items():
             at: Path = (*AT, kind, name)
             if not _NAME.fullmatch(name):
                 message = f"{dotted(at)}: {show(name)} cannot be the name of a model, because it names a column, too."
@@ -160,35 +133,31 @@ def _load_models(draft: Draft, raw: object) -> list[TrainedModel] | None:
                 draft.add_at_key(at, f"{dotted(at)} has the name of another model. Rename one.")
             elif not isinstance(values, dict):
                 draft.add(at, f"{dotted(at)} must be a mapping that says what the model learns, not {show(values)}.")
-            elif (model := _load_model(draft, name, values, at)) is None:
+            elif (model := _load_model(draft, name, values, at, kinds[kind])) is None:
                 return None  # its mistake may be reported already, such as a variable that is not set
             else:
                 models.append(model)
     return models if len(draft.mistakes) == before else None
 
 
-def _load_model(draft: Draft, name: str, values: Mapping[str, Any], at: Path) -> TrainedModel | None:
-    kind = str(at[1])
-    trained = _KINDS[kind]
-    fields = load_config(draft, trained.fields, values, at)
+def _load_model(draft: Draft, name: str, values: Mapping[str, Any], at: Path, kind: ModelKind) -> TrainedModel | None:
+    fields = load_config(draft, kind.fields, values, at)
     if fields is None:
         return None
-    config: Any = trained.config(**dict(fields), name=name)
+    config: Any = stage_of(kind.module).config(**dict(fields), name=name)
     sides: dict[str, str] = {}
-    for side, sources in trained.sides(config).items():
+    for side, sources in kind.sides(config).items():
         for source in sources:
             if sides.setdefault(source, side) != side:
                 message = f"{dotted(at)} has the source {source} as {sides[source]} and as {side}. Remove it from one."
                 draft.add_at_key(at, message)
                 return None
     line = draft.tree.line_of_key(at)
-    module = trained.of_documents if sides else trained.of_files
-    config = config if sides else stage_of(module).config(**dict(config))
-    if not check_config(draft, module, name, config, at):
+    if not check_config(draft, kind.module, name, config, at):
         return None
-    fit = Step(f"{ROUTE}/{name}", step_of(name), ROUTE, module, config, line, at)
+    fit = Step(f"{ROUTE}/{name}", step_of(name), ROUTE, kind.module, config, line, at)
     if not sides:
-        return TrainedModel(name, kind, (fit,), frozenset())
+        return TrainedModel(name, str(at[1]), (fit,), frozenset())
     seed = dict(config).get("seed", draft.seed)
     taken = sample.Config(sample_bytes=config.sample_bytes, sides=sides, seed=seed)
     parts = ("sample", sample, taken), ("text", texts, texts.Config(name=name, sides=sides))
@@ -196,7 +165,7 @@ def _load_model(draft: Draft, name: str, values: Mapping[str, Any], at: Path) ->
         Step(f"{fit.id}_{part}", f"{fit.name}_{part}", ROUTE, stage.__name__, some, line, implied_by=fit.id)
         for part, stage, some in parts
     ]
-    return TrainedModel(name, kind, (*steps, fit), frozenset(sides))
+    return TrainedModel(name, str(at[1]), (*steps, fit), frozenset(sides))
 
 
 def _are_known(draft: Draft, routes: Routes, models: Sequence[TrainedModel]) -> bool:

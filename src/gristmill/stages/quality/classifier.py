@@ -5,11 +5,11 @@ scores of a judge: FineWeb-Edu, Penedo et al. 2024).
       classifiers:
         edu: {positives: {sources: [reference]}, negatives: {sources: [crawl]}, sample_bytes: 100MB}
 
-The model file is a fastText model that the library can load, followed by the report (classifier_report.py). The same
-texts give the same bytes, in any order and any number of pieces.
+The model file is a fastText model that the library can load. The same texts give the same bytes, in any order and any
+number of pieces.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.stages.contract import Fit
-from gristmill.stages.quality.classifier_config import ClassifierFields as ClassifierFields
-from gristmill.stages.quality.classifier_config import Config as Config
-from gristmill.stages.quality.classifier_config import Options
+from gristmill.stages.quality.classifier_settings import ClassifierFields, Config, Options
+from gristmill.stages.quality.model_kind import ModelKind, Table
 from gristmill.stages.quality.texts import NEGATIVE, POSITIVE
 from gristmill.stages.shared import public_suffix
 from gristmill.warned import Warnings
 
-LIBRARIES = (*public_suffix.LIBRARIES, "unicode")
-SUFFIX = "bin"
+UNKNOWN = "unknown"
+"""The language of texts without a measured language."""
+MOST_APART = 0.3
+"""The share of one class's texts whose language is less common in the other class."""
 
 
 def sides(config: Config) -> dict[str, tuple[str, ...]]:
@@ -34,41 +35,31 @@ def sides(config: Config) -> dict[str, tuple[str, ...]]:
 
 
 def reads(config: Config) -> tuple[str, ...]:
+    if not any(sides(config).values()):  # its texts are all in files
+        return ()
     return tuple(f"quality_{config.name}_text.{name}" for name in ("sampled", "side", "target", "group", "language"))
 
 
 def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[str, Any]:
     # Imported here, because every command imports this module's config, but only workers train.
-    from gristmill.stages.quality.classifier_examples import SCHEMA
-    from gristmill.stages.quality.classifier_labels import labelled_files
+    from gristmill.stages.quality.classifier_texts import SCHEMA, labelled_files
     from gristmill.stages.quality.classifier_train import train
 
     tables = [labelled_files(config)]
     languages: dict[str, dict[str, int]] = {}
     for batch in batches:
-        text, side, target, group, language = (batch.column(place) for place in range(5))
+        text, side, target, group, language = batch.columns[:5]
         table = pa.table([text, pc.equal(side, POSITIVE), target, group], names=SCHEMA.names)
         tables.append(table.filter(text.is_valid()).cast(SCHEMA))
-        named = pa.table({"side": side, "language": language.cast(pa.string())}).filter(text.is_valid())
-        counted = named.group_by(["side", "language"], use_threads=False).aggregate([([], "count_all")])
-        for entry in counted.to_pylist():
-            counts = languages.setdefault(entry["side"], {})
+        sampled = pa.table({"side": side, "language": language.cast(pa.string())}).filter(text.is_valid())
+        counts = sampled.group_by(["side", "language"], use_threads=False).aggregate([([], "count_all")])
+        for entry in counts.to_pylist():
+            of_side = languages.setdefault(entry["side"], {})
             name = entry["language"] or UNKNOWN
-            counts[name] = counts.get(name, 0) + entry["count_all"]
+            of_side[name] = of_side.get(name, 0) + entry["count_all"]
     trained = train(pa.concat_tables(tables), config)
     path.write_bytes(trained.model)
-    return {**counts_of(trained.report), "languages": languages}
-
-
-def counts_of(report: Mapping[str, Any]) -> dict[str, Any]:
-    """The numbers of a report: everything but the n-grams."""
-    return {name: value for name, value in report.items() if name != "telling"}
-
-
-UNKNOWN = "unknown"
-"""The language of texts without a measured language."""
-MOST_APART = 0.3
-"""The share of one class's texts whose language is less common in the other class."""
+    return {**trained.metrics, "languages": languages}
 
 
 def _languages_apart(languages: Mapping[str, Mapping[str, int]]) -> list[str]:
@@ -85,7 +76,7 @@ def _languages_apart(languages: Mapping[str, Mapping[str, int]]) -> list[str]:
     if apart <= MOST_APART:
         return []
     most = [
-        ", ".join(f"{name} {part:.0%}" for name, part in sorted(side.items(), key=lambda one: (-one[1], one[0]))[:3])
+        ", ".join(f"{name} {part:.0%}" for name, part in sorted(side.items(), key=lambda pair: (-pair[1], pair[0]))[:3])
         for side in shares
     ]
     return [
@@ -94,39 +85,11 @@ def _languages_apart(languages: Mapping[str, Mapping[str, int]]) -> list[str]:
     ]
 
 
-_SHORTCUTS = {
-    "passages": (
-        "without passages of five words that many texts of one class share",
-        "it has learned the boilerplate of a source. Remove the footer or menu from the texts",
-    ),
-    "ngrams": (
-        "without the {n} most informative n-grams of each class",
-        "it recognises the classes by a few words. Read them in the report, and remove what is unrelated to quality",
-    ),
-    "signs": (
-        "without markup and words that contain no letter",
-        "it may have learned how the texts were extracted. Remove the markup from both classes in the same way",
-    ),
-    "length": ("with all texts cut to one length", "it may have learned their length. Use classes of similar length"),
-}
-
-
 def warnings(found: Mapping[str, Any], config: Options) -> Sequence[str]:
-    from gristmill.stages.quality.classifier_report import MOST_LOST, STRIPPED
-
     messages = Warnings()
-    for name, change in found.get("counterfactuals", {}).items():
-        lost = change["separation_lost"]
-        if lost > MOST_LOST[name]:
-            what, meaning = _SHORTCUTS[name]
-            messages.add(
-                "shortcut",
-                f"{what.format(n=STRIPPED)}, the classifier loses {lost:.0%} of what separates the classes (AUC "
-                f"{change['auc_before']:.3f}, then {change['auc_after']:.3f}): {meaning}",
-            )
     messages += _languages_apart(found.get("languages", {}))
-    held = found.get("texts", {}).get("held_out", {})
-    alone = [side for side, counts in held.items() if counts["sites"] == 1 and counts["documents"]]
+    held_out = found.get("texts", {}).get("held_out", {})
+    alone = [side for side, counts in held_out.items() if counts["sites"] == 1 and counts["documents"]]
     if alone and found.get("held_out_by_site"):
         messages.add(
             "held_out",
@@ -151,4 +114,42 @@ def warnings(found: Mapping[str, Any], config: Options) -> Sequence[str]:
     return messages
 
 
-STAGE = Fit(version=2, config=Config, libraries=LIBRARIES, reads=reads, fit=fit, suffix=SUFFIX, warnings=warnings)
+def tables(metrics: Mapping[str, Any]) -> Iterator[Table]:
+    """The texts that it was trained and measured on, and the measures."""
+    yield Table(
+        ("texts", "class", "documents", "bytes", "sites"),
+        [
+            (split.replace("_", " "), side, *(f"{counts[name]:,}" for name in ("documents", "bytes", "sites")))
+            for split, classes in metrics["texts"].items()
+            for side, counts in classes.items()
+        ],
+    )
+    removed = [(reason.replace("_", " "), f"{count:,}") for reason, count in metrics["removed"].items() if count]
+    if removed:
+        yield Table(("removed in cleaning", "texts"), removed)
+    if "auc" in metrics:
+        calibration = metrics["calibration"]
+        measures = {
+            "AUC": metrics["auc"],
+            "AUC by length alone": metrics["auc_of_length"],
+            "calibration error": calibration["expected_error"],
+            "Brier score": calibration["brier"],
+        }
+        yield Table(("held out", "value"), [(name, f"{value:.4f}") for name, value in measures.items()])
+        thresholds = [
+            (f">= {threshold}", f"{found['precision']:.3f}" if "precision" in found else "-", f"{found['recall']:.3f}")
+            for threshold, found in metrics["thresholds"].items()
+        ]
+        yield Table(("score", "precision", "recall"), thresholds)
+
+
+STAGE = Fit(
+    version=3,
+    config=Config,
+    libraries=(*public_suffix.LIBRARIES, "unicode"),
+    reads=reads,
+    fit=fit,
+    suffix="bin",
+    warnings=warnings,
+)
+MODELS = ModelKind(fields=ClassifierFields, module=__name__, sides=sides, tables=tables)

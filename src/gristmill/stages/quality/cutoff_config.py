@@ -9,39 +9,17 @@ from pydantic import Field, model_validator
 from gristmill.stages.contract import NOT_A_THRESHOLD, AsCount, StageConfig
 from gristmill.stages.quality.groups import GroupedBy
 from gristmill.stages.quality.quality_ranks import Score, Weight
-from gristmill.stages.shared.expressions import parse_value
 from gristmill.stages.shared.rule import ByLanguage, ByName, BySource
 
-Several = Annotated[tuple[Score, ...], Field(min_length=2, max_length=32)]
 Share = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)]
 
 
-class Ensemble(StageConfig):
-    """Combines several scores; a document that lacks one of them has no score."""
+class RankMean(StageConfig):
+    """Combines several scores of any scale; a document that lacks one of them has no score."""
 
-    max: Several | None = None
-    """The highest of these scores. They should have the same scale, such as probabilities."""
-    mean: Several | None = None
-    """Their mean."""
-    rank_mean: Several | None = None
+    rank_mean: Annotated[tuple[Score, ...], Field(min_length=2, max_length=32)]
     """The mean of each score's ranks within the group, so their scales do not matter (Nemotron-CC ranks its classifiers
     before it combines them)."""
-
-    @model_validator(mode="after")
-    def _one(self) -> "Ensemble":
-        if [self.max, self.mean, self.rank_mean].count(None) != 2:
-            raise ValueError(
-                "scores are combined in one way. Write one of max, mean and rank_mean, with two or more scores"
-            )
-        parse_value(self.expression())
-        return self
-
-    def expression(self) -> str:
-        """The expression for the highest score or the mean."""
-        if self.max is not None:
-            return f"max({', '.join(self.max)})"
-        scores = self.mean or self.rank_mean or ()
-        return f"({' + '.join(f'({one})' for one in scores)}) / {len(scores)}"
 
 
 class Cutoff(StageConfig):
@@ -67,9 +45,9 @@ class Cutoff(StageConfig):
 
 
 class Config(Cutoff):
-    score: Score | Ensemble
-    """What documents are ranked by: a number over columns of earlier steps, such as `quality.edu` or
-    `-perplexity.clean` (the highest is the best), or a combination of several."""
+    score: Score | RankMean
+    """What documents are ranked by: a number over columns of earlier steps, such as `quality.edu`,
+    `-perplexity.clean` (the highest is the best) or `max(quality.a, quality.b)`, or the mean of several ranks."""
     per: tuple[GroupedBy, ...] = ()
     """The groups that documents are ranked within: any of language, source, domain (of the source), snapshot. Empty:
     one cutoff for all documents, which removes most where the score is least reliable."""

@@ -51,8 +51,6 @@ def _score(config: Config) -> str:
     """The score that documents are ranked by, as one expression."""
     if isinstance(config.score, str):
         return config.score
-    if config.score.rank_mean is None:
-        return config.score.expression()
     layers = [_part(number) for number in range(1, len(config.score.rank_mean) + 1)]
     return f"({' + '.join(f'{layer}.below / {layer}.total' for layer in layers)}) / {len(layers)}"
 
@@ -67,7 +65,7 @@ def prerequisites(config: Config) -> Iterator[Prerequisite]:
         )
         return Prerequisite(name, quality_ranks.__name__, found)
 
-    parts = () if isinstance(config.score, str) else config.score.rank_mean or ()
+    parts = () if isinstance(config.score, str) else config.score.rank_mean
     for number, part in enumerate(parts, 1):
         yield ranks(_part(number), part, config.per)
     if config.is_ranked:

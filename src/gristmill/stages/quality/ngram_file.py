@@ -1,77 +1,44 @@
-"""The file of language models: one for each language, memory-mapped, so that all processes of a machine share it.
+"""Language models of n-grams that texts are scored with, one for each language.
 
-    8 bytes     the magic
-    8 bytes     the size of the header
-    32 bytes    the sha256 of the header
-    header      JSON: by language its orders, the shape of its tables, the bounds of its bands, and its sections
-    sections    each aligned to 64 bytes, with its sha256 in the header
-
-Sections of a language: `slots`, the tables that texts are scored with (kernels/ngram/tables.py); `words` and `offsets`,
-the vocabulary; `grams2` and so on, from which n-grams can be written: pairs of the n-gram without its first word, as an
-index into the list of n-grams that are one word shorter, and that word. Everything is checked before it is used.
+A file has them in the form of shared/arrow_file.py: all processes of a machine map it into memory. The header has, by
+language, the shape of its tables and the bounds of its bands; the array `LANGUAGE/slots` has the tables
+(kernels/ngram/tables.py). Arrays with other names are for the package that trained it. Everything that a look-up relies
+on is checked when a file is opened.
 """
 
-import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
-import orjson
 import pyarrow as pa
 
 from gristmill.errors import UserError, cause_of
-from gristmill.kernels.ngram.counts import FIRST_WORD, HIGHEST_ORDER, MOST_WORDS
 from gristmill.kernels.ngram.cut import cut_tables
 from gristmill.kernels.ngram.score import perplexities, score, scratch
-from gristmill.kernels.ngram.tables import LEAST_WALK, LONGEST_WALK, Tables
-from gristmill.kernels.ngram.vocabulary import hash_strings
+from gristmill.kernels.ngram.tables import HIGHEST_ORDER, LEAST_WALK, LONGEST_WALK, Tables, hash_strings, lay_out
 from gristmill.stages.buffers import text_spans
-from gristmill.stages.quality.ngram_train import SPECIAL, Estimate
+from gristmill.stages.shared.arrow_file import ArrowFile
 
 Array = np.ndarray[Any, Any]
 
-MAGIC = b"GMNGRAM1"
+MAGIC = b"ARROW1"
 ALL = "all"
 """The language of texts without one."""
-_ALIGNED = 64
-_MOST_HEADER = 1 << 24
-_MOST_LANGUAGES = 10_000
-
-
-class Language(NamedTuple):
-    """The model of one language."""
-
-    ngrams: tuple[int, ...]
-    """The number of n-grams of each order."""
-    tables: Tables
-    words: Array
-    """uint8: the concatenated words by number, from <unk> on."""
-    offsets: Array
-    """int64: where each word begins, and the end."""
-    grams: tuple[Array, ...]
-    """From order 2 on: uint32, [n-grams, 2]. Empty for a model from an ARPA file."""
-    bands: tuple[float, float] | None
-    """Perplexities up to the first are `head`, up to the second `middle`."""
-
-    @property
-    def order(self) -> int:
-        return len(self.ngrams)
+SPECIAL = ("<unk>", "<s>", "</s>")
+LOAD = 2
+"""Table places per n-gram: fewer make look-ups longer, more make the file larger."""
+_BLOCK_ROWS = 1 << 16
 
 
 class NgramModel(NamedTuple):
-    path: str
-    languages: dict[str, Language]
+    """The model of one language."""
 
-    def language(self, name: str) -> Language:
-        if name not in self.languages:
-            raise UserError(
-                f"{self.path} has no language model for {name}. It has: {', '.join(sorted(self.languages))}"
-            )
-        return self.languages[name]
+    tables: Tables
+    bands: tuple[float, float] | None
+    """Perplexities up to the first are `head`, up to the second `middle`."""
 
 
 def special_hashes() -> Array:
@@ -80,66 +47,18 @@ def special_hashes() -> Array:
     return hash_strings(np.frombuffer(data, np.uint8), np.cumsum([0, *map(len, SPECIAL)]))
 
 
-def score_texts(language: Language, text: pa.Array) -> Array:
+def score_texts(model: NgramModel, text: pa.Array) -> Array:
     """The result of `kernels.ngram.score` for each text, one row each; zeros for a null."""
-    return score(*text_spans(text), language.tables, cut_tables(), scratch())
+    return score(*text_spans(text), model.tables, cut_tables(), scratch())
 
 
-def perplexities_of(language: Language, text: pa.Array) -> Array:
+def perplexities_of(model: NgramModel, text: pa.Array) -> Array:
     """The perplexity of each text, float64; NaN if it has no word."""
-    return perplexities(score_texts(language, text))
+    return perplexities(score_texts(model, text))
 
 
-def write(path: Path, models: Mapping[str, tuple[Estimate, tuple[float, float] | None]]) -> None:
-    """Writes one file with the models of several languages, whose parts are in scratch files."""
-    header: dict[str, Any] = {"languages": {}}
-    sources: list[tuple[Path | bytes, dict[str, Any]]] = []
-    at = 0
-    for name, (model, bands) in sorted(models.items()):
-        parts: dict[str, Path | bytes] = {"slots": model.slots, "words": model.words}
-        parts["offsets"] = model.offsets.astype("<i8").tobytes()
-        parts |= {f"grams{order}": gram for order, gram in enumerate(model.grams, 2)}
-        sections = {}
-        for part, source in parts.items():
-            size = len(source) if isinstance(source, bytes) else source.stat().st_size
-            sections[part] = {"at": at, "bytes": size, "sha256": _hash_of(source)}
-            sources.append((source, sections[part]))
-            at += -(-size // _ALIGNED) * _ALIGNED
-        header["languages"][name] = {
-            "ngrams": model.ngrams,
-            "shape": model.shape,
-            "bands": bands,
-            "sections": sections,
-        }
-    encoded = orjson.dumps(header)
-    begin = -(-(48 + len(encoded)) // _ALIGNED) * _ALIGNED
-    with open(path, "wb") as file:
-        file.write(MAGIC + len(encoded).to_bytes(8, "little") + hashlib.sha256(encoded).digest() + encoded)
-        for source, section in sources:
-            file.write(bytes(begin + section["at"] - file.tell()))
-            for chunk in _chunks(source):
-                file.write(chunk)
-        file.write(bytes(begin + at - file.tell()))
-
-
-def _chunks(source: Path | bytes) -> Any:
-    if isinstance(source, bytes):
-        yield source
-        return
-    with open(source, "rb") as file:
-        while chunk := file.read(1 << 22):
-            yield chunk
-
-
-def _hash_of(source: Path | bytes) -> str:
-    found = hashlib.sha256()
-    for chunk in _chunks(source):
-        found.update(chunk)
-    return found.hexdigest()
-
-
-def load(path: str | os.PathLike[str]) -> NgramModel:
-    """The models in a local file, cached for the process as long as the file does not change."""
+def load(path: str | os.PathLike[str]) -> Mapping[str, NgramModel]:
+    """The models in a local file by language, cached for the process as long as the file does not change."""
     path = os.fspath(path)
     try:
         status = os.stat(path)
@@ -149,82 +68,45 @@ def load(path: str | os.PathLike[str]) -> NgramModel:
 
 
 @lru_cache(maxsize=8)
-def _load(path: str, size: int, _mtime_ns: int) -> NgramModel:
-    if size < 48:
-        raise _wrong(path, f"it has {size} bytes and is not a file of language models")
-    data: Array = np.memmap(path, np.uint8, "r").view(np.ndarray)
-    if data[:8].tobytes() != MAGIC:
-        raise _wrong(path, "it is not a file of language models")
-    length = int.from_bytes(data[8:16].tobytes(), "little")
-    if not 0 < length <= min(_MOST_HEADER, size - 48):
-        raise _wrong(path, f"its header cannot have {length:,} bytes")
-    encoded = data[48 : 48 + length].tobytes()
-    if hashlib.sha256(encoded).digest() != data[16:48].tobytes():
-        raise _wrong(path, "its header is damaged")
-    begin = -(-(48 + length) // _ALIGNED) * _ALIGNED
+def _load(path: str, _size: int, _mtime_ns: int) -> Mapping[str, NgramModel]:
     try:
-        entries = orjson.loads(encoded)["languages"]
-        if not isinstance(entries, dict) or not 0 < len(entries) <= _MOST_LANGUAGES:
-            raise ValueError("languages")
-        _refuse_overlaps(entries)
-        found = {name: _language(data[begin:], entry) for name, entry in entries.items()}
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        raise _wrong(path, f"its parts do not fit together ({error})") from None
-    return NgramModel(path, found)
+        file = ArrowFile(Path(path))
+        models = {name: _model(file.array(f"{name}/slots"), entry) for name, entry in file.header["languages"].items()}
+        if not models:
+            raise ValueError("it has no language")
+    except (pa.ArrowException, AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{path} is not an intact file of language models ({error}), so no text can be scored with it. Train it "
+            "again, or give an intact file."
+        ) from None
+    return models
 
 
-def _refuse_overlaps(entries: Mapping[str, Any]) -> None:
-    """Raises ValueError if sections share bytes: hashing them must not take longer than reading the file once."""
-    spans = [
-        (_count(about["at"]), _count(about["at"]) + _count(about["bytes"]))
-        for entry in entries.values()
-        for about in entry["sections"].values()
-    ]
-    for (_, end), (begin, _) in pairwise(sorted(span for span in spans if span[0] < span[1])):
-        if begin < end:
-            raise ValueError("sections overlap")
+def _model(slots: Array, entry: Mapping[str, Any]) -> NgramModel:
+    shape = np.array([[_count(value) for value in row] for row in entry["shape"]], np.int64)
+    if slots.dtype != np.uint64 or slots.ndim != 1:
+        raise ValueError("the tables have another type")
+    check_shape(shape, len(slots))
+    return NgramModel(Tables(slots, shape, special_hashes()), _bands(entry["bands"]))
 
 
-def _wrong(path: str, fact: str) -> UserError:
-    return UserError(f"{path}: {fact}, so no text can be scored with it. Train it again, or give an intact file.")
-
-
-def _language(data: Array, entry: Any) -> Language:
-    ngrams = tuple(_count(one) for one in entry["ngrams"])
-    sections = {name: _section(data, name, about) for name, about in entry["sections"].items()}
-    offsets = sections["offsets"].view(np.int64)
-    words = sections["words"]
-    steps = np.diff(offsets)
-    if not 1 <= len(ngrams) <= HIGHEST_ORDER or len(offsets) != ngrams[0] + 1 or len(offsets) > MOST_WORDS + FIRST_WORD:
-        raise ValueError("orders or words")
-    if offsets[0] != 0 or (steps < 0).any() or offsets[-1] != len(words):
-        raise ValueError("offsets of words")
-    shape = np.array([[_count(one) for one in row] for row in entry["shape"]], np.int64)
-    slots = sections["slots"].view(np.uint64)
-    check_shape(shape, len(ngrams), len(slots))
-    grams = tuple(sections[f"grams{order}"].view(np.uint32).reshape(-1, 2) for order in range(2, len(ngrams) + 1))
-    if any(len(gram) != count for gram, count in zip(grams, ngrams[1:], strict=True)):
-        raise ValueError("lists of n-grams")
-    return Language(ngrams, Tables(slots, shape, special_hashes()), words, offsets, grams, _bands(entry["bands"]))
-
-
-def check_shape(shape: Array, orders: int, slots: int) -> None:
+def check_shape(shape: Array, slots: int) -> None:
     """Raises ValueError for tables in which a look-up could leave the slots or never end."""
-    if shape.shape != (orders, 3):
+    if not 1 <= len(shape) <= HIGHEST_ORDER or shape.shape[1:] != (3,):
         raise ValueError("the shape of tables")
     first = 0
-    for begin, places, walk in shape.tolist():
-        if begin != first or not 0 < places < 1 << 32 or not LEAST_WALK <= walk <= LONGEST_WALK:
+    for start, places, walk in shape.tolist():
+        if start != first or not 0 < places < 1 << 32 or not LEAST_WALK <= walk <= LONGEST_WALK:
             raise ValueError("the shape of tables")
         first += places + walk
     if first != slots:
         raise ValueError("the size of tables")
 
 
-def _bands(given: Any) -> tuple[float, float] | None:
-    if given is None:
+def _bands(bounds: Any) -> tuple[float, float] | None:
+    if bounds is None:
         return None
-    first, second = (float(one) for one in given)
+    first, second = (float(bound) for bound in bounds)
     if not 0 < first <= second < float("inf"):
         raise ValueError("bounds of bands")
     return first, second
@@ -236,11 +118,21 @@ def _count(value: object) -> int:
     return value
 
 
-def _section(data: Array, name: str, about: Mapping[str, Any]) -> Array:
-    at, size = _count(about["at"]), _count(about["bytes"])
-    if at % _ALIGNED or at + size > len(data):
-        raise ValueError(f"the section {str(name)[:40]} is outside the file")
-    found = data[at : at + size]
-    if hashlib.sha256(found.data).hexdigest() != about["sha256"]:
-        raise ValueError(f"the section {str(name)[:40]} is damaged")
-    return found
+def write_slots(blocks: Iterable[Array], ngrams: int, file: IO[bytes]) -> tuple[int, int, int]:
+    """Writes rows, sorted by hash (uint64: hash, any number, value), into slots. Returns the number of places and of
+    slots, and the length of a look-up.
+    """
+    places = max(ngrams * LOAD, 8)
+    free = written = walk = 0
+    for block in blocks:
+        for start in range(0, len(block), _BLOCK_ROWS):
+            rows = block[start : start + _BLOCK_ROWS]
+            last = (int(rows[-1, 0]) >> 32) * places >> 32
+            slots = np.zeros(max(last, free) - written + len(rows) + 1, np.uint64)
+            free, furthest = lay_out(rows[:, 0].copy(), rows[:, 2].copy(), places, free, slots, written)
+            walk = max(walk, furthest)
+            file.write(slots[: free - written].tobytes())
+            written = free
+    walk = max(walk + 1, LEAST_WALK)  # one further, to see that it is empty
+    file.write(bytes(8 * (places + walk - written)))
+    return places, places + walk, walk

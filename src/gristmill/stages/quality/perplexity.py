@@ -26,36 +26,27 @@ from gristmill.errors import WrongSetting
 from gristmill.stages.contract import File, LanguageName, Map, StageConfig
 from gristmill.stages.natural_languages import LABEL
 from gristmill.stages.quality import ngram_arpa, ngram_file
-from gristmill.stages.quality.ngram_file import ALL, MAGIC, Language
-from gristmill.stages.quality.quality import ModelName, step_of
+from gristmill.stages.quality.model_choice import ModelChoice, ModelName, steps_of
+from gristmill.stages.quality.ngram_file import ALL, MAGIC, NgramModel
 from gristmill.stages.shared.counting import counts_of
 from gristmill.warned import Warnings
 
-"""The field of `quality` whose models it uses."""
 BANDS = ("head", "middle", "tail")
 
 Array = np.ndarray[Any, Any]
 
 
-class LanguageModelFile(StageConfig):
-    """A model of the recipe, or an existing file."""
+class LanguageModel(ModelChoice):
+    """A model of the recipe, or a file that was trained before, or an ARPA file."""
 
-    trained: str | None = None
-    """Its name under quality.language_models."""
-    file: File | None = None
-    """A file that was trained before, or an ARPA file."""
+    kind = "language_models"
+
     language: LanguageName | None = None
     """Only documents in this language are scored; an ARPA file without it scores all."""
 
-    @model_validator(mode="after")
-    def _one(self) -> "LanguageModelFile":
-        if (self.trained is None) == (self.file is None):
-            raise ValueError("a model is either trained (its name under quality.language_models) or a file. Set one")
-        return self
-
 
 class Config(StageConfig):
-    models: Annotated[dict[ModelName, File | LanguageModelFile], Field(min_length=1, max_length=32)]
+    models: Annotated[dict[ModelName, File | LanguageModel], Field(min_length=1, max_length=32)]
     """Models by the name of their column: the path of a file, or `file` and `language`, or `trained`; 32 at most."""
 
     @model_validator(mode="after")
@@ -66,13 +57,12 @@ class Config(StageConfig):
         return self
 
 
-def _model(given: str | LanguageModelFile) -> LanguageModelFile:
-    return LanguageModelFile(file=given) if isinstance(given, str) else given
+def _models(config: Config) -> dict[str, LanguageModel]:
+    return {name: LanguageModel.of(given) for name, given in config.models.items()}
 
 
 def uses(config: Config) -> tuple[str, ...]:
-    models = map(_model, config.models.values())
-    return tuple(dict.fromkeys(step_of(model.trained) for model in models if model.trained is not None))
+    return steps_of(_models(config).values())
 
 
 def schema(config: Config) -> pa.Schema:
@@ -87,26 +77,24 @@ def ranges(config: Config) -> dict[str, tuple[float, float]]:
 
 def check(config: Config) -> None:
     """Checks that the files are models and have the language."""
-    for name, given in config.models.items():
-        model = _model(given)
+    for name, model in _models(config).items():
         if model.file is not None:
             _languages(model.file, model, f"models.{name}")
 
 
-def _languages(path: str, model: LanguageModelFile, field: str) -> dict[str, Language]:
+def _languages(path: str, model: LanguageModel, field: str) -> Mapping[str, NgramModel]:
     """The models of a file by the languages whose texts they score."""
-    wanted = model.language.lower() if model.language else None
+    language = model.language.lower() if model.language else None
     if not _is_ours(path):
-        return {wanted or ALL: ngram_arpa.read_arpa(path)}
-    found = ngram_file.load(path).languages
-    if wanted is None:
-        return found
-    one = found.get(wanted, found.get(ALL) if len(found) == 1 else None)
-    if one is None:
-        raise WrongSetting(
-            field, f"{path} has no model for {wanted}, so nothing would be scored. It has: {', '.join(sorted(found))}."
-        )
-    return {wanted: one}
+        return {language or ALL: ngram_arpa.read_arpa(path)}
+    models = ngram_file.load(path)
+    if language is None:
+        return models
+    chosen = models.get(language, models.get(ALL) if len(models) == 1 else None)
+    if chosen is None:
+        names = ", ".join(sorted(models))
+        raise WrongSetting(field, f"{path} has no model for {language}, so nothing would be scored. It has: {names}.")
+    return {language: chosen}
 
 
 def _is_ours(path: str) -> bool:
@@ -121,15 +109,12 @@ def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path] | No
     text = batch.column("text")
     labels = batch.column(LABEL) if LABEL in batch.schema.names else pa.nulls(len(text), pa.string())
     columns: list[pa.Array] = []
-    for name, given in config.models.items():
-        model = _model(given)
-        path = model.file if model.trained is None else str((models or {})[step_of(model.trained)])
-        assert path is not None
-        columns += _scored(text, labels, _languages(path, model, f"models.{name}"))
+    for name, model in _models(config).items():
+        columns += _scored(text, labels, _languages(model.path(models), model, f"models.{name}"))
     return pa.RecordBatch.from_arrays(columns, schema=schema(config))
 
 
-def _scored(text: pa.Array, labels: pa.Array, models: Mapping[str, Language]) -> list[pa.Array]:
+def _scored(text: pa.Array, labels: pa.Array, models: Mapping[str, NgramModel]) -> list[pa.Array]:
     """Perplexities and bands. A model for `all` scores texts of unknown language; if it is the only one, all texts."""
     found = np.full(len(text), np.nan)
     band = np.full(len(text), -1, np.int8)
@@ -178,12 +163,10 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
 
 
 def explain(config: Config) -> Sequence[str]:
-    messages = []
-    for name, given in config.models.items():
-        model = _model(given)
-        source = f"trained on this corpus: quality.language_models.{model.trained}" if model.trained else model.file
-        messages.append(f"{name}: {source}" + (f", language {model.language}" if model.language else ""))
-    return messages
+    return [
+        f"{name}: {model.origin}" + (f", language {model.language}" if model.language else "")
+        for name, model in _models(config).items()
+    ]
 
 
 STAGE = Map(
@@ -194,7 +177,7 @@ STAGE = Map(
     may_read=(LABEL,),
     only_kept=True,
     uses=uses,
-    trained="language_models",
+    trained=LanguageModel.kind,
     schema=schema,
     ranges=ranges,
     apply=apply,

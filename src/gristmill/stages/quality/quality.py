@@ -17,43 +17,29 @@ from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from gristmill.errors import WrongSetting
-from gristmill.stages.config_types import matching
 from gristmill.stages.contract import Bytes, File, Map, StageConfig
+from gristmill.stages.quality.model_choice import ModelChoice, ModelName, steps_of
 from gristmill.stages.shared import fasttext_model
 from gristmill.stages.shared.fasttext_model import MOST_LABELS
-
-"""The field of `quality` whose models it uses."""
 
 HIGH = "high"
 """The label of good text in our own classifiers."""
 _LABEL = "__label__"
 
 Array = np.ndarray[Any, Any]
-ModelName = Annotated[str, matching(r"[a-z][a-z0-9_]{0,39}", "Use up to 40 of a-z 0-9 _ and begin with a letter")]
-"""It becomes the name of a column."""
 
 
-class ClassifierModel(StageConfig):
-    """A classifier of the recipe, or an existing file."""
+class ClassifierModel(ModelChoice):
+    """A classifier of the recipe, or a supervised fastText model, .bin or .ftz."""
 
-    trained: str | None = None
-    """Its name under quality.classifiers."""
-    file: File | None = None
-    """A supervised fastText model, .bin or .ftz."""
+    kind = "classifiers"
+
     label: str | None = None
     """The label whose probability is the score, with or without `__label__`; null: `high`, as in our own classifiers,
     or the mean of labels that are numbers."""
-
-    @model_validator(mode="after")
-    def _one(self) -> "ClassifierModel":
-        if (self.trained is None) == (self.file is None):
-            raise ValueError(
-                "a model is either trained (its name under quality.classifiers) or a file. Set one of them"
-            )
-        return self
 
 
 class Config(StageConfig):
@@ -64,18 +50,12 @@ class Config(StageConfig):
     """Bytes of each text that are read, from its start, cut between characters; null: all, as the library does."""
 
 
-def _model(given: str | ClassifierModel) -> ClassifierModel:
-    return ClassifierModel(file=given) if isinstance(given, str) else given
-
-
-def step_of(name: str) -> str:
-    """The step that trains the model with this name."""
-    return f"quality_{name}"
+def _models(config: Config) -> dict[str, ClassifierModel]:
+    return {name: ClassifierModel.of(given) for name, given in config.models.items()}
 
 
 def uses(config: Config) -> tuple[str, ...]:
-    models = map(_model, config.models.values())
-    return tuple(dict.fromkeys(step_of(model.trained) for model in models if model.trained is not None))
+    return steps_of(_models(config).values())
 
 
 def schema(config: Config) -> pa.Schema:
@@ -89,10 +69,9 @@ def ranges(config: Config) -> dict[str, tuple[float, float]]:
 
 def check(config: Config) -> None:
     """Checks that the files are models and have the label."""
-    for name, given in config.models.items():
-        model = _model(given)
+    for name, model in _models(config).items():
         if model.file is not None:
-            field = f"models.{name}" if isinstance(given, str) else f"models.{name}.label"
+            field = f"models.{name}" if isinstance(config.models[name], str) else f"models.{name}.label"
             _weights(fasttext_model.load(model.file).labels, model, field)
 
 
@@ -120,17 +99,11 @@ def _weights(labels: Sequence[str], model: ClassifierModel, field: str) -> Array
 
 def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path] | None = None) -> pa.RecordBatch:
     columns = []
-    for given in config.models.values():
-        model = _model(given)
-        path = model.file if model.trained is None else str((models or {})[step_of(model.trained)])
-        assert path is not None
-        columns.append(_scores(batch.column("text"), path, model, config.max_bytes))
+    for model in _models(config).values():
+        classifier = fasttext_model.load(model.path(models))
+        weights = _weights(classifier.labels, model, "models")
+        columns.append(fasttext_model.scores(classifier, batch.column("text"), weights, config.max_bytes))
     return pa.RecordBatch.from_arrays(columns, schema=schema(config))
-
-
-def _scores(text: pa.Array, path: str, model: ClassifierModel, max_bytes: int | None) -> pa.Array:
-    found = fasttext_model.load(path)
-    return fasttext_model.scores(found, text, _weights(found.labels, model, "models"), max_bytes)
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
@@ -150,12 +123,10 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
 
 
 def explain(config: Config) -> Sequence[str]:
-    messages = []
-    for name, given in config.models.items():
-        model = _model(given)
-        source = f"trained on this corpus: quality.classifiers.{model.trained}" if model.trained else str(model.file)
-        messages.append(f"{name}: {source}" + (f", label {model.label}" if model.label else ""))
-    return messages
+    return [
+        f"{name}: {model.origin}" + (f", label {model.label}" if model.label else "")
+        for name, model in _models(config).items()
+    ]
 
 
 STAGE = Map(
@@ -164,7 +135,7 @@ STAGE = Map(
     reads=("text",),
     only_kept=True,
     uses=uses,
-    trained="classifiers",
+    trained=ClassifierModel.kind,
     schema=schema,
     ranges=ranges,
     apply=apply,

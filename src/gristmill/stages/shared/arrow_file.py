@@ -32,10 +32,11 @@ def write_arrays(path: Path, header: Mapping[str, Any], arrays: Mapping[str, Arr
 
 
 class ArrowFile:
-    """A file of `write_arrays`, mapped into memory."""
+    """A file of `write_arrays`, mapped into memory. Another file raises an ArrowException, or what its header gives."""
 
     def __init__(self, path: Path) -> None:
         self._batch = pa.ipc.open_file(pa.memory_map(str(path))).get_batch(0)
+        self._batch.validate()
         metadata = self._batch.schema.metadata
         self.header: dict[str, Any] = orjson.loads(metadata[b"header"])
         self._shapes: dict[str, list[int]] = orjson.loads(metadata[b"shapes"])

@@ -10,7 +10,7 @@ from typing import IO, Any
 import numpy as np
 
 from gristmill.kernels.hash.radix import sort_order
-from gristmill.kernels.ngram.counts import combine, rows_up_to
+from gristmill_ngram.kernels.counts import combine, rows_up_to
 
 Array = np.ndarray[Any, Any]
 

@@ -1,14 +1,14 @@
 """Trains language models of word n-grams, one for each language, on a sample of the corpus and on files.
 
-Interpolated modified Kneser-Ney of order up to 5 (ngram_train.py); words as in kernels/ngram/cut.py. One text of 20, by
-a hash of the text, is held out: the bands `head`, `middle` and `tail` are the terciles of the held-out perplexities
-(CCNet, Wenzek et al. 2020). Counts are sums, so the file does not depend on the order or the pieces of the texts.
-`memory` bounds the sorting; the rest goes to a folder next to the model during training.
+Interpolated modified Kneser-Ney of order up to 5 (estimate.py); words as in gristmill/kernels/ngram/cut.py. One text of
+20, by a hash of the text, is held out: the bands `head`, `middle` and `tail` are the terciles of the held-out
+perplexities (CCNet, Wenzek et al. 2020). Counts are sums, so the file does not depend on the order or the pieces of the
+texts. `memory` bounds the sorting; the rest goes to a folder next to the model during training.
 """
 
 import hashlib
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,21 +19,21 @@ from pydantic import Field, field_validator
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.kernels.ngram.counts import HIGHEST_ORDER, MOST_WORDS
+from gristmill.kernels.ngram.tables import HIGHEST_ORDER
 from gristmill.places import place_of
 from gristmill.stages.contract import AsCount, Bytes, File, Fit, LanguageName, SourceName, StageConfig
 from gristmill.stages.ingest.jsonl import lines
-from gristmill.stages.quality import ngram_file
-from gristmill.stages.quality.ngram_file import ALL
-from gristmill.stages.quality.ngram_train import Estimate, NgramSettings, Texts, estimate
+from gristmill.stages.quality.model_kind import ModelKind, Table
+from gristmill.stages.quality.ngram_file import ALL, NgramModel, load, perplexities_of
 from gristmill.stages.quality.texts import TEXT
 from gristmill.stages.reading.archive import chunks_of
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.json_value import BOM, parsed
 from gristmill.warned import Warnings
+from gristmill_ngram.estimate import NgramSettings, Texts, estimate
+from gristmill_ngram.kernels.counts import MOST_WORDS
+from gristmill_ngram.model_file import Banded, write_models
 
-LIBRARIES = ("unicode",)
-SUFFIX = "ngrams"
 COLUMNS = ("sampled", "side", "target", "group", "language")
 
 HELD_OUT = 20
@@ -44,8 +44,6 @@ _CHUNK_BYTES = 1 << 23
 _MOST_RECORD = 64 << 20
 
 Array = np.ndarray[Any, Any]
-Banded = tuple[Estimate, tuple[float, float] | None]
-"""A model and the bounds of its bands."""
 Least = Annotated[int, AsCount, Field(ge=1, le=10**9)]
 
 
@@ -92,6 +90,8 @@ def sides(config: Config) -> dict[str, tuple[str, ...]]:
 
 
 def reads(config: Config) -> tuple[str, ...]:
+    if not config.sources:  # its texts are all in files
+        return ()
     return tuple(f"quality_{config.name}_text.{column}" for column in COLUMNS)
 
 
@@ -157,14 +157,14 @@ def _fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path, folder: 
         own = folder / f"model{len(models)}"
         own.mkdir()
         models[language], about[language] = _trained(train.chunks, held, settings, own)
-    ngram_file.write(path, models)
+    write_models(path, models)
     return {"languages": about, "left_out": left_out}
 
 
 def _trained(texts: Texts, held: _Spilled, settings: NgramSettings, folder: Path) -> tuple[Banded, dict[str, Any]]:
     found = estimate(texts, settings, folder)
-    ngram_file.write(folder / "alone", {ALL: (found, None)})
-    model = ngram_file.load(folder / "alone").languages[ALL]
+    write_models(folder / "alone", {ALL: (found, None)})
+    model = load(folder / "alone")[ALL]
     perplexities = [_perplexities(model, data, offsets) for data, offsets in held.chunks()]
     judged = np.sort(np.concatenate([np.zeros(0), *perplexities]))
     judged = judged[~np.isnan(judged)]
@@ -181,9 +181,9 @@ def _trained(texts: Texts, held: _Spilled, settings: NgramSettings, folder: Path
     }
 
 
-def _perplexities(model: ngram_file.Language, data: Array, offsets: Array) -> Array:
+def _perplexities(model: NgramModel, data: Array, offsets: Array) -> Array:
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
-    return ngram_file.perplexities_of(model, pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers))
+    return perplexities_of(model, pa.Array.from_buffers(pa.large_string(), len(offsets) - 1, buffers))
 
 
 def _texts(batches: Iterable[pa.RecordBatch], config: Config) -> Iterator[tuple[str, bytes]]:
@@ -252,13 +252,26 @@ def explain(config: Config) -> Sequence[str]:
     return [f"order {config.order}, {config.vocab:,} words, pruned below {', '.join(map(str, config.prune))}"]
 
 
+def tables(metrics: Mapping[str, Any]) -> Iterator[Table]:
+    """What each language has."""
+    columns = {"words": "words", "vocabulary": "vocabulary", "ngrams": "n-grams", "held_out": "held-out texts"}
+    yield Table(
+        ("language", *columns.values()),
+        [
+            (language, *(f"{counts[name]:,}" for name in columns))
+            for language, counts in sorted(metrics.get("languages", {}).items())
+        ],
+    )
+
+
 STAGE = Fit(
-    version=2,
+    version=3,
     config=Config,
-    libraries=LIBRARIES,
+    libraries=("unicode",),
     reads=reads,
     fit=fit,
-    suffix=SUFFIX,
+    suffix="ngrams",
     warnings=warnings,
     explain=explain,
 )
+MODELS = ModelKind(fields=LanguageModelFields, module=__name__, sides=sides, tables=tables)

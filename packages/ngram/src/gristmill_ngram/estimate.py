@@ -6,7 +6,7 @@
     suffix   sorted back                                                   probabilities, interpolated with shorter ones
     table    sorted by hash                                                slots for look-ups
 
-Each line is a pass over sorted rows. What does not fit into memory is sorted in files (ngram_runs.py), after Heafield
+Each line is a pass over sorted rows. What does not fit into memory is sorted in files (runs.py), after Heafield
 et al. 2013. A word that is not in the vocabulary is <unk>. n-grams with it are counted and then removed like pruned
 ones: their mass goes to shorter n-grams, and in the end to all words equally. So <unk> is as likely as a word that was
 hardly seen, and a text of unknown words is unlikely.
@@ -14,23 +14,22 @@ hardly seen, and a text of unknown words is unlikely.
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gristmill.kernels.ngram import counts as kernel
-from gristmill.kernels.ngram.cut import ROOM, ROOM_BYTES, cut_tables, hash_texts
-from gristmill.kernels.ngram.tables import LEAST_WALK, hash_ngrams, lay_out, log10, packed
-from gristmill.kernels.ngram.vocabulary import NumberedWords, hash_strings, number_texts, vocabulary_of
-from gristmill.stages.quality.ngram_runs import RowFile, Sorter
+from gristmill.kernels.ngram.cut import ROOM, ROOM_BYTES, cut_tables
+from gristmill.kernels.ngram.tables import hash_strings, mixed_hashes, packed
+from gristmill.stages.quality.ngram_file import SPECIAL, write_slots
+from gristmill_ngram.kernels import counts as kernel
+from gristmill_ngram.kernels.texts import hash_texts
+from gristmill_ngram.kernels.vocabulary import NumberedWords, number_texts, vocabulary_of
+from gristmill_ngram.runs import RowFile, Sorter
 
 Array = np.ndarray[Any, Any]
 Texts = Callable[[], Iterable[tuple[Array, Array]]]
 """Returns the texts, any number of times: bytes and offsets, some texts at a time."""
 
-SPECIAL = ("<unk>", "<s>", "</s>")
-LOAD = 2
-"""Table places per n-gram: fewer make look-ups longer, more make the file larger."""
 _BLOCK_ROWS = 1 << 16
 
 
@@ -228,7 +227,7 @@ def _tables(
             sorter = Sorter(folder / f"hash{order}", 3, settings.memory // 2)
             done = 0
             for block, shares in _with_backoffs(rows, back):
-                hashed = hash_ngrams(_numbers(block, order), hashes)
+                hashed = mixed_hashes([hashes[column] for column in _numbers(block, order).T])
                 hashed_rows = np.empty((len(block), 3), np.uint64)
                 hashed_rows[:, 0], hashed_rows[:, 1] = hashed, np.arange(done, done + len(block), dtype=np.uint64)
                 hashed_rows[:, 2] = packed(log10(block.view(np.float64)[:, 2]), log10(shares))
@@ -238,24 +237,6 @@ def _tables(
             shape.append([first, places, walk])
             first += size
     return shape, path
-
-
-def write_slots(blocks: Iterable[Array], ngrams: int, file: IO[bytes]) -> tuple[int, int, int]:
-    """Writes rows, sorted by hash, into slots: the number of places and of slots, and the length of a look-up."""
-    places = max(ngrams * LOAD, 8)
-    free = written = walk = 0
-    for block in blocks:
-        for begin in range(0, len(block), _BLOCK_ROWS):
-            some = block[begin : begin + _BLOCK_ROWS]
-            last = (int(some[-1, 0]) >> 32) * places >> 32
-            slots = np.zeros(max(last, free) - written + len(some) + 1, np.uint64)
-            free, furthest = lay_out(some[:, 0].copy(), some[:, 2].copy(), places, free, slots, written)
-            walk = max(walk, furthest)
-            file.write(slots[: free - written].tobytes())
-            written = free
-    walk = max(walk + 1, LEAST_WALK)  # one further, to see that it is empty
-    file.write(bytes(8 * (places + walk - written)))
-    return places, places + walk, walk
 
 
 def _with_backoffs(rows: RowFile, back: RowFile) -> Iterator[tuple[Array, Array]]:
@@ -302,3 +283,20 @@ def _spelled(known: NumberedWords) -> tuple[bytes, Array]:
         for begin, end in zip(known.begins[kernel.FIRST_WORD :], known.ends[kernel.FIRST_WORD :], strict=True)
     ]
     return b"".join(words), np.cumsum([0, *map(len, words)], dtype=np.int64)
+
+
+def log10(values: Array) -> Array:
+    """Returns base-10 logarithms of positive numbers (float64), with a relative error below 1e-15.
+
+    It uses operations that every processor rounds alike; system libraries differ in the last bit.
+    """
+    mantissa, exponent = np.frexp(values)
+    low = mantissa < 0.7071067811865476
+    mantissa, exponent = np.where(low, 2 * mantissa, mantissa), exponent - low
+    part = (mantissa - 1) / (mantissa + 1)
+    square = part * part
+    total = np.zeros_like(part)
+    for power in range(23, 0, -2):  # |part| < 0.172: the first term left out is below 1e-19
+        total = total * square + 1.0 / power
+    natural: Array = 2 * part * total
+    return natural * 0.4342944819032518 + exponent * 0.3010299956639812

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
+from gristmill.kernels.ngram.tables import HIGHEST_ORDER
 
 Array = np.ndarray[Any, Any]
 
@@ -21,7 +22,6 @@ NOTHING, UNKNOWN, BEGIN, END, FIRST_WORD = range(5)
 """Word numbers: before the beginning of a sentence; <unk>; <s>; </s>; and the first of a vocabulary."""
 WORD_BITS = 21
 MOST_WORDS = (1 << WORD_BITS) - FIRST_WORD
-HIGHEST_ORDER = 5
 COUNTED = 4
 """The numbers of n-grams with counts up to this one determine the discounts."""
 

@@ -7,9 +7,9 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import view
-from gristmill.kernels.ngram.counts import FIRST_WORD, UNKNOWN
 from gristmill.kernels.ngram.cut import LONGEST, ROOM, CutTables, cut_some
 from gristmill.kernels.text.words import hash_bytes
+from gristmill_ngram.kernels.counts import FIRST_WORD, UNKNOWN
 
 Array = np.ndarray[Any, Any]
 
@@ -93,13 +93,3 @@ def number_texts(
                 firsts[found] = spans[word, 2] != 0
                 found += 1
     return ids[:found].copy(), firsts[:found].copy()
-
-
-@njit(nogil=True, cache=True)
-def hash_strings(data: Array, offsets: Array) -> Array:
-    """Returns the hashes of concatenated words."""
-    text = view(data)
-    hashes = np.empty(len(offsets) - 1, np.uint64)
-    for row in range(len(hashes)):
-        hashes[row] = hash_bytes(text, offsets[row], offsets[row + 1])
-    return hashes

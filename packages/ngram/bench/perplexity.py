@@ -21,11 +21,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-
 from bench.inputs import measurement, scratch, texts
-from gristmill.stages.quality import language_model
-from gristmill.stages.quality.ngram_arpa import normal_form, write_arpa
-from gristmill.stages.quality.ngram_file import Language, load, perplexities_of, score_texts
+
+from gristmill.stages.quality.ngram_file import NgramModel, load, perplexities_of, score_texts
+from gristmill.stages.shared.arrow_file import ArrowFile
+from gristmill_ngram import language_model
+from gristmill_ngram.arpa import normal_form, write_arpa
 
 TRAIN_BYTES = 100_000_000
 SCORE_BYTES = 10_000_000
@@ -45,10 +46,11 @@ def run(data: Path | None) -> Iterable[dict]:
     held, learned = ([part for text in some for part in cut(text)] for some in (apart, whole[len(apart) :]))
     with scratch() as folder:
         yield from training(learned, folder)
-        model = load(folder / "model").languages["all"]
-        yield measurement("perplexity.ngrams", sum(model.ngrams), "n-grams")
+        model = load(folder / "model")["all"]
+        counts = ArrowFile(folder / "model").header["languages"]["all"]["ngrams"]
+        yield measurement("perplexity.ngrams", sum(counts), "n-grams")
         yield measurement("perplexity.model", (folder / "model").stat().st_size / 1e6, "MB")
-        write_arpa(load(folder / "model"), "all", folder / "model.arpa")
+        write_arpa(folder / "model", "all", folder / "model.arpa")
         yield from scoring(model, held, folder / "model.arpa")
         yield from separation(model, held)
 
@@ -70,13 +72,13 @@ CHILD = """
 import resource, sys
 import pyarrow as pa
 from pathlib import Path
-from gristmill.stages.quality import language_model
+from gristmill_ngram import language_model
 path, memory = Path(sys.argv[1]), int(sys.argv[2])
 def batches():
     with pa.ipc.open_file(str(path / "texts")) as file:
         for at in range(file.num_record_batches):
             yield file.get_batch(at)
-config = language_model.Config(name="bench", memory=memory, min_documents=1)
+config = language_model.Config(name="bench", sources=("bench",), memory=memory, min_documents=1)
 language_model.fit(batches(), config, path / "model")
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 """
@@ -98,7 +100,7 @@ def training(found: list[str], folder: Path) -> Iterator[dict]:
     yield measurement("perplexity.train_memory", int(done.stdout) / 1e6, f"MB at a memory of {MEMORY / 1e6:.0f} MB")
 
 
-def scoring(model: Language, held: list[str], arpa: Path) -> Iterator[dict]:
+def scoring(model: NgramModel, held: list[str], arpa: Path) -> Iterator[dict]:
     column, prepared = pa.array(held), normal_form(held)
     score_texts(model, column.slice(0, 1))
     peer = kenlm_of(arpa)
@@ -175,7 +177,7 @@ COMMON = frozenset(
 )
 
 
-def separation(model: Language, held: list[str]) -> Iterator[dict]:
+def separation(model: NgramModel, held: list[str]) -> Iterator[dict]:
     """The AUC of all held-out documents, and of those that are English prose: at least three words in ten are common
     ones, unlike in indexes, tables and lists of dates.
     """
@@ -185,7 +187,7 @@ def separation(model: Language, held: list[str]) -> Iterator[dict]:
         yield from apart(model, some, kind)
 
 
-def apart(model: Language, found: list[str], kind: str) -> Iterator[dict]:
+def apart(model: NgramModel, found: list[str], kind: str) -> Iterator[dict]:
     draw = random.Random(2)
     shuffled = [" ".join(draw.sample(text.split(), len(text.split()))) for text in found]
     letters = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz     ", k=len(text))) for text in found]

@@ -20,13 +20,10 @@ class Labels(StageConfig):
     """A file of texts that a person or a judge has scored."""
 
     file: File
-    """JSONL, JSON, CSV or Parquet, compressed or not."""
-    text: Annotated[str, Field(min_length=1, max_length=100)] = "text"
-    """The field of the text."""
+    """JSONL, JSON, CSV or Parquet with `text`, a score and optionally `url`; compressed or not. Texts of one site are
+    held out together; a text without a URL counts as its own site."""
     score: Annotated[str, Field(min_length=1, max_length=100)] = "score"
     """The field of the score, from 0 to best_score."""
-    url: Annotated[str, Field(min_length=1, max_length=100)] = "url"
-    """The field of the URL. Texts of one site are held out together; a text without a URL counts as its own site."""
     best_score: Annotated[float, Field(gt=0, le=1e6)] = 5.0
     """The score of the best text: 5 for judges that give 0 to 5, 1 for labels 0 and 1."""
 
@@ -35,19 +32,13 @@ class Options(StageConfig):
     """How a classifier is trained."""
 
     held_out_share: Annotated[float, Field(ge=0, le=0.5)] = 0.1
-    """Share of each class's bytes that is never trained on, by whole sites. The report is measured on it."""
-    balance: bool = True
-    """Whether both classes have the same weight, no matter how many examples they have."""
+    """Share of each class's bytes that is never trained on, by whole sites. The classifier is measured on it."""
     word_ngrams: Annotated[int, Field(ge=1, le=5)] = 2
     """Words in the longest word n-gram."""
-    char_ngrams: tuple[Annotated[int, Field(ge=0, le=12)], Annotated[int, Field(ge=0, le=12)]] = (0, 0)
-    """Characters in the shortest and the longest n-gram of a word; 0 and 0: none."""
     buckets: Annotated[int, AsCount, Field(ge=1, le=200_000_000)] = 2_000_000
     """Rows that the hashed n-grams share: four bytes each in the model, eight in training."""
     min_count: Annotated[int, AsCount, Field(ge=1)] = 3
     """How often a word must occur to get its own row."""
-    max_words: Annotated[int, AsCount, Field(ge=1, le=100_000_000)] = 1_000_000
-    """The most words with their own row; the most frequent ones get it."""
     epochs: Annotated[int, Field(ge=1, le=100)] = 5
     """Passes over all examples."""
     learning_rate: Annotated[float, Field(gt=0, le=100)] = 2.0
@@ -56,19 +47,8 @@ class Options(StageConfig):
     """Words that a text must have to be used."""
     example_words: Annotated[int, AsCount, Field(ge=10, le=100_000)] = 512
     """Words in an example. Longer texts are cut into several, so that a book does not outweigh a page."""
-    examples_per_document: Annotated[int, AsCount, Field(ge=1, le=100_000)] = 64
-    """The most examples from one text, from its start."""
     seed: int = 0
     """Another seed samples and holds out other documents, and trains in another order."""
-
-    @model_validator(mode="after")
-    def _in_order(self) -> "Options":
-        least, most = self.char_ngrams
-        if (least == 0) != (most == 0) or least > most:
-            raise ValueError(
-                f"char_ngrams are the shortest and the longest length, such as [3, 5]; {least}, {most} is not a range"
-            )
-        return self
 
 
 class ClassifierFields(Options):

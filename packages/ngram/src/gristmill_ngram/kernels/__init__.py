@@ -1,0 +1,1 @@
+"""Loops that count n-grams, compiled by Numba."""

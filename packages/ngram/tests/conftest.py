@@ -1,0 +1,3 @@
+"""The fixtures of the tests of commands."""
+
+from cli.conftest import say  # noqa: F401
