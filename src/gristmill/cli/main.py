@@ -30,7 +30,7 @@ SECTIONS = {
         "run": "Run what is not cached, then show what was read and kept.",
         "status": "Show what each stage has done, and what it cost.",
         "suite": "Check eval suites; show which items a corpus contains.",
-        "quality": "Train and evaluate quality models; write them as files.",
+        "quality": "Train quality models; write them as files.",
     },
     "Look at documents": {
         "inspect": "Show documents and the decisions about them.",

@@ -143,8 +143,9 @@ def test_documents_without_a_score_go_where_the_recipe_says(unscored):
 def test_scores_are_joined():
     """The highest, the mean, and the mean of the ranks within the group, which does not depend on scales."""
     table = documents()
-    for how, join in (("max", max), ("mean", lambda a, b: (a + b) / 2)):
-        for row in judged(Config(score={how: ["quality.edu", "quality.dclm"]}, buckets=2), table):
+    pairs = (("max(quality.edu, quality.dclm)", max), ("(quality.edu + quality.dclm) / 2", lambda a, b: (a + b) / 2))
+    for score, join in pairs:
+        for row in judged(Config(score=score, buckets=2), table):
             if row["quality.edu"] is None:
                 assert row["score"] is None
             else:
@@ -208,8 +209,7 @@ def test_a_run_warns_about_what_one_cutoff_erases_and_about_cutoffs_without_effe
     ("fields", "fault"),
     [
         ({"score": "quality.edu +"}, "found the end"),
-        ({"score": {"max": ["quality.edu"]}}, "at least 2"),
-        ({"score": {"max": ["a.b", "c.d"], "mean": ["a.b", "c.d"]}}, "combined in one way"),
+        ({"score": {"rank_mean": ["quality.edu"]}}, "at least 2"),
         ({"score": "quality.edu", "keep_best": 90}, "less than or equal to 1"),
         ({"score": "quality.edu", "per": ["language", "language"]}, "twice"),
         ({"score": "quality.edu", "by_language": {"en": {}}}, "sets no threshold"),

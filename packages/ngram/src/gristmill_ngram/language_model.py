@@ -23,7 +23,7 @@ from gristmill.kernels.ngram.tables import HIGHEST_ORDER
 from gristmill.places import place_of
 from gristmill.stages.contract import AsCount, Bytes, File, Fit, LanguageName, SourceName, StageConfig
 from gristmill.stages.ingest.jsonl import lines
-from gristmill.stages.quality.model_kind import ModelKind, Table
+from gristmill.stages.quality.model_kind import ModelKind, ModelTable
 from gristmill.stages.quality.ngram_file import ALL, NgramModel, load, perplexities_of
 from gristmill.stages.quality.texts import TEXT
 from gristmill.stages.reading.archive import chunks_of
@@ -252,10 +252,10 @@ def explain(config: Config) -> Sequence[str]:
     return [f"order {config.order}, {config.vocab:,} words, pruned below {', '.join(map(str, config.prune))}"]
 
 
-def tables(metrics: Mapping[str, Any]) -> Iterator[Table]:
+def tables(metrics: Mapping[str, Any]) -> Iterator[ModelTable]:
     """What each language has."""
     columns = {"words": "words", "vocabulary": "vocabulary", "ngrams": "n-grams", "held_out": "held-out texts"}
-    yield Table(
+    yield ModelTable(
         ("language", *columns.values()),
         [
             (language, *(f"{counts[name]:,}" for name in columns))

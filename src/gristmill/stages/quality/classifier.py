@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from gristmill.stages.contract import Fit
 from gristmill.stages.quality.classifier_settings import ClassifierFields, Config, Options
-from gristmill.stages.quality.model_kind import ModelKind, Table
+from gristmill.stages.quality.model_kind import ModelKind, ModelTable
 from gristmill.stages.quality.texts import NEGATIVE, POSITIVE
 from gristmill.stages.shared import public_suffix
 from gristmill.warned import Warnings
@@ -114,9 +114,9 @@ def warnings(found: Mapping[str, Any], config: Options) -> Sequence[str]:
     return messages
 
 
-def tables(metrics: Mapping[str, Any]) -> Iterator[Table]:
+def tables(metrics: Mapping[str, Any]) -> Iterator[ModelTable]:
     """The texts that it was trained and measured on, and the measures."""
-    yield Table(
+    yield ModelTable(
         ("texts", "class", "documents", "bytes", "sites"),
         [
             (split.replace("_", " "), side, *(f"{counts[name]:,}" for name in ("documents", "bytes", "sites")))
@@ -126,7 +126,7 @@ def tables(metrics: Mapping[str, Any]) -> Iterator[Table]:
     )
     removed = [(reason.replace("_", " "), f"{count:,}") for reason, count in metrics["removed"].items() if count]
     if removed:
-        yield Table(("removed in cleaning", "texts"), removed)
+        yield ModelTable(("removed in cleaning", "texts"), removed)
     if "auc" in metrics:
         calibration = metrics["calibration"]
         measures = {
@@ -135,12 +135,12 @@ def tables(metrics: Mapping[str, Any]) -> Iterator[Table]:
             "calibration error": calibration["expected_error"],
             "Brier score": calibration["brier"],
         }
-        yield Table(("held out", "value"), [(name, f"{value:.4f}") for name, value in measures.items()])
+        yield ModelTable(("held out", "value"), [(name, f"{value:.4f}") for name, value in measures.items()])
         thresholds = [
             (f">= {threshold}", f"{found['precision']:.3f}" if "precision" in found else "-", f"{found['recall']:.3f}")
             for threshold, found in metrics["thresholds"].items()
         ]
-        yield Table(("score", "precision", "recall"), thresholds)
+        yield ModelTable(("score", "precision", "recall"), thresholds)
 
 
 STAGE = Fit(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from gristmill.stages.contract import StageConfig
 
 
-class Table(NamedTuple):
+class ModelTable(NamedTuple):
     """A table of what a training measured."""
 
     columns: Sequence[str]
@@ -29,5 +29,5 @@ class ModelKind:
     of `quality_NAME_text` (texts.py), or none for a model without sources, and then gets no batches."""
     sides: Callable[[Any], Mapping[str, Sequence[str]]]
     """The sources of each side, from the config."""
-    tables: Callable[[Mapping[str, Any]], Iterable[Table]]
+    tables: Callable[[Mapping[str, Any]], Iterable[ModelTable]]
     """What `gristmill quality train` shows, from the metrics of the stage."""
