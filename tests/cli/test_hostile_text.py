@@ -219,7 +219,7 @@ def check(line, output, mode=""):
 @pytest.mark.slow
 def test_no_command_sends_raw_data_to_the_terminal(hostile, run_command):
     """Every command prints tables and JSON for hostile keys, URLs, names, texts, licenses, domains and snapshots."""
-    elsewhere = {"ablate", "mix", "explore", "quality", "ngram"}  # they have their own tests, or show no text of others
+    elsewhere = {"ablate", "mix", "explore", "quality"}  # they have their own tests, or show no text of others
     assert {line.split()[0] for line in READ_COMMANDS} == {*COMMANDS, *added_commands()} - elsewhere
     shown = 0
     for line in READ_COMMANDS:

@@ -43,7 +43,9 @@ def test_what_a_package_adds_is_there_with_it_and_named_without_it(group, name, 
     assert name in installed.installed(group)
     monkeypatch.setattr(installed, "_installed", lambda group, path: {})
     message = installed.missing(group, name)
-    assert message.startswith(f"{name.replace('.', ' ')} needs the package gristmill-{package}, which is not installed.")
+    assert message.startswith(
+        f"{name.replace('.', ' ')} needs the package gristmill-{package}, which is not installed."
+    )
     assert message.endswith(install_package(package))
     if group == installed.COMMANDS:
         with pytest.raises(UserError, match=re.escape(message)):

@@ -162,7 +162,7 @@ def test_train_writes_and_describes_every_model(small, say):
     shown = say("quality", "train", small.recipe, "clean")
     for part in (small.models["clean"][:16], "vocabulary", "held-out texts"):
         assert part in shown.out
-    done = say("ngram", "arpa", out / "files.ngrams", "--out", small.folder / "files.arpa")
+    done = say("quality", "arpa", out / "files.ngrams", "--out", small.folder / "files.arpa")
     assert done.code == 0, done.err
     text = (small.folder / "files.arpa").read_text()
     assert text.startswith("\\data\\\nngram 1=")
@@ -186,7 +186,7 @@ def test_a_mistake_is_one_message_with_its_fix(case, small, say, monkeypatch):
     config = language_model.Config(name="m", files=("books.jsonl",), min_documents=1, order=1)
     language_model.fit((), config, small.folder / "m.ngrams")
     arguments, message = MISTAKES[case]
-    output = say("ngram", "arpa", *arguments)
+    output = say("quality", "arpa", *arguments)
     assert output.code == 2
     assert message in " ".join(output.err.split())
     assert not (small.folder / "x").exists()

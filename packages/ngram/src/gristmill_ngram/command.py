@@ -1,4 +1,4 @@
-"""gristmill ngram: language models as ARPA files."""
+"""gristmill quality arpa: a language model as an ARPA file."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,16 +7,15 @@ import typer
 
 from gristmill.cli.shared.screen import say
 from gristmill.cli.shared.show import size
-from gristmill.cli.shared.usage import Commands
 from gristmill.errors import UserError
 from gristmill.recipe.checks.mistakes import suggest
 from gristmill.stages.quality.ngram_file import load
 from gristmill_ngram.arpa import write_arpa
 
-app = typer.Typer(help="Write language models as ARPA files.", cls=Commands, rich_markup_mode=None)
+EXAMPLE = "Example: gristmill quality arpa models/clean.ngrams --out clean.arpa"
 
 
-def arpa_command(
+def command(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A language model trained by gristmill.")],
     out: Annotated[Path, typer.Option(metavar="FILE", help="The ARPA file to write.")],
     language: Annotated[
@@ -40,7 +39,3 @@ def arpa_command(
         raise UserError(f"{file} has no model of {language}. {suggest(chosen, languages, 'Languages')}")
     write_arpa(file, chosen, out)
     say(f"{out}: {chosen}, {size(out.stat().st_size)}")
-
-
-app.command(name="arpa", epilog="Example: gristmill ngram arpa models/clean.ngrams --out clean.arpa")(arpa_command)
-app.callback()(lambda: None)
