@@ -32,6 +32,21 @@ print(sum(_sort_digits.stats.cache_misses.values()), flush=True)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("home", ["/dev/null", "/proc/nobody"])
+def test_a_user_without_a_home_folder_has_compiled_kernels(tmp_path, home):
+    """As in containers that run under another user: they are in the folder of temporary files."""
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("XDG_CACHE_HOME", "NUMBA_CACHE_DIR")
+    }
+    environment |= {"HOME": home, "TMPDIR": str(tmp_path)}
+    command = [sys.executable, "-c", SCRIPT]
+    for misses in ("1", "0"):
+        done = subprocess.run(command, env=environment, input="\n", capture_output=True, text=True, check=True)
+        assert done.stdout.split() == ["ready", misses]
+    assert [*tmp_path.glob(f"gristmill-{os.geteuid()}/kernels/*")]
+
+
+@pytest.mark.slow
 def test_a_kernel_is_compiled_by_one_process_and_read_by_the_other(tmp_path):
     """Two processes that need it at the same moment: one compiles, one waits and finds it in the cache."""
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}

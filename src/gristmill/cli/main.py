@@ -236,8 +236,9 @@ def _report(error: Exception) -> int:
         return 2
     if isinstance(error, MemoryError) or "can't start new thread" in str(error):
         complain(
-            f"This process ran out of memory or threads ({error or 'memory'}). Finished tasks are kept. Allow more "
-            "memory and processes (ulimit -v, ulimit -u; the limits of the container), or use fewer --workers."
+            f"This process ran out of memory or threads ({str(error) or 'memory'}). Finished tasks are kept. "
+            "Allow more memory and processes (ulimit -v, ulimit -u; the limits of the container), or use fewer "
+            "--workers."
         )
         return 2
     own_fault = own_code.trace_in_own_code(error)

@@ -17,6 +17,7 @@ function, a worker waits and then loads the result from disk (`compile.py`).
 import hashlib
 import os
 import re
+import tempfile
 import time
 from collections.abc import Callable
 from functools import cache
@@ -47,10 +48,24 @@ def path_of(module: str) -> Path | None:
 
 
 def cache_root() -> Path:
-    """Returns the folder of compiled code."""
-    chosen = os.environ.get("NUMBA_CACHE_DIR")
-    root = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "gristmill"
-    return root.absolute() / "kernels"
+    """Returns the folder of compiled code: below the home folder, or that of temporary files if this user cannot write
+    there, as in many containers.
+    """
+    if chosen := os.environ.get("NUMBA_CACHE_DIR"):
+        return Path(chosen).absolute() / "kernels"
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache").absolute()
+    if not os.environ.get("XDG_CACHE_HOME") and not _can_write(root / "gristmill"):
+        return Path(tempfile.gettempdir(), f"gristmill-{os.geteuid()}", "kernels").absolute()
+    return root / "gristmill" / "kernels"
+
+
+@cache
+def _can_write(folder: Path) -> bool:
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK | os.X_OK)
 
 
 @cache

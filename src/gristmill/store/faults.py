@@ -37,9 +37,11 @@ def unwritable(uri: str, error: OSError, path: str | None = None) -> Unwritable:
             "Move it away, then run again to continue.",
             found,
         )
+    is_limit = error.errno == errno.EFBIG
+    fix = "Raise the limit of the size of a file (ulimit -f)" if is_limit else "Fix the disk or its permissions"
     return Unwritable(
         f"The store {uri} cannot be written: {why}. Finished work is kept. "
-        "Fix the disk or its permissions, or use another store, then run again to continue.",
+        f"{fix}, or use another store, then run again to continue.",
         why,
     )
 
