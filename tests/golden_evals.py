@@ -7,7 +7,6 @@ import pyarrow as pa
 
 from exchanged import make_assets, run_stage, stages_of
 from gristmill.stages.decontaminate import decontaminate
-from gristmill.stages.library_versions import version_of
 
 
 def decontaminate_outputs(folder, fixed, digest_of):
@@ -42,7 +41,7 @@ def decontaminate_outputs(folder, fixed, digest_of):
             output = [layers[0].to_pylist(), counts]
             for column_name in layers[0].column_names:
                 table = table.append_column(f"{name}.{column_name}", layers[0].column(column_name))
-        libraries = {library: version_of(library) for library in module.STAGE.libraries_of(part)}
+        libraries = module.STAGE.libraries_of(part)
         found[name] = {"version": module.STAGE.version, "libraries": libraries, "output": digest_of(output)}
     flagged = [{one["rule"] for one in found or ()} for found in table["decontaminate.evidence"].to_pylist()]
     assert [bool(rules) for rules in flagged] == [True, True, False, True, *[False] * 3, False, True]

@@ -5,7 +5,6 @@ import hashlib
 import pyarrow as pa
 
 from exchanged import run_stage
-from gristmill.stages.library_versions import version_of
 from gristmill.stages.quality import classifier, sample, texts
 from gristmill.stages.quality.classifier_settings import ClassTexts
 
@@ -51,7 +50,7 @@ def model_outputs(folder, copies, digest_of):
     return {
         name: {
             "version": module.STAGE.version,
-            "libraries": {library: version_of(library) for library in module.STAGE.libraries_of(config)},
+            "libraries": module.STAGE.libraries_of(config),
             "output": output,
         }
         for name, (module, config, output) in found.items()

@@ -11,7 +11,7 @@ from bench._pdf_make import line, pdf, written
 
 from fuzz.target import Target, words
 from fuzz.targets.reading import check_reader
-from gristmill.stages.ingest import pdf as reader
+from gristmill_pdf import reader
 
 TEXT = line(60, 700, "The stones of the mill turn day and night.") + line(60, 680, "They grind 24 sacks of corn.")
 MORE = line(60, 700, "In autumn the river is high, and the wheel turns fast.") + line(

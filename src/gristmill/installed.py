@@ -17,8 +17,8 @@ SOURCES, MODELS = "gristmill.sources", "gristmill.models"
 PAGES, EXECUTORS, OBSERVERS = "gristmill.pages", "gristmill.executors", "gristmill.observers"
 
 PACKAGES = {
-    FORMATS: {"formats": "epub jats latex mbox mediawiki notebook office stack_exchange subtitles"},
-    STEPS: {"formats": "threads", "generate": "entail faithful"},
+    FORMATS: {"formats": "epub jats latex mbox mediawiki notebook office stack_exchange subtitles", "pdf": "pdf"},
+    STEPS: {"formats": "threads", "generate": "entail faithful", "pdf": "ocr"},
     SOURCES: {"generate": "generate"},
     COMMANDS: {
         "ablate": "ablate mix",
@@ -55,13 +55,23 @@ def _installed(group: str, path: tuple[str, ...]) -> Mapping[str, EntryPoint]:
 
 def missing(group: str, name: str) -> str | None:
     """The sentences for a name that a package of Gristmill adds, if that package is not installed."""
-    for package, names in PACKAGES[group].items():
-        if name in names.split():
-            return (
-                f"{name.replace('.', ' ')} needs the package gristmill-{package}, which is not installed. Nothing was "
-                f"done. Install it: {install_package(package)}"
-            )
-    return None
+    package = _package_with(group, name)
+    if package is None:
+        return None
+    return (
+        f"{name.replace('.', ' ')} needs the package gristmill-{package}, which is not installed. Nothing was done. "
+        f"Install it: {install_package(package)}"
+    )
+
+
+def command_for(group: str, name: str) -> str | None:
+    """The command that installs the package of Gristmill with a name; None if none has it."""
+    package = _package_with(group, name)
+    return None if package is None else install_package(package)
+
+
+def _package_with(group: str, name: str) -> str | None:
+    return next((package for package, names in PACKAGES[group].items() if name in names.split()), None)
 
 
 def package_of(point: EntryPoint) -> str:

@@ -15,8 +15,8 @@ from gristmill.engine.mill import find_warnings
 from gristmill.engine.publish.run_record import see
 from gristmill.query.removal.funnel import unread_files
 from gristmill.recipe.stage_module import known_formats
-from gristmill.stages.pdf.child import CONTROL
 from gristmill.store.parquet import PartReader
+from gristmill_pdf.layout.child import CONTROL
 from stages.test_golden import input_bytes
 
 ROWS = [{"id": key, "text": f"the {key} mill grinds the corn"} for key in ("same", "same", "other", "same")]

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 import zstandard
 from fastwarc.stream_io import Lz4Writer
 
-from gristmill.stages.pdf.child import CONTROL
+from gristmill_pdf.layout.child import CONTROL
 
 Make = Callable[[int], bytes]
 

@@ -15,9 +15,9 @@ from gristmill.errors import UserError
 from gristmill.recipe.load import load
 from gristmill.recipe.settings import ReferenceEntry, all_entries
 from gristmill.recipe.stage_module import known_steps
-from gristmill.stages.pdf.child import CONTROL
 from gristmill.tokenizer.files import write_json
 from gristmill.tokenizer.model import Tokenizer
+from gristmill_pdf.layout.child import CONTROL
 
 VALUES = ("0", "1", "2", "5e-324", "0.1234567891", "0.9999999999", "16", "600", "65536", "2147483648", "4294967296")
 VALUES += ("1000000000000000000", str(2**60), str(2**63 - 1), "1e300", "1.7976931348623157e308")

@@ -348,7 +348,7 @@ PARTS = {
     "columns": "export", "croissant": "export", "dataset_card": "export", "sql_views": "sql",
     "joined_layers": "sql", "disk": "plan", "mixture": "plan", "pinning": "plan",
     "publishing": "plan", "asking": "plan", "derived": "export", "word_changes": "canaries",
-    "sizing": "plan", "limits": "plan", "disclosure": "export", "page_boxes": "lookup", "page_image": "lookup",
+    "sizing": "plan", "limits": "plan", "disclosure": "export", "page_image": "lookup",
 }  # fmt: skip
 """Modules without their own worst case -> the query that uses them."""
 PLUGINS = {

@@ -25,6 +25,7 @@ MAY_IMPORT = {
             "errors",
             "expression",
             "hints",
+            "installed",
             "log",
             "schema",
             "places",

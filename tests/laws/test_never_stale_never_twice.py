@@ -9,8 +9,8 @@ import pytest
 import stagebox.upper
 from gristmill.engine.executors.executor import InlineExecutor
 from gristmill.engine.mill import Silent
-from gristmill.engine.plan import graph
-from gristmill.stages.library_versions import version_of
+from gristmill.stages import contract
+from gristmill.stages.contract import version_of
 from gristmill.store.leases import claim, hold
 
 
@@ -80,7 +80,7 @@ def test_a_raised_version_runs_the_stage_again(project, monkeypatch):
 def test_another_library_version_runs_the_stage_again(project, monkeypatch):
     """The versions of declared libraries are in the key; those of other libraries are not."""
     project.run()
-    monkeypatch.setattr(graph, "version_of", lambda name: "99" if name == "pyarrow" else version_of(name))
+    monkeypatch.setattr(contract, "version_of", lambda name: "99" if name == "pyarrow" else version_of(name))
     dry_run = project.dry_run()
     assert dry_run.states["all/upper"].missing
     assert not dry_run.states["all/length"].missing

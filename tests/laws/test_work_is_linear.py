@@ -78,7 +78,7 @@ def _stretches(module_name: str, name: str):
 
 def _pdf(path: Path) -> None:
     """As in the child process, where no work would be counted."""
-    document = importlib.import_module("gristmill.stages.pdf.document")
+    document = importlib.import_module("gristmill_pdf.layout.document")
     document.read_document(path.read_bytes(), 10, False, False, lambda pages: None)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pdf_files import pdf, text
 
 from demo import evals
 from demo.sales import write_judged
@@ -20,7 +21,6 @@ from gristmill.errors import UserError
 from gristmill.query.documents.columns import ColumnReader
 from gristmill.query.removal.funnel import funnels
 from gristmill.recipe.load import load
-from pdf_files import pdf, text
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 STORY = (

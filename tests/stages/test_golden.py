@@ -16,6 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from model_server import completion, serving
+from pdf_files import column as column_of_pdf
+from pdf_files import pdf
+from pdf_files import text as pdf_text
 
 from exchanged import run_step, stages_of
 from golden_evals import decontaminate_outputs
@@ -23,8 +26,7 @@ from golden_quality import model_outputs
 from gristmill.engine.schedule.task_cache import ENGINE
 from gristmill.recipe.stage_module import known_formats, known_steps
 from gristmill.schema import Record
-from gristmill.stages.contract import Piece
-from gristmill.stages.library_versions import version_of
+from gristmill.stages.contract import Piece, version_of
 from gristmill.stages.mix import mix
 from gristmill.stages.scrub import safety, safety_hashes
 from gristmill.stages.select import index
@@ -38,9 +40,6 @@ from gristmill.tokenizer.files import write_json
 from gristmill.tokenizer.model import Tokenizer
 from gristmill_generate import entail, generate, generated
 from gristmill_generate.settings import ready_path
-from pdf_files import column as column_of_pdf
-from pdf_files import pdf
-from pdf_files import text as pdf_text
 
 GOLDEN = Path(__file__).with_name("golden.json")
 INTERPRETER = "unicode"
@@ -270,7 +269,7 @@ def safety_outputs(folder):
     for name, module in SAFETY.items():
         own = config if module is safety else module.STAGE.config_within(config)
         layers[name] = module.apply(fixed_batch(module, own, layers), own)
-        libraries = {library: version_of(library) for library in module.STAGE.libraries}
+        libraries = module.STAGE.libraries_of(None)
         made = digest_of(layers[name].to_pylist())
         found[name] = {"version": module.STAGE.version, "libraries": libraries, "output": made}
     return found
@@ -308,7 +307,7 @@ def outputs(folder):
         module = importlib.import_module(module_name)
         config = module.Config.model_validate(CONFIGS.get(name, {}))
         made = read_output(module, name, folder) if hasattr(module, "read") else step_output(module, config)
-        libraries = {library: version_of(library) for library in module.STAGE.libraries_of(config)}
+        libraries = module.STAGE.libraries_of(config)
         found[name] = {"version": module.STAGE.version, "libraries": libraries, "output": made}
     found[TOKENIZER] = {"version": tokenizer.STAGE.version, "libraries": {}, "output": tokenizer_bytes(folder)}
     found[SAMPLE] = {"version": tokenizer_sample.STAGE.version, "libraries": {}, "output": sample_output()}
@@ -319,7 +318,7 @@ def outputs(folder):
     found |= decontaminate_outputs(folder / "evals", TEXTS, digest_of)
     found[INDEX] = {
         "version": index.STAGE.version,
-        "libraries": {library: version_of(library) for library in index.STAGE.libraries},
+        "libraries": index.STAGE.libraries_of(None),
         "output": index_bytes(folder),
     }
     found[PART] = {"version": ENGINE, "libraries": {"pyarrow": version_of("pyarrow")}, "output": part_bytes(folder)}
@@ -390,7 +389,7 @@ def shard_outputs(folder):
     return {
         name: {
             "version": SHARDS[name].STAGE.version,
-            "libraries": {library: version_of(library) for library in SHARDS[name].STAGE.libraries_of(used)},
+            "libraries": SHARDS[name].STAGE.libraries_of(used),
             "output": digest_of(output),
         }
         for name, (output, used) in found.items()
@@ -432,7 +431,7 @@ def generate_outputs(folder):
     return {
         module.__name__.rpartition(".")[2]: {
             "version": module.STAGE.version,
-            "libraries": {library: version_of(library) for library in module.STAGE.libraries},
+            "libraries": module.STAGE.libraries_of(None),
             "output": digest_of(value),
         }
         for module, value in found.items()
@@ -478,7 +477,7 @@ def takedown_outputs(folder):
     return {
         module.__name__.rpartition(".")[2]: {
             "version": module.STAGE.version,
-            "libraries": {library: version_of(library) for library in module.STAGE.libraries},
+            "libraries": module.STAGE.libraries_of(None),
             "output": digest_of(output),
         }
         for module, output in outputs.items()

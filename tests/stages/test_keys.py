@@ -14,14 +14,12 @@ def reported(module):
     return () if config is None else sorted({*config.model_fields} - fields_of_output(config.model_construct()))
 
 
-NOT_ASKED = ("servers", "serve", "api_key_env", "concurrency", "limits", "price", "budget")
 ELSEWHERE = [
     *(("gristmill.stages.dedup.copies_left", field) for field in ("why", "fix")),
-    *(("gristmill.stages.ocr.ocr", field) for field in NOT_ASKED),
     ("gristmill.stages.takedown.takedown", "texts"),
 ]
 """Of stages that are no steps or ask a server, with the tests that try them: tests/stages/dedup/test_copies_left.py,
-tests/stages/ocr/test_ocr.py, tests/stages/takedown/test_takedown.py.
+tests/stages/takedown/test_takedown.py.
 """
 
 

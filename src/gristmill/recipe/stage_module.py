@@ -27,7 +27,6 @@ from gristmill.stages.contract import AnyStage, LayerStage, Map, Reader, StageCo
 from gristmill.stages.declarations import NotAStage, left_out, stage_of
 from gristmill.stages.faults import faults_of
 from gristmill.stages.ingest.sniff import CONVERT, format_by_name, is_old_text
-from gristmill.stages.library_versions import version_of
 from gristmill.stages.own_code import OF, CannotRead, Code, SourceFile, is_own
 from gristmill.stages.own_function import faults_of_function
 
@@ -286,11 +285,10 @@ def _faults_of_config(stage: AnyStage, config: StageConfig) -> list[str]:
         for name in (*stage.reads_of(config), *stage.may_read_of(config)):
             if not isinstance(name, str):
                 faults.append(f"it reads {name!r}, but the name of a column is text")
-        for library in stage.libraries_of(config):
-            try:
-                version_of(library)
-            except importlib.metadata.PackageNotFoundError:
-                faults.append(f"it declares the library {library!r}, which is not installed")
+        try:
+            stage.libraries_of(config)
+        except importlib.metadata.PackageNotFoundError as error:
+            faults.append(f"it declares the library {error.name!r}, which is not installed")
         if isinstance(stage, LayerStage):
             faults += _faults_of_schema(stage.schema_of(config))
         if isinstance(stage, Map) and stage.scope_of(config) is not None and not isinstance(config, RequestFields):

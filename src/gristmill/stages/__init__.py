@@ -46,13 +46,11 @@ READERS = {
     "parquet": "gristmill.stages.ingest.parquet",
     "text": "gristmill.stages.ingest.text",
     "html": "gristmill.stages.ingest.html_files",
-    "pdf": "gristmill.stages.ingest.pdf",
     "code": "gristmill.stages.ingest.code",
 }
 
 STEPS = {
     "extract": "gristmill.stages.extract.extract",
-    "ocr": "gristmill.stages.ocr.ocr",
     "gate": "gristmill.stages.select.gate",
     "robots": "gristmill.stages.select.robots",
     "lines": "gristmill.stages.select.lines",

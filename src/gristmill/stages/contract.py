@@ -20,13 +20,17 @@ Three config fields are special: `seed` and `source_domains` are filled in from 
 is a path whose content is in the task key. A field with a `ReportMark` is in no key.
 """
 
+import importlib.metadata
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
+from functools import cache
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import pyarrow as pa
+from pydantic import SerializeAsAny
 
 from gristmill.errors import BrokenPromise
+from gristmill.schema import Record
 from gristmill.stages.calls import (
     BatchCall,
     BuildCall,
@@ -54,6 +58,7 @@ from gristmill.stages.config_types import LicenseName as LicenseName
 from gristmill.stages.config_types import ReportMark as ReportMark
 from gristmill.stages.config_types import SourceName as SourceName
 from gristmill.stages.config_types import StageConfig as StageConfig
+from gristmill.stages.page_views import PageViews
 from gristmill.stages.piece import Piece as Piece
 from gristmill.stages.resources import Resources as Resources
 from gristmill.stages.resources import refuse_unknown
@@ -75,6 +80,25 @@ class OtherSetting(NamedTuple):
     """Whether it comes with the step instead of the recipe."""
 
 
+class OtherStage(StageConfig):
+    """A stage that another one calls, with its config."""
+
+    module: str
+    config: SerializeAsAny[StageConfig]
+
+
+@dataclass(frozen=True)
+class BodyFormat(Generic[C]):
+    """How a format reads the body of a record in a web archive. Its Reader needs a version."""
+
+    media_types: tuple[str, ...]
+    """Media types of its bodies."""
+    opens: Callable[[bytes], bool]
+    """Whether a body of any media type is of the format, by its first KiB."""
+    fill: Callable[[Record, bytes, C], Mapping[str, object]]
+    """Fills the record, or gives it a reason. Returns metadata that the archive's is extended with."""
+
+
 class Prerequisite(NamedTuple):
     """A stage that runs just before a step, as a part of it."""
 
@@ -83,6 +107,19 @@ class Prerequisite(NamedTuple):
     module: str
     config: StageConfig | None = None
     """None: the fields that it shares with the step's config."""
+
+
+@cache
+def version_of(library: str) -> str:
+    """The version of an installed distribution, or of the character tables of Gristmill (`unicode`).
+
+    Cached, since parsing a distribution's metadata takes a millisecond and a plan needs it for each of its steps.
+    """
+    if library == "unicode":
+        from gristmill.kernels.text.unicode_data import UNICODE_VERSION  # it imports Numba
+
+        return UNICODE_VERSION
+    return importlib.metadata.version(library)
 
 
 def value_for(given: Given[T, C], config: C) -> T:
@@ -103,9 +140,9 @@ class Stage(Generic[C]):
     With a version, its code is not, and only another version runs it again."""
     config: type[C]
     """What a recipe may set: a frozen model in which a line under every field gives its meaning and unit."""
-    libraries: Given[tuple[str, ...], C] = ()
-    """Distributions whose version changes the output; they are in the task key. `unicode` is the character database,
-    `zlib` the compressor of Python."""
+    libraries: Given[tuple[str | tuple[str, str], ...], C] = ()
+    """Distributions whose version changes the output; they are in the task key. `unicode` is the character database.
+    What is no distribution, such as a data file, is given with its version: `("lines.model", "0f3c…")`."""
     resources: Resources | Callable[[C, int], Resources | None] | None = None
     """What one task needs. A function is called with the bytes of text in a part. Executors schedule by it."""
     check: Callable[[C], None] | None = None
@@ -113,6 +150,8 @@ class Stage(Generic[C]):
     warnings: Callable[[dict[str, Any], C], Sequence[str]] | None = None
     """Called with the summed metrics at the end of a run. Returns warnings, such as for a filter that dropped nothing.
     """
+    others: Callable[[C], Mapping[str, OtherStage]] | None = None
+    """Stages that it calls, which are in its task keys with it."""
     explain: Callable[[C], Sequence[str]] | None = None
     """Lines that the plan shows under the step."""
     explain_fully: Callable[[C], Sequence[str]] | None = None
@@ -125,8 +164,10 @@ class Stage(Generic[C]):
             raise TypeError(f"{cls.__name__} needs {' and '.join(missing)}")
         return super().__new__(cls)
 
-    def libraries_of(self, config: C) -> tuple[str, ...]:
-        return tuple(value_for(self.libraries, config))
+    def libraries_of(self, config: C) -> dict[str, str]:
+        """The versions of its libraries. Raises PackageNotFoundError."""
+        named = value_for(self.libraries, config)
+        return dict((name, version_of(name)) if isinstance(name, str) else name for name in named)
 
     def resources_of(self, config: C, part_bytes: int) -> Resources | None:
         """What one task needs for a part with this many bytes of text. None: the stage declares nothing."""
@@ -173,6 +214,14 @@ class Reader(Stage[C]):
     """What the positions of its records count (bytes of the file, rows). Shown with documents."""
     columns: Given[pa.Schema, C] = field(default_factory=lambda: pa.schema([]))
     """Columns that its documents have in addition to those of all documents."""
+    metrics: Callable[[pa.RecordBatch, C], Counts] | None = None
+    """Counts for some of its documents, for `warnings`."""
+    fixes: Given[Mapping[str, str], C] = field(default_factory=dict)
+    """By reason: what to do about records that could not be read, for warnings."""
+    body: BodyFormat[C] | None = None
+    """How it reads bodies of records in web archives."""
+    pages: PageViews | None = None
+    """How pages of its documents are shown."""
     beside: tuple[str, ...] = ()
     """Reasons of records that the format has in addition to documents. They are not a loss, even if a first part has no
     others."""
@@ -192,6 +241,9 @@ class Reader(Stage[C]):
 
     def columns_of(self, config: C) -> pa.Schema:
         return value_for(self.columns, config)
+
+    def fixes_of(self, config: C) -> Mapping[str, str]:
+        return value_for(self.fixes, config)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import pytest
 
 from gristmill.kernels.text import unicode_data
 from gristmill.kernels.text.unicode_data import DATA, UNICODE_VERSION, known, nfc, per_known, ranges
-from gristmill.stages.library_versions import version_of
+from gristmill.stages.contract import version_of
 from gristmill.stages.shared import normalise
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -17,7 +17,6 @@ from tests.stages.ingest.archives import KINDS, SUFFIX, http, packed, page, piec
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import walk, warc, warc_headers
 from gristmill.stages.ingest.tape import FrameTape
-from gristmill.stages.pdf.child import CONTROL, CONTROL_TEXT
 
 
 @pytest.fixture
@@ -98,8 +97,7 @@ def test_dates_are_read_or_left_out(path: Path, value: str, micros: int | None) 
         (record(http(b"<p>gone", status="404 Not Found")), "http_status", "404"),
         (record(http(b"<p>part", status="206 Partial Content")), "http_status", "206"),
         (record(http(b"\x89PNG", mime="Image/PNG; a=b")), "not_text", "image/png"),
-        (record(http(b"%PDF-1.4 \x00\x01")), "corrupt_pdf", "Failed to load document (PDFium: Data format error)."),
-        (record(http(b"<p>moved", mime="application/pdf")), "not_pdf", "the body begins with '<p>moved'"),
+        (record(http(b"%PDF-1.4 \x00\x01")), "not_text", "application/pdf"),
         (record(http(b"")), "empty_body", None),
         (record(http(b" \r\n ")), "empty_body", None),
         (record(b"no http here"), "bad_http_header", "'no http here'"),
@@ -113,54 +111,10 @@ def test_records_that_are_not_documents_have_a_reason(path: Path, data: bytes, r
     assert (row.drop, row.detail, row.html, row.text) == (reason, detail, None, None)
 
 
-@pytest.mark.parametrize("mime", ["application/pdf", "application/octet-stream", "text/html", None])
-def test_a_pdf_file_is_kept_as_text_under_any_media_type(path: Path, mime: str | None) -> None:
-    """PDF files are recognised by their first bytes; they keep the facts of the response, and get those of the file."""
-    (row,) = rows(record(http(CONTROL, mime=mime)), path)
-    assert (row.drop, row.text, row.content_type) == (None, CONTROL_TEXT, "application/pdf")
-    assert orjson.loads(row.meta or "")["http_status"] == 200
-    assert [one["start"] for one in row.more[0]] == [0]
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        pytest.param(record(http(b"\r\n " + CONTROL)), id="white space before it, as text/html"),
-        pytest.param(
-            record(http(gzip.compress(CONTROL, mtime=0), "Content-Encoding: gzip", mime="application/octet-stream")),
-            id="compressed, under another type",
-        ),
-        pytest.param(
-            record(
-                http(b"%x\r\n%s\r\n0\r\n\r\n" % (len(CONTROL), CONTROL), "Transfer-Encoding: chunked", mime="image/png")
-            ),
-            id="in chunks, under another type",
-        ),
-        pytest.param(record(CONTROL), id="a response without its header"),
-        pytest.param(record(CONTROL, kind="resource", mime="application/pdf"), id="a resource"),
-        pytest.param(
-            record(CONTROL, kind="resource", mime="application/octet-stream"), id="a resource of another type"
-        ),
-    ],
-)
-def test_a_pdf_file_is_found_behind_encodings_and_lies(path: Path, data: bytes) -> None:
-    """It is read as PDF, and not lost as `not_text` or decoded as a page."""
-    (row,) = rows(data, path)
-    assert (row.drop, row.text, row.content_type) == (None, CONTROL_TEXT, "application/pdf")
-
-
-def test_a_pdf_file_that_the_crawler_cut_says_so_beside_its_reason(path: Path) -> None:
-    """Without its end, nothing says which object is the first."""
-    data = CONTROL[: CONTROL.index(b"trailer")]
-    (row,) = rows(record(http(data, mime="application/pdf"), "WARC-Truncated: length"), path)
-    assert (row.drop, orjson.loads(row.meta or "")["truncated"]) == ("corrupt_pdf", "length")
-
-
-def test_without_pdf_types_a_pdf_file_is_not_text(path: Path) -> None:
-    """A recipe can leave PDF files out."""
-    path.write_bytes(record(http(CONTROL, mime="application/pdf")))
-    (row,) = warc.read(Piece(str(path), path.name), warc.Config(pdf_types=()))
-    assert (row.drop, row.detail, row.more) == ("not_text", "application/pdf", ())
+def test_a_pdf_file_is_not_text_unless_the_recipe_names_its_format(path: Path) -> None:
+    """Under any media type; the row says which format it is."""
+    found = rows(record(http(b"%PDF-1.4 a", mime="application/pdf")) + record(http(b"%PDF-1.4 b")), path)
+    assert [(row.drop, row.detail, row.more) for row in found] == [("not_text", "application/pdf", ())] * 2
 
 
 def test_text_resources_and_conversions_are_kept(path: Path) -> None:

@@ -131,7 +131,7 @@ class DocumentPages:
         if row.withheld:
             raise HTTPException(403, "The document is withheld.")
         page = page_of(explorer.view, *document.place, number)
-        image, fault, status = "", "The document is not from a PDF file.", 404
+        image, fault, status = "", "The document has no pages.", 404
         try:
             if page is not None:
                 image = b64encode(page_png(explorer.view, document.place[0], row.fields, number)).decode()

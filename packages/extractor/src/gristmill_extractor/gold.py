@@ -277,7 +277,7 @@ def _message(error: ValidationError, place: _GoldLine) -> str:
 def _responses(path: Path) -> Iterator[tuple[str, Record]]:
     """The records of an archive that have an id, from the WARC reader of recipes."""
     with refuse_unreadable():
-        for record in warc.read(Piece(str(path), path.name), warc.Config(pdf_types=())):
+        for record in warc.read(Piece(str(path), path.name), warc.Config()):
             meta = orjson.loads(record.meta) if record.meta else {}
             if "record_id" in meta:
                 yield meta["record_id"], record

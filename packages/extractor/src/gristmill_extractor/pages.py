@@ -155,7 +155,7 @@ def page_of_file(location: str) -> InputPage:
     """The page in a file."""
     record = Record(0, content_type="text/html")
     content = _content(location)
-    pages.document(record, content, None, warc.Config(pdf_types=()))
+    pages.document(record, content, None, warc.Config())
     why = record.detail or (record.drop or "no tag in it").replace("_", " ")
     other = _other_kind(location, content)
     html = as_str(record.html or "")
@@ -182,7 +182,7 @@ def _other_kind(location: str, content: bytes) -> str | None:
 
 
 def _content(location: str) -> bytes:
-    most = warc.Config(pdf_types=()).max_record_bytes
+    most = warc.Config().max_record_bytes
     data = bytearray()
     try:
         with refuse_unreadable(), Piece(location, Path(location).name).open() as file:
@@ -206,7 +206,7 @@ def page_of_archive(location: str, record_id: str | None, url: str | None, numbe
     refused: Record | None = None
     count = 0
     with refuse_unreadable():
-        for record in warc.read(Piece(location, Path(location).name), warc.Config(pdf_types=())):
+        for record in warc.read(Piece(location, Path(location).name), warc.Config()):
             meta = orjson.loads(record.meta) if record.meta else {}
             count += record.html is not None
             if record_id is not None:

@@ -29,7 +29,6 @@ from gristmill.errors import UserError
 from gristmill.log import WARNING, Note
 from gristmill.stages.contract import Resources
 from gristmill.stages.declarations import stage_of
-from gristmill.stages.library_versions import version_of
 from gristmill.stages.own_code import Code
 from gristmill.store.store import Store
 from gristmill_ray import host
@@ -347,10 +346,11 @@ def _work(about: bytes, is_last: bool = False) -> Callable[[Mapping[str, str], b
 
 
 def _versions(task: Task) -> dict[str, str]:
-    """The versions that a node must share with this machine to run a task."""
+    """The versions that a node must share with this machine to run a task: those of distributions."""
     work = task.work
-    libraries = () if isinstance(work, Hash | IndexInput | Merge) else stage_of(work.module).libraries_of(work.config)
-    return {"gristmill": host.sources(), **{library: version_of(library) for library in libraries}}
+    libraries = {} if isinstance(work, Hash | IndexInput | Merge) else stage_of(work.module).libraries_of(work.config)
+    shared = {name: version for name, version in libraries.items() if host.version(name) == version}
+    return {"gristmill": host.sources(), **shared}
 
 
 def _leave_probe(store: Store) -> str | None:

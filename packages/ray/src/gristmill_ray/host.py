@@ -23,8 +23,7 @@ from gristmill.engine.executors.installation import installation
 from gristmill.engine.executors.local import LocalExecutor
 from gristmill.engine.work.task import Hash, Result, Task
 from gristmill.errors import UserError
-from gristmill.stages.contract import Resources
-from gristmill.stages.library_versions import version_of
+from gristmill.stages.contract import Resources, version_of
 from gristmill.stages.own_code import Code
 from gristmill.store.store import CorruptPart, Store
 
@@ -159,7 +158,7 @@ def compare(versions: Mapping[str, str]) -> None:
     different = [
         f"{name} is {mine} there and {theirs} here"
         for name, theirs in versions.items()
-        if (mine := _version(name)) != theirs
+        if (mine := version(name)) != theirs
     ]
     if different:
         raise UserError(
@@ -170,7 +169,8 @@ def compare(versions: Mapping[str, str]) -> None:
 
 
 @cache
-def _version(name: str) -> str:
+def version(name: str) -> str:
+    """The version of a distribution on this machine."""
     if name == "gristmill":
         return sources()
     try:

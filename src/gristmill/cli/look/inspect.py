@@ -94,7 +94,7 @@ def command(
             min=1,
             max=MOST,
             metavar="N",
-            help="This page of PDF files instead of the whole text, and its image as ID-page-N.png in this folder.",
+            help="This page (of formats with pages) instead of the whole text, and its image as ID-page-N.png.",
         ),
     ] = None,
     store: StoreUri = None,
@@ -174,7 +174,9 @@ def _with_page(view: CorpusView, row: Row, number: int) -> Row:
     [place] = find(view, doc_id=row.fields["doc_id"].hex())
     page = page_of(view, place.document, place.row, number)
     if page is None:
-        raise NoPage(f"{row.fields['locator']} is not a PDF file, so it has no pages. Leave --page out.")
+        raise NoPage(
+            f"{row.fields['locator']} has no pages, or the package of its format is not installed. Leave --page out."
+        )
     columns = {"page": number, "pages": page.pages, "confidence": page.confidence, "verdict": page.verdict}
     path = Path(f"{row.fields['doc_id'].hex()}-page-{number}.png")
     try:

@@ -39,7 +39,6 @@ from gristmill.stages.declarations import stage_of
 from gristmill.stages.dedup import copies_left
 from gristmill.stages.dedup.scope import scope_reads
 from gristmill.stages.dedup.scope_words import SCOPE_WORDS, Scope
-from gristmill.stages.library_versions import version_of
 from gristmill.stages.own_code import Code, is_own
 from gristmill.stages.select import corpus, index
 
@@ -241,8 +240,12 @@ def _stage_identity(module: str, config: StageConfig, code: Code, contents: Cont
         "stage": module.removeprefix("gristmill.stages."),
         "version": stage.version,
         "config": named,
-        "libraries": {name: version_of(name) for name in stage.libraries_of(config)},
+        "libraries": stage.libraries_of(config),
     }
+    if others := stage.others(config) if stage.others else {}:
+        called = {name: _stage_identity(other.module, other.config, {}, contents) for name, other in others.items()}
+        identity["others"] = {name: other for name, (other, _) in called.items()}
+        files |= {location: file for _, more in called.values() for location, file in more.items()}
     if code:
         identity["code"] = content_of(code) if stage.version is None else {}
         if stage.version is not None:  # what later steps rely on counts, whatever the pin says

@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from gristmill.checked import Content
@@ -32,7 +32,6 @@ from gristmill.stages.contract import Piece, Reader, StageConfig
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.ingest.sniff import CONVERT, format_by_name, is_old_text
 from gristmill.stages.own_code import is_own
-from gristmill.stages.pdf import FOR_OCR
 from gristmill.stages.reading.json_repair import REPAIRED
 from gristmill.stages.reading.markup import markup_warnings
 from gristmill.stages.reading.views import Faults
@@ -61,6 +60,8 @@ _SKIPPED: dict[str, tuple[str, str, str]] = {
     SECOND: ("second name", "second names", "(links, hard links) of files or folders skipped; each is read once"),
     SPECIAL: ("pipe, socket or device", "pipes, sockets or devices", "skipped, because they are not files"),
 }
+
+_FIX = "check the format and the encoding"
 
 NOTHING = hashlib.sha256().hexdigest()
 """The hash of a file that an index names and that does not exist."""
@@ -95,6 +96,8 @@ class SourceInputs:
     """The share of the records in the groups that a sample takes."""
     expects_markup: bool = False
     """Whether texts may hold markup: code does, and `extract` or the user's own step may remove it later."""
+    fixes: Mapping[str, str] = field(default_factory=dict)
+    """By reason: what to do about records that could not be read."""
     is_derived: bool = False
     """Whether the files are parts of the step that makes the documents, which warns of them itself."""
 
@@ -165,18 +168,11 @@ class SourceInputs:
         bad, rows = unread(metrics.get("dropped", {})), metrics.get("rows", 0)
         if sum(bad.values()) >= MIN_UNREAD_SHARE * rows > 0:
             reasons = ", ".join(f"{reason} {count:,}" for reason, count in bad.items())
-            is_scanned = not bad.keys().isdisjoint(FOR_OCR)
-            fix = "`images: true` and the step `ocr` read pages" if is_scanned else "check the format and the encoding"
+            fix = next((self.fixes[reason] for reason in bad if reason in self.fixes), _FIX)
             messages.add(
                 "unread_records",
                 f"{sum(bad.values()):,} of {counted(rows, 'record')} could not be read ({reasons}). "
                 f"{hint('unread', reason=next(iter(bad)))} shows them; {fix}",
-            )
-        if pages := metrics.get("unread_pages"):
-            messages.add(
-                "unread_pages",
-                f"{counted(pages, 'page')} of documents that were read are pictures, or have other characters than "
-                "they show; `images: true` and the step `ocr` read them",
             )
         if mended := metrics.get("mended"):
             messages.add(
@@ -362,6 +358,7 @@ async def find_inputs(
         None,
         source.format == "code"
         or any(extracts(step) or (is_own(step.module) and "text" in columns_of(step)) for step in recipe.routes[name]),
+        reader.fixes_of(source.config),
     )
     inputs = _grouped(inputs, files, source, reader, recipe.sample)
     await listed(inputs)

@@ -29,7 +29,6 @@ from gristmill.schema import DOCUMENTS, MEASURED, Record, documents_schema
 from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.own_code import is_own
-from gristmill.stages.pdf import FOR_OCR
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import count_fields
 from gristmill.stages.reading.markup import count_markup
@@ -51,7 +50,7 @@ EXAMPLE_CHARACTERS = 120
 """The length of a repeated key in messages."""
 PART_SHARE = 4
 ITEM_CHARACTERS = 40
-"""What an item of a list counts, such as a page or a block of a PDF file: a file may have a million of them."""
+"""What an item of a list counts, such as a block of a page: a file may have a million of them."""
 _COMMON = len(DOCUMENTS) - len(MEASURED)
 """Columns of a record that all documents have."""
 MARKUP_ROWS = 1000
@@ -95,6 +94,7 @@ class _Parts:
 
     def __init__(self, work: Read, store: Store, result: Result) -> None:
         self._work, self._store, self._result = work, store, result
+        self._reader = stage_of(work.module, Reader)
         self._writer: PartWriter | None = None
         self._held = 0
         self.write_cpu_s = 0.0
@@ -111,11 +111,11 @@ class _Parts:
         payload_bytes = sum(pc.sum(group.batch.column(name)).as_py() for name in MEASURED)
         self._writer.write(group.batch, payload_bytes)
         self._held += group.held + (PART_SHARE - 1) * _image_bytes(group.batch)  # images cannot be compressed
-        counts = {"rows": group.batch.num_rows, "bytes_in": payload_bytes, "bytes_out": payload_bytes}
+        counts: dict[str, Any] = {"rows": group.batch.num_rows, "bytes_in": payload_bytes, "bytes_out": payload_bytes}
         counts["repeated_keys"] = group.repeated_keys
         more: dict[str, Any] = {} if group.repeated_key is None else {"repeated_key": group.repeated_key}
         counts["mended"] = count_repaired(group.batch)
-        counts["unread_pages"] = _unread_pages(group.batch)
+        counts |= self._reader.metrics(group.batch, self._work.config) if self._reader.metrics else {}
         if not self._result.metrics["rows"]:
             counts |= count_markup(group.batch.slice(0, MARKUP_ROWS))
         more |= count_fields(self._work.config, group.fields, group.batch.column("meta"))
@@ -133,15 +133,6 @@ class _Parts:
         """Bytes that no other part has, whatever its rows: source, first file, start in it, number of the part."""
         first = self._work.pieces[0]
         return _bytes(f"{self._work.source}\0{first.name}\0{first.start}\0{len(self._result.parts)}")
-
-
-def _unread_pages(batch: pa.RecordBatch) -> int:
-    """Pages of documents that stay, whose text cannot be trusted, and which no step can read."""
-    if "pages" not in batch.schema.names or "images" in batch.schema.names:
-        return 0
-    pages = pc.list_flatten(batch.column("pages").filter(pc.is_null(batch.column("drop"))))
-    is_bad = pc.is_in(pc.struct_field(pages, "verdict"), value_set=pa.array(FOR_OCR))
-    return pc.sum(is_bad).as_py() or 0
 
 
 def _image_bytes(batch: pa.RecordBatch) -> int:

@@ -16,7 +16,7 @@ from gristmill.loader.order import Order
 from gristmill.query.documents.layers import DocumentLayers
 from gristmill.query.documents.lookup import RowMatch, find
 from gristmill.query.lineage.lineage import Life, best_of, life_of, versions_with
-from gristmill.query.lineage.page_boxes import boxes_of, boxes_of_ocr
+from gristmill.query.lineage.page_image import boxes_of
 from gristmill.query.lineage.prove import Differs, Proof, Prover, ShardPiece
 from gristmill.query.versions.published import Published
 from gristmill.recipe.checks.columns import INGEST
@@ -80,8 +80,7 @@ def lives_of(
     for place, life in found:
         whole = _whole(view, shards, place, life, at, note)
         if quoted and life.withheld is None:
-            layers = DocumentLayers(view, place.document)
-            boxes = boxes_of(layers.row(INGEST, place.row), quoted) or boxes_of_ocr(layers, place.row, quoted)
+            boxes = boxes_of(view, place.document, place.row, quoted)
             whole["page_boxes"] = [asdict(box) for box in boxes]
         whole |= {} if prover is None or life.withheld is not None else {"proof": _proof(prover, place, shards, at)}
         yield WholeLife(life, whole)

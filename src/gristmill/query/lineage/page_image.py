@@ -1,11 +1,9 @@
-"""A page of a document that was read from a PDF file: its text, the boxes of its blocks, and its image.
+"""Pages of a document, as its format shows them: the text and the blocks of one, where words are, and its image.
 
-The image is rendered from the input file, which is read again and checked against its hash, in the process that reads
-PDF files. Nothing of it is stored.
+The image is made from the input file, which is read again and checked against its hash. Nothing of it is stored.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gristmill.counted import counted
@@ -14,9 +12,12 @@ from gristmill.engine.schedule.run import Run
 from gristmill.errors import UserError
 from gristmill.query.documents.layers import DocumentLayers
 from gristmill.query.lineage.origin import read_again
-from gristmill.query.lineage.page_boxes import ocr_of
 from gristmill.recipe.checks.columns import INGEST
-from gristmill.stages.ingest.pdf import RENDERED_PAGE
+from gristmill.recipe.stage_module import known_formats
+from gristmill.schema import Record
+from gristmill.stages.contract import Reader
+from gristmill.stages.declarations import stage_of
+from gristmill.stages.page_views import DocumentPage, PageBox, PageViews
 
 
 class NoImage(UserError):
@@ -30,64 +31,66 @@ class NoPage(UserError):
     """A document without the page."""
 
 
-@dataclass(frozen=True)
-class DocumentPage:
-    """A page as it was read, by the step `ocr` if that has read it."""
+class _Stored:
+    """What was stored of a document (`StoredDocument`)."""
 
-    number: int
-    """From 1, as viewers count."""
-    pages: int
-    width: int
-    """Points, as all boxes."""
-    height: int
-    confidence: float
-    verdict: str | None
-    text: str
-    blocks: Sequence[Mapping[str, Any]]
+    def __init__(self, layers: DocumentLayers, row: int) -> None:
+        self._layers, self._row = layers, row
+
+    def value(self, column: str) -> Any:
+        return self._layers.value(INGEST, column, self._row) if self._layers.has(INGEST, column) else None
+
+    def values(self, column: str, *others: str) -> tuple[Any, ...]:
+        for layer in self._layers:
+            if layer != INGEST and self._layers.has(layer, column):
+                row = tuple(self._layers.value(layer, name, self._row) for name in (column, *others))
+                if row[0] is not None:
+                    return row
+        return ()
+
+
+def _views_of(view: CorpusView, source: str) -> list[PageViews]:
+    """The page views of a source's format, and of those that read records of its archives, as far as they are
+    installed."""
+    identity = view.nodes[f"{source}/{INGEST}"].identity
+    used = {identity["stage"], *(other["stage"] for other in identity.get("others", {}).values())}
+    readers = (stage_of(module, Reader) for module in known_formats().values() if module in used)
+    return [reader.pages for reader in readers if reader.pages is not None]
 
 
 def page_of(view: CorpusView, document: DocumentPart, row: int, number: int) -> DocumentPage | None:
-    """A page (from 1) of a document as its reader stored it; None if it is not from a PDF file. Raises NoPage if it
-    has fewer pages.
-    """
-    layers = DocumentLayers(view, document)
-    names = [name for name in ("text", "pages", "blocks") if layers.has(INGEST, name)]
-    read = {name: layers.value(INGEST, name, row) for name in names}
-    pages = read.get("pages")
-    if not pages:
-        return None
-    if not 1 <= number <= len(pages):
-        raise NoPage(f"There is no page {number}: the document has {counted(len(pages), 'page')}.")
-    page = pages[number - 1]
-    data, every = (read.get("text") or "").encode(), read.get("blocks") or []
-    stops = [*(block["start"] for block in every[1:]), len(data)][: len(every)]
-    found = [(block, stop) for block, stop in zip(every, stops, strict=True) if block["page"] == number - 1]
-    blocks = [block for block, _ in found]
-    text = b"".join(data[block["start"] : stop] for block, stop in found).decode("utf-8", "replace").strip()
-    read_by_ocr, ocr_pages = ocr_of(layers, row)
-    for one in ocr_pages:
-        if one["page"] == number - 1:
-            text = read_by_ocr[one["start"] : one["stop"]].decode("utf-8", "replace")
-            blocks = one.get("blocks") or blocks
-    more = (page["confidence"], page["verdict"])
-    return DocumentPage(number, len(pages), page["width"], page["height"], *more, text, blocks)
+    """A page (from 1) of a document; None if it has no pages. Raises NoPage if it has fewer pages."""
+    stored = _Stored(DocumentLayers(view, document), row)
+    for views in _views_of(view, document.source):
+        if pages := views.count(stored):
+            if not 1 <= number <= pages:
+                raise NoPage(f"There is no page {number}: the document has {counted(pages, 'page')}.")
+            return views.page(stored, number)
+    return None
+
+
+def boxes_of(view: CorpusView, document: DocumentPart, row: int, words: str) -> Sequence[PageBox]:
+    """The blocks with the first occurrence of words; none if the document has no pages."""
+    stored = _Stored(DocumentLayers(view, document), row)
+    return [box for views in _views_of(view, document.source) for box in views.boxes(stored, words)]
 
 
 def page_png(view: CorpusView, document: DocumentPart, row: Mapping[str, Any], number: int) -> bytes:
     """The image of a page (from 1) as PNG. Raises NoImage if the input file is gone or has changed, among others."""
     if not isinstance(view, Run):
         raise NoImage(f"page images are made from the input files, which {view.label} does not have")
-    set_page = RENDERED_PAGE.set(number - 1)
-    try:
+
+    def record_again() -> Record | None:
         found = read_again(view, document, {row["doc_id"]: row["locator"]}).get(row["doc_id"])
-    except UserError as error:
-        raise NoImage(str(error).partition(". ")[0]) from error  # the rest says how to repeat the run
-    finally:
-        RENDERED_PAGE.reset(set_page)
-    if found is None:
-        raise NoImage(f"the record {row['locator']} is not in its input file any more")
-    images = found.record.more[0] if found.record.more else None
-    if not images:
-        reason = f"{found.record.drop or 'it is not a PDF file'} {found.record.detail or ''}".strip()
-        raise NoImage(f"page {number} of {row['locator']} cannot be rendered: {reason}")
-    return bytes(images[0])
+        return None if found is None else found.record
+
+    fault = f"the format of {row['locator']} has none"
+    for views in _views_of(view, document.source):
+        try:
+            image = views.image(record_again, number)
+        except UserError as error:
+            raise NoImage(str(error).partition(". ")[0]) from error  # the rest says how to repeat the run
+        if isinstance(image, bytes):
+            return image
+        fault = f"{row['locator']}: {image}"
+    raise NoImage(fault)

@@ -10,7 +10,7 @@ from gristmill.schema import DOCUMENTS
 from gristmill.stages import STEPS
 from gristmill.stages.declarations import stage_of
 
-_OPTIONAL = {"images": "Set images: true in the read section of its PDF sources (formats pdf and warc)."}
+_OPTIONAL = {"images": "Set images: true where its sources are read."}
 """Columns that documents have only with a setting of their reader."""
 
 

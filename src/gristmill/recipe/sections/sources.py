@@ -15,7 +15,7 @@ from gristmill.recipe.fields import COLUMN, DerivedFields, ReadFields, SourceFie
 from gristmill.recipe.model import Source, Step
 from gristmill.recipe.stage_module import StageModule, check_config, import_stage, known_formats
 from gristmill.stages import READERS
-from gristmill.stages.contract import DocumentStage, Map, Reader, StageConfig
+from gristmill.stages.contract import DocumentStage, Map, OtherStage, Reader, StageConfig
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.reading.fields import Fields
 
@@ -206,11 +206,33 @@ def _load_reader(draft: Draft, read: Mapping[str, Any], at: Path) -> tuple[Stage
         draft.add_at_key(format_at, message)
         return None, None
     own = {field: value for field, value in read.items() if field not in ReadFields.model_fields}
+    if isinstance(own.get("bodies"), dict) and "bodies" in reader.config.model_fields:
+        own["bodies"] = _load_bodies(draft, own["bodies"], (*at, "bodies"))
     common = ReadFields.model_fields
     config = load_config(draft, reader.config, own, at, also_allowed=common, elsewhere=_NEXT_TO_READ)
     if config is not None and not check_config(draft, stage.module, name, config, at, format_at):
         return None, None
     return stage, config
+
+
+def _load_bodies(draft: Draft, raw: Mapping[str, Any], at: Path) -> dict[str, OtherStage]:
+    """The formats that read bodies of an archive's records, with their settings."""
+    bodies = {}
+    for name, values in raw.items():
+        stage = import_stage(draft, "format", name, (*at, name), known_formats(name))
+        if stage is None:
+            continue
+        if not isinstance(values, dict | None):
+            draft.add((*at, name), f"{dotted((*at, name))} must be a mapping of settings, not {show(values)}.")
+            continue
+        reader = stage_of(stage.module, Reader)
+        config = load_config(draft, reader.config, values or {}, (*at, name))
+        if reader.body is None or reader.version is None:
+            what = "reads no records of archives" if reader.body is None else "needs a version to read records"
+            draft.add_at_key((*at, name), f"{dotted((*at, name))}: the format {name} {what}. Remove it.")
+        elif config is not None and check_config(draft, stage.module, name, config, (*at, name)):
+            bodies[name] = OtherStage(module=stage.module, config=config)
+    return bodies
 
 
 def check_markup(draft: Draft, sources: Mapping[str, Source], routes: Mapping[str, tuple[Step, ...]]) -> None:
@@ -238,8 +260,8 @@ def check_images(draft: Draft, sources: Mapping[str, Source], routes: Mapping[st
             draft.add(
                 ("sources", name, "read", "images"),
                 f"sources.{name}: read.images keeps page images, but no step of its route reads them, so scanned "
-                f"documents would have no text and no reason. Add - ocr to its steps (kind {source.kind}), or remove "
-                "images.",
+                f"documents would have no text and no reason. Add a step that reads images to its steps (kind "
+                f"{source.kind}), or remove images.",
             )
 
 

@@ -13,7 +13,7 @@ from gristmill.stages.ingest import pages, text, warc
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.stream import bounded, decompressed
 
-_TEXT_ONLY = warc.Config(pdf_types=())
+_TEXT_ONLY = warc.Config()
 _TAG = re.compile(r"<[a-zA-Z!/?]")
 
 

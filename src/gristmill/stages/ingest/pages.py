@@ -1,19 +1,18 @@
 """Turns a record of an archive into a row: which records are documents, and their text."""
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 import orjson
 
 from gristmill.schema import Record
-from gristmill.stages.ingest import charset, http, pdf
-from gristmill.stages.ingest.sniff import beginning
+from gristmill.stages.ingest import bodies, charset, http
 from gristmill.stages.ingest.tape import Tape
 from gristmill.stages.ingest.walk import FIRST_READ_BYTES, ArchiveRecord
 from gristmill.stages.ingest.warc_headers import decoded
-from gristmill.stages.pdf.child import PageImages
 
 _OTHER_TYPES = frozenset({"warcinfo", "request", "metadata", "revisit", "continuation"})
 BESIDE = tuple(sorted(f"{kind}_record" for kind in (*_OTHER_TYPES, "filedesc")))
@@ -53,11 +52,7 @@ class Limits(Protocol):
     @property
     def text_types(self) -> tuple[str, ...]: ...
     @property
-    def pdf_types(self) -> tuple[str, ...]: ...
-    @property
-    def max_pages(self) -> int: ...
-    @property
-    def images(self) -> PageImages: ...
+    def bodies(self) -> Mapping[str, Any] | None: ...
     @property
     def statuses(self) -> tuple[int, ...]: ...
     @property
@@ -126,7 +121,7 @@ def _response(
             notes.append("no_http_header")
             row.content_type = "text/html"
             document(row, block, label, config)
-        elif config.pdf_types and pdf.opens_pdf(block):
+        elif config.bodies and bodies.format_of(config.bodies, None, block[: bodies.OPENING_BYTES]):
             meta |= document(row, block, label, config)
         elif row.content_type is not None and row.content_type not in ("application/http", *config.html_types):
             row.drop, row.detail = "not_text", row.content_type
@@ -147,10 +142,11 @@ def _response(
         row.drop, row.detail = "http_status", str(status)
         return
     robots = row.url is not None and "/robots.txt" in row.url and _path(row.url) == "/robots.txt"
-    kept = row.content_type in (*config.html_types, *config.text_types, *config.pdf_types)
-    if not kept and config.pdf_types:  # under any type, such as application/octet-stream
-        opening = tape.at(found.start + start, min(length - start, pdf.HEAD_BYTES))
-        kept = pdf.opens_pdf(http.body_of(fields, opening, pdf.HEAD_BYTES).data)
+    kept = row.content_type in (*config.html_types, *config.text_types)
+    if not kept and config.bodies:  # under any type, such as application/octet-stream
+        opening = tape.at(found.start + start, min(length - start, bodies.OPENING_BYTES))
+        opening = http.body_of(fields, opening, bodies.OPENING_BYTES).data
+        kept = bodies.format_of(config.bodies, row.content_type, opening) is not None
     if not kept and row.content_type is not None and not robots:
         row.drop, row.detail = "not_text", row.content_type
         return
@@ -162,13 +158,13 @@ def _response(
     meta |= document(row, body.data, label, config, robots)
 
 
-def document(row: Record, body: bytes, label: str | None, config: Limits, robots: bool = False) -> dict[str, object]:
-    """Decodes a body into `html` or `text`, depending on the row's content type; returns metadata of a PDF file."""
-    if config.pdf_types and (row.content_type in config.pdf_types or pdf.opens_pdf(body)) and body.strip():
-        if pdf.MAGIC not in body[: pdf.HEAD_BYTES]:
-            row.drop, row.detail = "not_pdf", f"the body begins with {beginning(body, 8)}"
-            return {}
-        return pdf.fill(row, body, config.max_pages, images=config.images)
+def document(row: Record, body: bytes, label: str | None, config: Limits, robots: bool = False) -> Mapping[str, object]:
+    """Decodes a body into `html` or `text`, depending on the row's content type, or lets another format read it;
+    returns metadata of that.
+    """
+    other = config.bodies and bodies.format_of(config.bodies, row.content_type, body[: bodies.OPENING_BYTES])
+    if config.bodies and other and body.strip():
+        return bodies.fill(row, body, config.bodies, other)
     if row.content_type is None:
         row.content_type = _sniffed(body)
     markup = row.content_type in config.html_types

@@ -2,7 +2,7 @@
 
 The first bytes of a file decide its format, not its name. Every record becomes a row, and so does every range of bytes
 without a record. These are kept, as `html` or `text`: HTTP responses with status 200 or 203, resource records of a type
-in `html_types`, `text_types` or `pdf_types`, and conversion records (WET). 206 is a fragment, and other 2xx have no
+in `html_types` or `text_types`, and conversion records (WET). 206 is a fragment, and other 2xx have no
 page. Everything else has a `drop`:
 
     warcinfo_record, request_record, …    the record's type         http_status       the status is the detail
@@ -14,7 +14,7 @@ page. Everything else has a `drop`:
     truncated_record   the file ends within the record              unreadable_bytes  bytes without a record
     empty_file, not_an_archive                                      no_record         an index names a record here
 
-and the reasons of the format `pdf`, such as `encrypted`, `needs_ocr` and `garbled`.
+and the reasons of the formats in `bodies`.
 
 Records with a fault that a browser would tolerate are kept, and `meta.salvage` lists the faults: `not_chunked`,
 `missing_last_chunk`, `bad_chunking`, `not_encoded` and `truncated_encoding` for a body that contradicts its HTTP
@@ -27,19 +27,16 @@ Positions are byte offsets in the file. If a frame holds several records, the n-
 the key `offset+n`.
 """
 
-from collections.abc import Iterator
-from typing import IO, Annotated, cast
-
-from pydantic import Field
+from collections.abc import Iterator, Mapping
+from typing import IO, Any, cast
 
 from gristmill.schema import Record
-from gristmill.stages.contract import AsCount, Bytes, Piece, Reader, StageConfig
-from gristmill.stages.ingest import pages, pdf
+from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
+from gristmill.stages.ingest import bodies, pages
 from gristmill.stages.ingest.frames import MAGIC, container, fault_before, next_frame, skippable, zstd_dictionary
 from gristmill.stages.ingest.source import ByteSource
 from gristmill.stages.ingest.tape import FrameTape, Tape
 from gristmill.stages.ingest.walk import walk
-from gristmill.stages.pdf.child import PageImages
 from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES
 from gristmill.stages.reading.views import Window
 
@@ -55,13 +52,9 @@ class Config(StageConfig):
     """Media types that are kept as markup for an extractor."""
     text_types: tuple[str, ...] = ("text/plain",)
     """Media types that are kept as plain text."""
-    pdf_types: tuple[str, ...] = (pdf.MEDIA_TYPE, "application/x-pdf")
-    """Media types of PDF files, which are kept as text, like any body that begins with %PDF- (docs/pdf.md). []: none.
-    """
-    max_pages: Annotated[int, AsCount] = Field(10_000, gt=0)
-    """A PDF file with more pages is dropped as `too_large`."""
-    images: PageImages = False
-    """Keep images of pages of PDF files for the step `ocr`: see format `pdf`."""
+    bodies: Mapping[str, Any] | None = None
+    """Formats that read bodies of their media types, with their settings: `{pdf: {}}` reads PDF files (docs/pdf.md).
+    Other bodies are dropped as `not_text`."""
     statuses: tuple[int, ...] = (200, 203)
     """HTTP statuses whose bodies are documents."""
     max_replacement_share: float = 0.1
@@ -182,14 +175,15 @@ def _read_frames(source: ByteSource, kind: str, start: int, stop: int, config: C
 
 
 STAGE = Reader(
-    version=12,
+    version=13,
     config=Config,
-    libraries=lambda config: (
-        *("fastwarc", "resiliparse", "brotli", "zstandard"),
-        *pdf.libraries(config.images),
-    ),
-    columns=lambda config: pdf.columns(config.images),
-    resources=lambda config, part_bytes: pdf.resources(config.images, part_bytes),
+    libraries=("fastwarc", "resiliparse", "brotli", "zstandard"),
+    others=lambda config: config.bodies or {},
+    columns=lambda config: bodies.columns(config.bodies or {}),
+    resources=lambda config, part_bytes: bodies.resources(config.bodies or {}, part_bytes),
+    metrics=lambda batch, config: bodies.metrics(batch, config.bodies or {}),
+    warnings=lambda counts, config: list(bodies.warnings(counts, config.bodies)),
+    fixes=lambda config: bodies.fixes(config.bodies or {}),
     positions="bytes of the file",
     beside=BESIDE,
     used=("robots_txt",),
