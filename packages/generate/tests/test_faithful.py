@@ -1,16 +1,14 @@
 """The step `faithful` and its rules."""
 
-import importlib.util
 import json
 
 import pyarrow as pa
 import pytest
+from gristmill_generate.faithful_words import LEAKS
 
-from gristmill.errors import WrongSetting
 from gristmill.stages.select import heuristics
 from gristmill_generate import entail, faithful
 from gristmill_generate.faithful_rules import RULES
-from gristmill_generate.faithful_words import LEAKS
 
 
 def measured(rows, **settings):
@@ -130,39 +128,3 @@ def test_rules_are_columns_of_the_step():
 
 
 NAMES = {"PER": ("anna", "王明", "Anna Berg"), "ORG": ("Old Mill Trust",), "DATE": ("yesterday",)}
-
-
-@pytest.mark.parametrize(
-    ("text", "parent", "new"),
-    [
-        ("王明来了。", "李明来了。", ["王明"]),
-        ("王明来了。", "昨天王明来了。", []),
-        ("é anna came yesterday.", "The annalist came.", ["anna"]),
-        ("so anna came", "so ANNA came", []),
-        ("It was Anna Berg.", "It was Berg, called Anna.", []),
-        ("It was Anna Berg.", "It was Anna.", ["Berg"]),
-        ("the Old Mill Trust of 1999", "the trust of the old mill in 1998", ["1999"]),
-    ],
-)
-def test_entities_that_the_parent_lacks_are_new_names(tmp_path, text, parent, new):
-    """Also in a script without capitals. A name that is found with and without the model counts once, and the parent
-    may have its words in any case and order."""
-    spacy = pytest.importorskip("spacy")
-    made = spacy.blank("zh")  # each character is a token
-    ruler = made.add_pipe("entity_ruler")
-    ruler.add_patterns([{"label": label, "pattern": name} for label, some in NAMES.items() for name in some])
-    made.to_disk(tmp_path / "model")
-    _, layer = measured([(text, parent), (None, parent), (text, None)], name_model=str(tmp_path / "model"))
-    first, *rest = layer.to_pylist()
-    spans = [text.encode()[one["start"] : one["stop"]].decode() for one in first["new"]]
-    assert spans == new
-    assert first["new_names"] == len([one for one in first["new"] if one["check"] == "names"])
-    assert [one["new_names"] for one in rest] == [None, None]
-
-
-def test_without_the_library_the_extra_is_named(monkeypatch, tmp_path):
-    """A recipe with name_model fails on load."""
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *rest: None if name == "spacy" else find(name, *rest))
-    with pytest.raises(WrongSetting, match=r"pip install .*\[ner\]', or remove name_model"):
-        faithful.check(faithful.Config(name_model=str(tmp_path)))

@@ -4,9 +4,8 @@
     - heuristics: {rules: [faithful]}
 
 The parent's text is the column `parent_text` of an earlier step, or the field `parent_text` of `meta`, where readers
-keep fields that they do not map. A document without one gets nulls, and no rule drops it. No check needs a model
-(`name_model` is optional), and this step drops nothing: the rule set `faithful` of the step `heuristics` does
-(docs/faithful.md).
+keep fields that they do not map. A document without one gets nulls, and no rule drops it. No check needs a model, and
+this step drops nothing: the rule set `faithful` of the step `heuristics` does (docs/faithful.md).
 
 The checks are numbers, dates, quantities with units, names, addresses, quotations, code and formulas that the parent
 lacks in any spelling; negations and comparisons that are turned round; another language; loops; and phrases with which
@@ -15,7 +14,7 @@ words, 3-grams that are copied, and content words of both sides.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -25,17 +24,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.counted import counted
-from gristmill.kernels.faithful.compare import compare
-from gristmill.kernels.faithful.findings import CHECKS, COLUMNS, NAMES
-from gristmill.kernels.text.unicode_classes import unicode_tables
-from gristmill.stages.buffers import views_of
-from gristmill.stages.contract import File, Map, StageConfig
+from gristmill.stages.contract import Map, StageConfig
 from gristmill.stages.derived import PARENT_TEXT
-from gristmill.stages.scrub import names
 from gristmill.warned import Warned, idle
-from gristmill_generate.faithful_words import LEAKS, lexicon
+from gristmill_generate.compare.compare import CHECKS, COLUMNS, ParentText, compare
+from gristmill_generate.compare.lexicon import LEAKS
 
-Array = np.ndarray[Any, Any]
 NEW = "new"
 """The column with what is new and where."""
 _WORD = re.compile(r"\w+")
@@ -50,10 +44,7 @@ SCHEMA = pa.schema(
 
 
 class Config(StageConfig):
-    name_model: File | None = None
-    """A folder with a spaCy model that finds entities (extra `ner`): those that the parent lacks are new names, too."""
-    name_labels: tuple[str, ...] = ("PERSON", "PER", "ORG", "GPE", "LOC", "FAC")
-    """The model's labels for names."""
+    pass
 
 
 def parents_of(batch: pa.RecordBatch) -> pa.Array:
@@ -87,75 +78,23 @@ def _count_leaks(text: pa.Array, parent: pa.Array) -> pa.Array:
     return pc.max_element_wise(pc.subtract(counts, before), 0, skip_nulls=False).cast(pa.int32())
 
 
-def check(config: Config) -> None:
-    if config.name_model is not None:
-        names.check_library("name_model", "remove name_model")
-
-
-def libraries(config: Config) -> tuple[str, ...]:
-    return ("pyarrow", "unicode", *(names.LIBRARIES if config.name_model is not None else ()))
-
-
-def _new_entities(text: str, parent: str, config: Config) -> Iterator[tuple[int, int]]:
-    """The spans of entities that the parent lacks. Their words may be anywhere in the parent, in any case. A word with
-    capital letters must be a whole word there; other scripts may have no spaces, or prefixes.
-    """
-    assert config.name_model is not None
-    folded = parent.casefold()
-    known = set(_WORD.findall(folded))
-    for start, stop, entity in names.find_entities(text, config.name_model, config.name_labels):
-        for word in _WORD.findall(entity.casefold()):
-            if word not in known and (word.upper() != word or word not in folded):
-                yield start, stop
-                break
-
-
-def _add_entities(counts: Array, spans: Array, texts: pa.Array, parents: pa.Array, config: Config) -> Array:
-    """Count the entities that the parents lack as new names, unless they overlap one that was found without a model;
-    returns the spans of both.
-    """
-    more = []
-    for row, (text, parent) in enumerate(zip(texts.to_pylist(), parents.to_pylist(), strict=True)):
-        if text is not None and parent is not None:
-            own = spans[(spans[:, 0] == row) & (spans[:, 1] == NAMES)]
-            for start, stop in _new_entities(text, parent, config):
-                if not ((own[:, 2] < stop) & (start < own[:, 3])).any():
-                    more.append((row, NAMES, start, stop))
-    for row, *_ in more:
-        counts[row, NAMES] += 1
-    return np.concatenate((spans, np.array(more, spans.dtype).reshape(-1, 4)))
-
-
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """One row of counts per document; a row without text or parent has nulls."""
-    text, parent = batch.column("text"), parents_of(batch)
-    offsets, data, has_text = views_of(text)
-    parent_offsets, parent_data, has_parent = views_of(parent)
-    valid = has_text & has_parent
-    counts, spans = compare(offsets, data, parent_offsets, parent_data, valid, unicode_tables(), lexicon())
-    if config.name_model is not None:
-        spans = _add_entities(counts, spans, text, parent, config)
-    missing = ~valid
-    columns = [
-        pa.array(counts[:, place].astype(np.bool_ if field.type == pa.bool_() else np.int32), field.type, mask=missing)
-        for place, field in enumerate(SCHEMA)
-        if field.name in COLUMNS
-    ]
-    valid_text = pc.if_else(pa.array(valid), text, None)
-    columns.append(_count_leaks(valid_text, parent))
-    columns.append(_listed(spans, valid))
-    return pa.record_batch(columns, schema=SCHEMA)
-
-
-def _listed(spans: np.ndarray[Any, Any], valid: np.ndarray[Any, Any]) -> pa.Array:
-    """The spans of each row, sorted by place."""
-    spans = spans[np.lexsort((spans[:, 1], spans[:, 3], spans[:, 2], spans[:, 0]))]
-    ends = np.cumsum(np.bincount(spans[:, 0], minlength=len(valid)))
-    offsets = pa.array(np.concatenate(([0], ends)), pa.int32(), mask=np.append(~valid, False))
-    checks = pa.array([name.removeprefix("new_") for name in CHECKS]).take(pa.array(spans[:, 1]))
-    places = (pa.array(spans[:, place].astype(np.int32)) for place in (2, 3))
-    values = pa.StructArray.from_arrays([checks, *places], fields=list(SPAN))
-    return pa.ListArray.from_arrays(offsets, values)
+    texts, parents = batch.column("text"), parents_of(batch)
+    rows: list[dict[str, Any]] = []
+    previous, read = None, ParentText("")
+    for text, parent in zip(texts.to_pylist(), parents.to_pylist(), strict=True):
+        if text is None or parent is None:
+            rows.append({})
+            continue
+        if parent != previous:  # the children of a parent come one after another
+            previous, read = parent, ParentText(parent)
+        counts, spans = compare(text, read)
+        spans.sort(key=lambda span: (span.start, span.stop, CHECKS.index(span.check)))
+        rows.append({**counts, NEW: [{**span._asdict(), "check": span.check.removeprefix("new_")} for span in spans]})
+    compared = pa.RecordBatch.from_pylist(rows, schema=SCHEMA)
+    leaks = _count_leaks(pc.if_else(compared["words"].is_valid(), texts, None), parents)
+    return compared.set_column(SCHEMA.get_field_index("leaks"), "leaks", leaks)
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> dict[str, Any]:
@@ -186,8 +125,7 @@ def missing_parents(found: Mapping[str, Any], step: str) -> list[Warned]:
 STAGE = Map(
     version=4,
     config=Config,
-    libraries=libraries,
-    check=check,
+    libraries=("pyarrow", "unicode"),
     reads=("text", "meta"),
     may_read=(PARENT_TEXT,),
     only_kept=True,

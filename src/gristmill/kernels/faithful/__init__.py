@@ -1,1 +1,0 @@
-"""Finds what a text says that its parent does not."""
