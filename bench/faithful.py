@@ -34,8 +34,8 @@ from gristmill_generate.faithful_rules import Config as Rules
 CHUNK = 3000
 TEXTS = 2000
 """Chunks in each half."""
-LIMIT_BYTES = 8_000_000
-ROUNDS = 5
+LIMIT_BYTES = 1_000_000
+ROUNDS = 3
 ADDED = ("negation", "swap")
 """Changes that are reported but cannot be found reliably without a model."""
 SMALL: dict[str, object] = {"LIMIT_BYTES": 100_000, "ROUNDS": 1, "TEXTS": 20}

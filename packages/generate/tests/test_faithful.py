@@ -4,10 +4,10 @@ import json
 
 import pyarrow as pa
 import pytest
-from gristmill_generate.faithful_words import LEAKS
 
 from gristmill.stages.select import heuristics
 from gristmill_generate import entail, faithful
+from gristmill_generate.compare.lexicon import LEAKS
 from gristmill_generate.faithful_rules import RULES
 
 

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 from gristmill_generate.compare.facts import Fact, facts_of
 from gristmill_generate.compare.lexicon import ENGLISH, GERMAN, LANGUAGES
-from gristmill_generate.compare.quoted import Piece, begins_again, code_in, code_key, quotations_in
-from gristmill_generate.compare.tokens import Date, Key, Token, number_key, tokens_of
+from gristmill_generate.compare.quoted import QuotedPiece, begins_again, code_in, code_key, quotations_in
+from gristmill_generate.compare.tokens import Date, Key, TextToken, number_key, tokens_of
 
 CHECKS = (
     *("new_numbers", "new_dates", "new_units", "new_names", "new_urls", "new_quotations", "new_code"),
@@ -54,8 +54,8 @@ class Pair(NamedTuple):
 
     stems: tuple[Hashable, Hashable]
     is_negated: bool
-    first: Token
-    last: Token
+    first: TextToken
+    last: TextToken
     has_opposite: bool
 
 
@@ -183,7 +183,7 @@ def _passages(keys: Sequence[Hashable]) -> Iterator[Hashable]:
     return (tuple(keys[index : index + LOOP_WORDS]) for index in range(len(keys) - LOOP_WORDS + 1))
 
 
-def _votes(tokens: Sequence[Token]) -> list[int]:
+def _votes(tokens: Sequence[TextToken]) -> list[int]:
     """For each language, how many of the first words are frequent in it."""
     votes = [0] * len(LANGUAGES)
     for token in islice((token for token in tokens if token.kind == "word"), VOTING_WORDS):
@@ -197,7 +197,7 @@ def _language(votes: Sequence[int]) -> int | None:
     return votes.index(most) if most >= LEAST_VOTES else None
 
 
-def _context(tokens: Sequence[Token], fact: Fact) -> list[Key]:
+def _context(tokens: Sequence[TextToken], fact: Fact) -> list[Key]:
     """The nearest content words on both sides of a fact."""
     before = reversed(tokens[max(0, fact.first - CONTEXT_TOKENS) : fact.first])
     after = tokens[fact.stop : fact.stop + CONTEXT_TOKENS]
@@ -205,7 +205,7 @@ def _context(tokens: Sequence[Token], fact: Fact) -> list[Key]:
     return [key for side in sides for key in side[:CONTEXT_WORDS]]
 
 
-def _new_facts(tokens: Sequence[Token], parent: ParentText) -> Iterator[Span]:
+def _new_facts(tokens: Sequence[TextToken], parent: ParentText) -> Iterator[Span]:
     facts = facts_of(tokens)
     times = Counter(fact.readings[0] for fact in facts if fact.kind == "number")
     for fact in facts:
@@ -222,7 +222,7 @@ def _new_facts(tokens: Sequence[Token], parent: ParentText) -> Iterator[Span]:
             yield Span(check, tokens[fact.first].start, tokens[fact.stop - 1].stop)
 
 
-def _new_number(tokens: Sequence[Token], fact: Fact, parent: ParentText, times: Counter[Any]) -> str | None:
+def _new_number(tokens: Sequence[TextToken], fact: Fact, parent: ParentText, times: Counter[Any]) -> str | None:
     """What is new about a number."""
     reading = next((reading for reading in fact.readings if parent.numbers[reading]), fact.readings[0])
     if not parent.numbers[reading]:
@@ -238,7 +238,7 @@ def _new_number(tokens: Sequence[Token], fact: Fact, parent: ParentText, times: 
     return None
 
 
-def _new_names(text: str, tokens: Sequence[Token], parent: ParentText, language: int | None) -> Iterator[Span]:
+def _new_names(text: str, tokens: Sequence[TextToken], parent: ParentText, language: int | None) -> Iterator[Span]:
     data, in_title = text.encode(), _in_titles(tokens)
 
     def may_be_name(index: int) -> bool:
@@ -264,7 +264,7 @@ def _new_names(text: str, tokens: Sequence[Token], parent: ParentText, language:
             yield Span("new_names", token.start, token.stop)
 
 
-def _in_titles(tokens: Sequence[Token]) -> list[bool]:
+def _in_titles(tokens: Sequence[TextToken]) -> list[bool]:
     """For each token, whether all long words of its line have capitals."""
     found: list[bool] = []
     starts = [index for index, token in enumerate(tokens) if token.begins_line]
@@ -275,9 +275,9 @@ def _in_titles(tokens: Sequence[Token]) -> list[bool]:
     return found
 
 
-def _pairs(tokens: Sequence[Token]) -> Iterator[Pair]:
+def _pairs(tokens: Sequence[TextToken]) -> Iterator[Pair]:
     """The pairs of neighbouring content words, and whether what they say is negated."""
-    previous: tuple[Hashable, int, Token] | None = None
+    previous: tuple[Hashable, int, TextToken] | None = None
     negated = 0
     for token in tokens:
         traits = token.traits
@@ -298,7 +298,7 @@ def _pairs(tokens: Sequence[Token]) -> Iterator[Pair]:
             previous = stem, side, token
 
 
-def _flipped(tokens: Sequence[Token], parent: ParentText) -> Iterator[Span]:
+def _flipped(tokens: Sequence[TextToken], parent: ParentText) -> Iterator[Span]:
     for pair in _pairs(tokens):
         is_flipped = (pair.stems, not pair.is_negated) in parent.pairs
         if is_flipped and (pair.stems, pair.is_negated) not in parent.pairs:
@@ -306,7 +306,7 @@ def _flipped(tokens: Sequence[Token], parent: ParentText) -> Iterator[Span]:
             yield Span(check, pair.first.start, pair.last.stop)
 
 
-def _new_pieces(tokens: Sequence[Token], parent: ParentText) -> Iterator[Span]:
+def _new_pieces(tokens: Sequence[TextToken], parent: ParentText) -> Iterator[Span]:
     """Quotations, code and formulas that the parent lacks."""
     for piece in quotations_in(tokens):
         if not all(_quoted(tokens, piece, parent)):
@@ -317,7 +317,7 @@ def _new_pieces(tokens: Sequence[Token], parent: ParentText) -> Iterator[Span]:
             yield Span("new_code", tokens[piece.first].start, tokens[piece.stop - 1].stop)
 
 
-def _quoted(tokens: Sequence[Token], piece: Piece, parent: ParentText) -> Iterator[bool]:
+def _quoted(tokens: Sequence[TextToken], piece: QuotedPiece, parent: ParentText) -> Iterator[bool]:
     """Whether the parent has each 3-gram of words. Quantities and dates are left out: they are checked as facts."""
     run: list[Key] = []
     in_fact = False
@@ -337,7 +337,7 @@ def _quoted(tokens: Sequence[Token], piece: Piece, parent: ParentText) -> Iterat
         yield tuple(run) in parent.grams if len(run) == 3 else token.key in parent.words
 
 
-def _coded(tokens: Sequence[Token], piece: Piece, parent: ParentText) -> Iterator[bool]:
+def _coded(tokens: Sequence[TextToken], piece: QuotedPiece, parent: ParentText) -> Iterator[bool]:
     """Whether the parent has each 3-gram of tokens, and each word before the first one."""
     first = tokens[piece.inside]
     has_name = piece.inside == piece.first + 3 and first.kind == "word" and not first.is_spaced  # of a language

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from gristmill_generate.compare.lexicon import WordTraits, lexicon
-from gristmill_generate.compare.tokens import Date, Key, Token, number_key
+from gristmill_generate.compare.tokens import Date, Key, TextToken, number_key
 
 MOST_NUMBER_WORDS = 16
 """Words of one number."""
@@ -42,7 +42,7 @@ class _Spelled(NamedTuple):
     is_ordinal: bool
 
 
-def facts_of(tokens: Sequence[Token]) -> list[Fact]:
+def facts_of(tokens: Sequence[TextToken]) -> list[Fact]:
     """The facts of a text, in order."""
     reader, facts, index = _FactReader(tokens), list[Fact](), 0
     while index < len(tokens):
@@ -53,13 +53,13 @@ def facts_of(tokens: Sequence[Token]) -> list[Fact]:
     return facts
 
 
-def unit_of(token: Token) -> int:
+def unit_of(token: TextToken) -> int:
     """The unit that a word or symbol names."""
     return token.traits.unit
 
 
 class _FactReader:
-    def __init__(self, tokens: Sequence[Token]) -> None:
+    def __init__(self, tokens: Sequence[TextToken]) -> None:
         self._tokens = tokens
         self._degree = lexicon()["°"].unit
 
@@ -90,7 +90,7 @@ class _FactReader:
 
     # Tokens
 
-    def _at(self, index: int) -> Token | None:
+    def _at(self, index: int) -> TextToken | None:
         return self._tokens[index] if index < len(self._tokens) else None
 
     def _traits(self, index: int) -> WordTraits:

@@ -3,7 +3,7 @@
 from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple
 
-from gristmill_generate.compare.tokens import Token
+from gristmill_generate.compare.tokens import TextToken
 
 MOST_QUOTED, MOST_CODE = 300, 5000
 """Tokens of a quotation, and of a block of code."""
@@ -12,7 +12,7 @@ _FENCE = 3
 """Backticks before and after a block of code."""
 
 
-class Piece(NamedTuple):
+class QuotedPiece(NamedTuple):
     """A quotation or a piece of code, by the indexes of its tokens."""
 
     first: int
@@ -25,7 +25,7 @@ class Piece(NamedTuple):
     """The token after it."""
 
 
-def quotations_in(tokens: Sequence[Token]) -> Iterator[Piece]:
+def quotations_in(tokens: Sequence[TextToken]) -> Iterator[QuotedPiece]:
     """The quotations: they end with their paragraph at the latest."""
     searched: dict[str, int] = {}  # up to where the mark that closes such a quotation was not found
     index = 0
@@ -41,14 +41,14 @@ def quotations_in(tokens: Sequence[Token]) -> Iterator[Piece]:
         is_closed = end < last and not tokens[end].begins_paragraph
         # A straight mark that opens another quotation shows that the one before it closed one.
         if is_closed and not (closing == '"' and end + 1 < len(tokens) and _opens(tokens, end)):
-            yield Piece(index, index + 1, end, end + 1)
+            yield QuotedPiece(index, index + 1, end, end + 1)
             index = end + 1
         else:
             searched[opening] = end
             index += 1
 
 
-def _opens(tokens: Sequence[Token], index: int) -> bool:
+def _opens(tokens: Sequence[TextToken], index: int) -> bool:
     """Whether a quotation mark opens one: a straight mark only after white space or a symbol."""
     mark, after = tokens[index], tokens[index + 1]
     if after.is_spaced:
@@ -56,7 +56,7 @@ def _opens(tokens: Sequence[Token], index: int) -> bool:
     return mark.key != '"' or mark.is_spaced or (tokens[index - 1].kind == "symbol" and after.kind != "symbol")
 
 
-def code_in(tokens: Sequence[Token]) -> Iterator[Piece]:
+def code_in(tokens: Sequence[TextToken]) -> Iterator[QuotedPiece]:
     """Code and formulas: between equal marks (`, ```, $, $$), or between \\( and \\), \\[ and \\]."""
     searched: dict[tuple[object, int], int] = {}
     index = 0
@@ -70,7 +70,7 @@ def code_in(tokens: Sequence[Token]) -> Iterator[Piece]:
         index = index + _run(tokens, index) if piece is None else piece.stop
 
 
-def _run(tokens: Sequence[Token], index: int) -> int:
+def _run(tokens: Sequence[TextToken], index: int) -> int:
     """How often a symbol is repeated without white space, at most three times."""
     size = 1
     for token in tokens[index + 1 : index + _FENCE]:
@@ -80,7 +80,7 @@ def _run(tokens: Sequence[Token], index: int) -> int:
     return size
 
 
-def _code_at(tokens: Sequence[Token], index: int, searched: dict[tuple[object, int], int]) -> Piece | None:
+def _code_at(tokens: Sequence[TextToken], index: int, searched: dict[tuple[object, int], int]) -> QuotedPiece | None:
     mark, size = tokens[index].key, _run(tokens, index)
     inside, closing = index + size, None
     if inside >= len(tokens):
@@ -101,15 +101,15 @@ def _code_at(tokens: Sequence[Token], index: int, searched: dict[tuple[object, i
             break
         if token.kind == "symbol" and token.key == mark:
             if closing is None and _run(tokens, end) >= size:
-                return Piece(index, inside, end, end + size)
+                return QuotedPiece(index, inside, end, end + size)
             if closing is not None and end + 1 < len(tokens) and tokens[end + 1].is_symbol(closing):
-                return Piece(index, inside, end, end + 2)
+                return QuotedPiece(index, inside, end, end + 2)
         end += 1
     searched[kind] = end
     return None
 
 
-def begins_again(tokens: Sequence[Token], index: int) -> bool:
+def begins_again(tokens: Sequence[TextToken], index: int) -> bool:
     """Whether the text before a token may be elsewhere in the parent: at a line, a sentence, or left-out words."""
     token = tokens[index]
     return (
@@ -119,6 +119,6 @@ def begins_again(tokens: Sequence[Token], index: int) -> bool:
     )
 
 
-def code_key(token: Token) -> Hashable:
+def code_key(token: TextToken) -> Hashable:
     """The key of a token in code; all double quotes are one."""
     return token.kind, '"' if token.is_symbol("“”„") else token.key

@@ -39,7 +39,7 @@ class Date(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class Token:
+class TextToken:
     kind: Literal["word", "number", "address", "symbol"]
     key: Key
     traits: WordTraits = UNKNOWN
@@ -123,15 +123,15 @@ def _flat(pages: Any, values: Any) -> Any:
 
 
 def _class(is_in: Any) -> str:
-    """The inside of a character class with these code points."""
+    """These code points, as ranges of a character class."""
     points = np.flatnonzero(is_in)
     starts, stops = points[np.diff(points, prepend=-2) != 1], points[np.diff(points, append=-2) != 1]
     return "".join(f"\\U{start:08x}-\\U{stop:08x}" for start, stop in zip(starts.tolist(), stops.tolist(), strict=True))
 
 
-def tokens_of(text: str) -> list[Token]:
+def tokens_of(text: str) -> list[TextToken]:
     """The tokens of a text, in order."""
-    patterns, tokens = _patterns(), list[Token]()
+    patterns, tokens = _patterns(), list[TextToken]()
     index = offset = 0
     begins_sentence = is_spaced = begins_line = begins_paragraph = True
     while (match := patterns.token.match(text, index)) is not None:
@@ -155,7 +155,7 @@ def tokens_of(text: str) -> list[Token]:
         else:
             token = _word(match["alone"] or match["word"], patterns)
         if kind == "symbol":
-            begins_sentence = begins_sentence or token.key not in ",-/&'%$"
+            begins_sentence = begins_sentence or not token.is_symbol(",-/&'%$")
         else:
             token.begins_sentence, begins_sentence = begins_sentence, False
         token.start, token.stop = offset, offset + len(text[start:index].encode())
@@ -169,28 +169,29 @@ def tokens_of(text: str) -> list[Token]:
 _WWW = frozenset("".join(letters) for letters in product("wW", repeat=3))
 
 
-def _symbol(character: str, patterns: _Patterns) -> Token:
+def _symbol(character: str, patterns: _Patterns) -> TextToken:
     traits = lexicon().get(character, UNKNOWN)
-    return Token("symbol", character, traits, ends_sentence=patterns.terminal.match(character) is not None)
+    return TextToken("symbol", character, traits, ends_sentence=patterns.terminal.match(character) is not None)
 
 
-def _word(written: str, patterns: _Patterns) -> Token:
-    is_capital, size = patterns.capital.match(written) is not None, len(written.encode())
+def _word(written: str, patterns: _Patterns) -> TextToken:
+    is_capital, has_digit = patterns.capital.match(written) is not None, _DIGIT.search(written) is not None
+    size = len(written.encode())
     if size > WORD_BYTES:
-        return Token("word", written, size=size, is_capital=is_capital, has_digit=_DIGIT.search(written) is not None)
+        return TextToken("word", written, size=size, is_capital=is_capital, has_digit=has_digit)
     key = written.lower() if size == len(written) else written.translate(patterns.lower)
-    has_digit = _DIGIT.search(key) is not None
-    return Token("word", key, lexicon().get(key, UNKNOWN), len(written), is_capital=is_capital, has_digit=has_digit)
+    traits = lexicon().get(key, UNKNOWN)
+    return TextToken("word", key, traits, len(written), is_capital=is_capital, has_digit=has_digit)
 
 
-def _address(text: str, start: int, least: int, patterns: _Patterns, *, has_scheme: bool) -> tuple[Token, int]:
+def _address(text: str, start: int, least: int, patterns: _Patterns, *, has_scheme: bool) -> tuple[TextToken, int]:
     """The address whose name begins at `start`, and its end: marks at the end belong to the sentence."""
     match = patterns.address.match(text, start)
     assert match is not None
     stop = max(start + len(match[0].rstrip(".,;:!?*_/")), least)
     body = text[start:stop]
     has_www = not has_scheme or (len(body) > 4 and body[:4].lower() == "www.")
-    return Token("address", body[4:] if has_www else body), max(stop, start)
+    return TextToken("address", body[4:] if has_www else body), max(stop, start)
 
 
 _DIGIT = re.compile("[0-9]")
@@ -213,7 +214,7 @@ def number_key(digits: str, decimals: int = 0) -> Number:
     return (stripped.lstrip("0"), len(digits) - len(stripped) - decimals) if stripped else ("", 0)
 
 
-def _number(text: str, start: int) -> tuple[Token, int]:
+def _number(text: str, start: int) -> tuple[TextToken, int]:
     """The number at `start`, and its end."""
     if (chain := _CHAIN.match(text, start)) is not None and _DOTTED_THOUSANDS.fullmatch(chain[0]) is None:
         return _literal(chain[0]), chain.end()
@@ -231,15 +232,15 @@ def _number(text: str, start: int) -> tuple[Token, int]:
         stop, decimals = match.end(), len(next(filter(None, match.groups()), ""))
     written = text[start:stop]
     digits = "".join(_PLAIN.findall(written))
-    token = Token("number", number_key(digits, decimals), may_have_thousands=may_have_thousands)
+    token = TextToken("number", number_key(digits, decimals), may_have_thousands=may_have_thousands)
     if digits == written:
         token.size, token.value = len(digits), int(digits) if len(digits) <= 4 else -1
     return token, stop
 
 
-def _literal(written: str) -> Token:
+def _literal(written: str) -> TextToken:
     """A number of several parts, such as a version or a date."""
-    token = Token("number", written)
+    token = TextToken("number", written)
     if (match := _DATE.fullmatch(written)) is not None:
         day, month, year = map(int, match.groups())
         if 1 <= day <= 31 and 1 <= month <= 12 and 1000 <= year <= 2999:
