@@ -96,7 +96,7 @@ test-browser: $(VENV)/dev
 # Ablations: trains small models, so it installs torch (the build for CPUs).
 test-ablate: $(VENV)/dev
 	$(INSTALL) torch
-	$(BIN)/pytest packages/ablate/tests tests/loader/test_torch.py tests/laws/test_docs_run.py
+	$(BIN)/pytest packages/ablate/tests tests/loader/test_torch.py
 
 # Generated text from a real engine, with a tiny model of random weights. It is in an environment apart.
 ENGINE := .venv-engine
