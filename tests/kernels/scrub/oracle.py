@@ -8,13 +8,9 @@ WORD = re.compile(rb"[A-Za-z0-9_]+")
 SEPARATOR = rb"(?:[ \-./()]|\xc2\xa0|\xe2\x80[\xaf\x90-\x93])"
 MORE = re.compile(rb"(" + SEPARATOR + rb"{1,4})(\d+)(?:(?![A-Za-z0-9_])|([A-Z])(?![A-Za-z0-9_]))")
 LETTER = re.compile(rb"-[A-Z](?![A-Za-z0-9_])")
-DATE = re.compile(rb"(?:(?:2\d|1[89])\d\d([-./])\d{1,2}\1\d{0,2}(?!\d)|\d{1,3}([-./])\d{1,2}\2(?:2\d|1[89])\d\d(?!\d))")
-MAC = re.compile(rb"(?<![A-Za-z0-9_-])[0-9a-fA-F]{2}(?:-[0-9a-fA-F]{2}){5}(?![A-Za-z0-9_-])")
-BASE58 = re.compile(rb"[1-9A-HJ-NP-Za-km-z]+")
 LOCAL = re.compile(rb"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~\x80-\xff-]{1,64}\Z")
 DOMAIN = re.compile(rb"[A-Za-z0-9.\-\x80-\xff]{0,253}")
 LOGIN = re.compile(rb"://[^\x00-\x20/]*:[^\x00-\x20/]*\Z")
-KEY = re.compile(rb"(?<!-)-----BEG[^\n]{2}[^\n]{0,49}? KE")
 
 
 def candidates(text, prefixes, long_words):
@@ -28,11 +24,7 @@ def words(text, prefixes, long_words):
         start, stop = word.span()
         if start < covered or not is_candidate(text, start, stop):
             continue
-        mac = mac_around(text, start, stop, covered)
-        if mac is not None:
-            yield shapes.COLONS, mac, mac + 17
-            covered = mac + 17
-        elif word[0].isdigit():
+        if word[0].isdigit():
             begin, covered, wanted = number(text, start, stop)
             if wanted:
                 yield shapes.NUMBER, begin, covered
@@ -46,14 +38,6 @@ def words(text, prefixes, long_words):
 def is_candidate(text, start, stop):
     """A word with a digit in it, or as long as a key."""
     return stop - start >= shapes.MIN_TOKEN or any(48 <= byte <= 57 for byte in text[start:stop])
-
-
-def mac_around(text, start, stop, covered):
-    if stop - start == 2:
-        for back in range(start, start - 16, -3):
-            if back >= covered and MAC.match(text, back):
-                return back
-    return None
 
 
 def number(text, start, stop):
@@ -74,7 +58,7 @@ def number(text, start, stop):
     span = text[start:at]
     if len(groups) == 2 and (text[stop : stop + 1] == b"." or (len(span) == 9 and [*map(len, groups)] == [4, 4])):
         wanted = False
-    if 3 <= len(groups) <= 4 and digits <= 10 and is_date(span):
+    if 3 <= len(groups) <= 4 and digits <= 10 and is_date(span, groups):
         wanted = False
     if len(groups) == 1 and digits < shapes.MIN_BARE and text[start - 1 : start] != b"+":
         wanted = False
@@ -82,12 +66,14 @@ def number(text, start, stop):
     return begin, at, wanted
 
 
-def is_date(span):
-    found = re.match(rb"(\d+)([-./])(\d{0,2})\2(\d*)", span)
-    if found is None:
-        return False
-    year, other = (found[1], found[4]) if len(found[1]) == 4 else (found[4], found[1])
-    return len(year) == 4 and len(other) <= 2 and re.match(rb"2|1[89]", year) is not None
+def is_date(span, groups):
+    """Year, month and day or the reverse; a mark is the byte after a group, with the next group after it."""
+    first, second = groups[0], groups[1]
+    rest = span[len(first) + 1 + len(second) :]
+    year = first if len(first) == 4 else re.match(rb"\d*", rest[1:])[0]
+    marks = span[len(first) : len(first) + 1], rest[:1]
+    is_year = len(year) == 4 and re.match(rb"2|1[89]", year)
+    return bool(is_year and len(second) <= 2 and marks[0] == marks[1] != b" ")
 
 
 def kind_of(text, start, stop, prefixes, long_words):
@@ -109,10 +95,8 @@ def kind_of(text, start, stop, prefixes, long_words):
         return shapes.TOKEN, joined
     if 15 <= size <= 34 and b"_" not in head and re.match(rb"[A-Z]{2}\d\d", word):
         return shapes.IBAN, start
-    if 25 <= size <= 90 and digits:
-        bech32 = word.startswith((b"bc", b"lt")) and b"_" not in head
-        if bech32 or (size <= 36 and BASE58.fullmatch(word)):
-            return shapes.WALLET, start
+    if 25 <= size <= 90 and digits and b"_" not in head and (size <= 36 or word.startswith((b"bc", b"lt"))):
+        return shapes.WALLET, start
     if digits >= 4 and uppers and re.fullmatch(rb"[A-Z0-9]+", word) and size in (9, 10, 16, 18):
         return shapes.CODED, start
     if long_words == shapes.NO_LONG or size < shapes.MIN_LONG or not digits:
@@ -158,7 +142,7 @@ def colons(text):
         inner = re.search(rb"(?<=[A-Za-z0-9_]):(?=[A-Za-z0-9_:])", text[max(0, start - 1) : stop + 1])
         count = run[0].count(b":")
         whole = start == 0 or WORD.match(text[start - 1 : start]) is None
-        shaped = len(run[0]) <= shapes.MOST_HEX and count >= 2 and (b"::" in run[0] or count in (5, 7))
+        shaped = len(run[0]) <= shapes.MOST_HEX and count >= 2 and (b"::" in run[0] or count == 7)
         if inner and whole and shaped:
             yield shapes.COLONS, start, stop
 
@@ -176,7 +160,5 @@ def spelt(text):
 
 def keys(text):
     for found in re.finditer(rb"(?<!-)-----BEG", text):
-        if found.start() + 25 <= len(text):
-            line = text[found.start() + 10 : min(len(text) - 4, found.start() + 60) + 2].split(b"\n")[0]
-            if b" KE" in line:
-                yield shapes.KEY, found.start(), found.start() + 11
+        if found.start() + 11 <= len(text):
+            yield shapes.KEY, found.start(), found.start() + 11

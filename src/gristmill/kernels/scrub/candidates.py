@@ -16,24 +16,8 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import trailing_zeros, view
 from gristmill.kernels.memory_blocks import BLOCK, bytes_in, word_bits
-from gristmill.kernels.scrub.shapes import (
-    COLONS,
-    DIGIT,
-    KEY,
-    MIN_TOKEN,
-    NUMBER,
-    SPELT,
-    WORD,
-    at_sign,
-    colons_at,
-    dashed_mac,
-    is_in,
-    is_key,
-    is_spelt,
-    number_at,
-    word_kind,
-)
-from gristmill.kernels.text.ascii import AT_SIGN, COLON, HYPHEN, PERCENT
+from gristmill.kernels.scrub import shapes
+from gristmill.kernels.text import ascii as sign
 
 Array = np.ndarray[Any, Any]
 
@@ -44,16 +28,12 @@ _2, _3, _61, _62, _63 = np.uint64(2), np.uint64(3), np.uint64(61), np.uint64(62)
 
 
 @njit(nogil=True, cache=True)
-def _put(found: Array, count: int, kind: int, row: int, start: int, stop: int) -> Array:
+def _put(found: Array, count: int, row: int, shape: tuple[int, int, int]) -> tuple[Array, int]:
+    """Adds a candidate."""
     if count == len(found):
-        more = np.empty((2 * count, 4), np.int64)
-        # Copy the rows into the larger array.
-        for at in range(count):
-            for place in range(4):
-                more[at, place] = found[at, place]
-        found = more
-    found[count, 0], found[count, 1], found[count, 2], found[count, 3] = row, kind, start, stop
-    return found
+        found = np.concatenate((found, np.empty((count, 4), np.int64)))
+    found[count, 0], found[count, 1], found[count, 2], found[count, 3] = row, shape[0], shape[1], shape[2]
+    return found, count + 1
 
 
 @njit(nogil=True, cache=True)
@@ -108,79 +88,53 @@ def _scan(
             seeds &= seeds - _ONE
             if here < covered:
                 continue
-            if here > begin and data[here - 1] == PERCENT:  # `%`
-                kind, start, stop = at_sign(data, here - 1, 3, begin, end, kinds, begin)
-                if kind >= 0:
-                    found = _put(found, count, kind, row, start, stop)
-                    count += 1
+            if here > begin and data[here - 1] == sign.PERCENT:
+                shape = shapes.at_sign(data, here - 1, 3, begin, end, kinds, begin)
+                if shape[0] >= 0:
+                    found, count = _put(found, count, row, shape)
             rest = ~words >> np.uint64(here - at)
             if rest and here > at and not digits >> np.uint64(here - at) & (rest & (~rest + _ONE)) - _ONE:
                 stop = here + trailing_zeros(rest)
-                if stop - here < MIN_TOKEN:  # a word of the block without a digit, as most identifiers
+                if stop - here < shapes.MIN_TOKEN:  # a word of the block without a digit, as most identifiers
                     covered = stop
                     continue
-            start, stop = here, here
-            while start > covered and is_in(kinds, data[start - 1], WORD):
-                start -= 1
-            letters, digital = start < here, False
-            # Go to the end of the word, and find out whether it has letters and digits.
-            while stop < end and is_in(kinds, data[stop], WORD):
-                one = is_in(kinds, data[stop], DIGIT)
-                letters |= not one
-                digital |= one
-                stop += 1
-            if letters and not digital and stop - start < MIN_TOKEN:
-                covered = stop
-                continue
-            if stop - start == 2:
-                mac = dashed_mac(data, start, covered, begin, end, kinds)
-                if mac >= 0:
-                    found = _put(found, count, COLONS, row, mac, mac + 17)
-                    count += 1
-                    covered = mac + 17
-                    continue
-            if letters:
-                covered = stop
-                kind, start = word_kind(data, start, stop, begin, end, kinds, table, long_words)
-                wanted = kind >= 0
+            start = shapes.skip_back(data, here, covered, kinds, shapes.WORD)
+            stop = shapes.skip(data, start, end, kinds, shapes.DIGIT)
+            if stop > start and (stop == end or not shapes.is_in(kinds, data[stop], shapes.WORD)):
+                shape = shapes.number_at(data, start, stop, begin, end, kinds)
             else:
-                kind = NUMBER
-                start, stop, wanted = number_at(data, start, stop, begin, end, kinds)
-                covered = stop
-            if wanted:
-                found = _put(found, count, kind, row, start, stop)
-                count += 1
+                stop = shapes.skip(data, max(stop, here), end, kinds, shapes.WORD)
+                shape = shapes.word_at(data, start, stop, begin, end, kinds, table, long_words)
+            covered = max(stop, shape[2])
+            if shape[0] >= 0:
+                found, count = _put(found, count, row, shape)
         # Signs of an e-mail address.
         while signs:
             here = at + trailing_zeros(signs)
             signs &= signs - _ONE
-            if data[here] != AT_SIGN:
-                continue
-            kind, start, stop = at_sign(data, here, 1, begin, end, kinds, last_at)
-            last_at = here + 1
-            if kind >= 0:
-                found = _put(found, count, kind, row, start, stop)
-                count += 1
+            if data[here] == sign.AT_SIGN:
+                shape = shapes.at_sign(data, here, 1, begin, end, kinds, last_at)
+                last_at = here + 1
+                if shape[0] >= 0:
+                    found, count = _put(found, count, row, shape)
         inner = colons & (words << _ONE | np.uint64(word)) & (words >> _ONE | colons >> _ONE | _TOP)
         # Colons between word bytes: groups of hexadecimal digits.
         while inner:
             here = at + trailing_zeros(inner)
             inner &= inner - _ONE
             after = data[here + 1] if here + 1 < end else 0
-            if here < last_colon or not (after == COLON or is_in(kinds, after, WORD)):
-                continue
-            start, last_colon, wanted = colons_at(data, here, max(begin, last_colon), end, kinds)
-            if wanted:
-                found = _put(found, count, COLONS, row, start, last_colon)
-                count += 1
+            if here >= last_colon and (after == sign.COLON or shapes.is_in(kinds, after, shapes.WORD)):
+                shape = shapes.colons_at(data, here, max(begin, last_colon), end, kinds)
+                last_colon = shape[2]
+                if shape[0] >= 0:
+                    found, count = _put(found, count, row, shape)
         pairs = dashes & (dashes >> _ONE | _TOP) & ~(dashes << _ONE)
         # Pairs of hyphens: the begin of a PEM block.
         while pairs:
             here = at + trailing_zeros(pairs)
             pairs &= pairs - _ONE
-            if (here == begin or data[here - 1] != HYPHEN) and is_key(data, here, end):
-                found = _put(found, count, KEY, row, here, here + 11)
-                count += 1
+            if (here == begin or data[here - 1] != sign.HYPHEN) and shapes.is_key(data, here, end):
+                found, count = _put(found, count, row, (shapes.KEY, here, here + 11))
         # `dot` is a word of three letters; after `at`, of two, a bracket closes
         one, two, three = words << _ONE | last >> _63, words << _2 | last >> _62, words << _3 | last >> _61
         spelt = ds & ~one & (words >> _2 | _TOP_3) & ~(words >> _3)
@@ -190,9 +144,8 @@ def _scan(
             here = at + trailing_zeros(spelt) if spelt else at + trailing_zeros(ats) - 2
             ats &= ats - _ONE if not spelt else ats
             spelt &= spelt - _ONE if spelt else spelt
-            if is_spelt(data, here, begin, end, kinds):
-                found = _put(found, count, SPELT, row, here, here + 2)
-                count += 1
+            if shapes.is_spelt(data, here, begin, end, kinds):
+                found, count = _put(found, count, row, (shapes.SPELT, here, here + 2))
         last = words
         word = words >> np.uint64(63) != 0
         digit = digits >> np.uint64(63) != 0

@@ -1,4 +1,4 @@
-"""IP and MAC addresses.
+"""IP addresses.
 
 Private, loopback, link-local, documentation, multicast and reserved ranges are kept. The nearest hint word before four
 numbers on their line decides: after `Version` they are a version, after `host` an address. A version word with its own
@@ -112,16 +112,8 @@ def is_public(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
     return address.is_global and not address.is_multicast
 
 
-def find_colons(text: bytes, start: int, stop: int, mac: bool) -> Iterator[PiiSpan]:
-    """An IPv6 address or, if `mac`, a MAC address."""
+def find_ipv6(text: bytes, start: int, stop: int) -> Iterator[PiiSpan]:
     written = text[start:stop]
-    if len(written) == 17 and written.count(written[2:3]) == 5:
-        value = written.replace(b"-", b":").decode().lower()
-        # 02:00:00 is ours (pseudonyms); all 00 and all ff mean none and all
-        plain = value.startswith("02:00:00") or len(set(value)) <= 2
-        if mac and not plain and all(len(pair) == 2 for pair in value.split(":")):
-            yield PiiSpan(start, stop, "mac", value)
-        return
     while written.endswith(b":") and not written.endswith(b"::"):
         written = written[:-1]
     if len(written) < 6 or text[start + len(written) : start + len(written) + 1].isalnum():

@@ -1,4 +1,4 @@
-"""Payment cards, IBANs and IMEIs: numbers with checksums and known prefixes."""
+"""Payment cards and IBANs: numbers with checksums and known prefixes."""
 
 import re
 from collections.abc import Iterator
@@ -41,8 +41,6 @@ SK24 SM27 SO23 ST25 SV28 TL23 TN24 TR26 UA29 VA22 VG24 XK20 YE30
 LENGTHS = {pair[:2]: int(pair[2:]) for pair in _LENGTHS.split()}
 """Characters of an IBAN by country (SWIFT's registry, release 99)."""
 _IBAN = re.compile(rb"[A-Z]{2}\d\d(?:[ -]{0,3}[A-Z0-9]){11,30}")
-_IMEI = re.compile(rb"(?<![\d.-])(?:\d{15}|\d\d[ -]\d{6}[ -]\d{6}[ -]\d)(?![\d-]|\.\d)")
-ABOUT_IMEI = words("imei", "imeisv", "meid", "handset", "device id", "serial")
 
 
 class CardCandidate(NamedTuple):
@@ -112,12 +110,3 @@ def find_iban(text: bytes, start: int) -> Iterator[PiiSpan]:
             if not text[end : end + 1].isalnum() and mod_97(value):
                 yield PiiSpan(start, end, "iban", value)
             return
-
-
-def find_imei(text: bytes, start: int, stop: int) -> Iterator[PiiSpan]:
-    """Checks Luhn and requires a word near it. Numbers that begin with 00 are test devices, and our pseudonyms."""
-    for found in _IMEI.finditer(same_length(text[start:stop])):
-        digits = digits_of(found[0])
-        begin, end = start + found.start(), start + found.end()
-        if luhn(digits) and not digits.startswith("00") and is_near(text, begin, end, ABOUT_IMEI, 40, 16):
-            yield PiiSpan(begin, end, "imei", digits)

@@ -15,16 +15,14 @@ from gristmill.stages.scrub import addresses, cards, email_addresses, names, nat
 from gristmill.stages.scrub.finding import PiiSpan, ScannedText, is_near
 
 _FIRST = (
-    *("secret", "email", "iban", "card", "ip", "national_id", "wallet", "mac", "imei", "phone", "generic_secret"),
+    *("secret", "email", "iban", "card", "ip", "national_id", "wallet", "phone", "generic_secret"),
     "name",
 )
 """Which type wins if several claim the same span."""
 _ORDER = {type_: place for place, type_ in enumerate(_FIRST)}
 
 
-_ABOUT = reduce(
-    or_, [cards.ABOUT_CARDS, cards.ABOUT_IMEI, phones.ABOUT, *(rule.about for rule in national_ids.NUMBERS)]
-)
+_ABOUT = reduce(or_, [cards.ABOUT_CARDS, phones.ABOUT, *(rule.about for rule in national_ids.NUMBERS)])
 """Every word that gives some number a meaning."""
 
 
@@ -87,7 +85,7 @@ def _claims(text: ScannedText, places: Iterable[tuple[int, int, int]], options: 
             case shapes.LOGIN:
                 yield from email_addresses.find_password(data, start, stop)
             case shapes.COLONS:
-                yield from addresses.find_colons(data, start, stop, "mac" in types)
+                yield from addresses.find_ipv6(data, start, stop)
             case shapes.TOKEN:
                 yield from secrets.find_token(data, start)
             case shapes.WALLET:
@@ -126,8 +124,6 @@ def _numbers(
             return  # a clear card is nothing else
     if data[start:stop].isdigit() and not is_near(data, start, stop, _ABOUT, 64, 32):
         return  # bare digits mean nothing without a word
-    if stop - start >= 13 and "imei" in types:
-        yield from cards.find_imei(data, start, stop)
     if "national_id" in types:
         yield from national_ids.find_number(data, start, stop)
     if "phone" in types:

@@ -17,8 +17,6 @@ Type = Literal[
     "national_id",
     "wallet",
     "secret",
-    "mac",
-    "imei",
     "generic_secret",
     "name",
 ]

@@ -5,12 +5,12 @@ also needs a word that says what it is, or the punctuation of its country (`123.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from gristmill.data_files import read_table
+from gristmill.stages.scrub.checksums import Check, check_of
 from gristmill.stages.scrub.finding import ContextWords, PiiSpan, digits_of, is_near, same_length, words
-from gristmill.stages.scrub.national_checks import CHECKS, uk_nino
 
 _TABLES = read_table(__file__, "national_ids.toml")
 
@@ -22,9 +22,12 @@ class IdRule(NamedTuple):
     """How many digits it may have."""
     form: re.Pattern[bytes]
     """`(?P<own>...)` is the punctuation of its country."""
-    is_valid: Callable[[str], bool]
-    """Checks its digits and capitals, without separators."""
+    checks: tuple[Check, ...]
     about: ContextWords
+
+    def is_valid(self, value: str) -> bool:
+        """Checks digits and capitals without separators. A value that begins with 000 may be a pseudonym."""
+        return not value.startswith("000") and len(set(value)) > 1 and all(check(value) for check in self.checks)
 
 
 def _rules(kind: str) -> tuple[IdRule, ...]:
@@ -33,16 +36,16 @@ def _rules(kind: str) -> tuple[IdRule, ...]:
         IdRule(
             tuple(rule.get("digits", ())),
             re.compile(rule["form"].encode()),
-            CHECKS[name],
-            words(*_TABLES["about"][name]),
+            tuple(map(check_of, rule.get("check", ()))),
+            words(*rule["about"]),
         )
-        for name, rule in _TABLES[kind].items()
+        for rule in _TABLES[kind].values()
     )
 
 
 NUMBERS, _CODED = _rules("numbers"), _rules("coded")
 _BY_DIGITS = {count: [rule for rule in NUMBERS if count in rule.digits] for count in range(7, 19)}
-_NINO = re.compile(rb"(?<![A-Za-z0-9])([A-CEGHJ-PR-TW-Z]{2} \d\d \d\d \d\d [A-D])(?![A-Za-z0-9])")
+_NINO = re.compile(rb"(?<![A-Za-z0-9])[A-Z]{2} \d\d \d\d \d\d [A-D](?![A-Za-z0-9])")
 _MOST_BYTES = 48
 _PIECE = re.compile(rb"[^ ]{7,}")
 
@@ -54,8 +57,9 @@ def find_number(text: bytes, start: int, stop: int) -> Iterator[PiiSpan]:
     run = same_length(text[start:stop])
     if len(run) == 8 and start >= 3:
         spaced = _NINO.match(text, start - 3)
-        if spaced and uk_nino(spaced[1].decode().replace(" ", "")):
-            yield PiiSpan(start - 3, spaced.end(), "national_id", spaced[1].decode().replace(" ", ""))
+        value = spaced[0].replace(b" ", b"") if spaced else b""
+        if spaced and _CODED[0].form.fullmatch(value):
+            yield PiiSpan(start - 3, spaced.end(), "national_id", value.decode())
             return
     for place, piece in [(0, run), *((one.start(), one[0]) for one in _PIECE.finditer(run) if len(one[0]) < len(run))]:
         for rule in _BY_DIGITS.get(len(digits_of(piece)), ()):
@@ -70,15 +74,13 @@ def find_coded(text: bytes, start: int, stop: int) -> Iterator[PiiSpan]:
 
 def is_id(value: str) -> bool:
     """Whether digits and capitals without separators are a valid id of some country."""
-    if value.isdigit():
-        return any(rule.is_valid(value) for rule in _BY_DIGITS.get(len(value), ()))
-    return any(rule.form.fullmatch(value.encode()) and rule.is_valid(value) for rule in _CODED)
+    return any(rule.form.fullmatch(value.encode()) and rule.is_valid(value) for rule in (*NUMBERS, *_CODED))
 
 
 def _found(rule: IdRule, text: bytes, start: int, run: bytes) -> Iterator[PiiSpan]:
     if found := rule.form.fullmatch(run):
         value = re.sub(rb"[^0-9A-Z]", b"", found[0]).decode()
-        if value.startswith("000") or not rule.is_valid(value):
+        if not rule.is_valid(value):
             return
         begin, stop = start + found.start(), start + found.end()
         own = "own" in rule.form.groupindex and found["own"] is not None

@@ -99,16 +99,16 @@ def _phone(draw: _Draw, written: str) -> str:
 
 
 def _card(draw: _Draw, written: str) -> str:
-    """Begins with 0, which no issuer has, and ends with the Luhn check digit."""
-    digits = "0" + draw.of(_DIGITS, _count(written) - 2)
+    """Begins with 01, which no issuer and no country has, and ends with the Luhn check digit."""
+    digits = "01" + draw.of(_DIGITS, _count(written) - 3)
     doubled = sum((0, 2, 4, 6, 8, 1, 3, 5, 7, 9)[int(digit)] for digit in digits[-1::-2])
     return _in_form(digits + str(-(doubled + sum(map(int, digits[-2::-2]))) % 10), written)
 
 
 def _iban(draw: _Draw, written: str) -> str:
-    """An IBAN of the country ZZ, which does not exist."""
-    body = draw.of(_DIGITS, sum(char.isalnum() for char in written) - 4)
-    value = f"ZZ{98 - int(body + '353500') % 97:02}{body}"
+    """An IBAN of the country ZZ, which does not exist. It has no digits that could be a card."""
+    body = draw.of(_UPPER, sum(char.isalnum() for char in written) - 4)
+    value = f"ZZ{98 - int(''.join(str(int(char, 36)) for char in body + 'ZZ00')) % 97:02}{body}"
     rest = iter(value)
     return "".join(next(rest) if char.isalnum() else char for char in written)
 
@@ -134,16 +134,6 @@ def _wallet(draw: _Draw, written: str) -> str:
         return "0x00000000" + draw.of("0123456789abcdef", 32)
     kept = 4 if written.islower() else 1  # bc1q, or the letter of a coin
     return written[:kept] + draw.of(_BECH32 if written.islower() else _BASE58, len(written) - kept)
-
-
-def _mac(draw: _Draw, written: str) -> str:
-    value = "020000" + draw.of("0123456789abcdef", 6)
-    rest = iter(value)
-    return re.sub(r"[0-9a-fA-F]", lambda _: next(rest), written)
-
-
-def _imei(draw: _Draw, written: str) -> str:
-    return _in_form("00" + draw.of(_DIGITS, 13), written)
 
 
 def _secret(draw: _Draw, written: str) -> str:
@@ -172,7 +162,5 @@ _FORMS: dict[str, Callable[[_Draw, str], str]] = {
     "wallet": _wallet,
     "secret": _secret,
     "generic_secret": _secret,
-    "mac": _mac,
-    "imei": _imei,
     "name": _name,
 }

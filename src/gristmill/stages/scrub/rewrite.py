@@ -1,5 +1,6 @@
 """Replaces findings in texts and records the edits."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from gristmill.stages.scrub.finding import PiiSpan
 from gristmill.stages.scrub.replacements import Replacer
 from gristmill.stages.shared.formulas import formula_bounds
 
-_NUMBERS = frozenset(("ip", "phone", "card", "iban", "national_id", "wallet", "mac", "imei"))
+_NUMBERS = frozenset(("ip", "phone", "card", "iban", "national_id", "wallet"))
 _MOST_ROUNDS = 4
 """A replacement may reveal something new, such as digits next to it. The last round finds nothing."""
 
@@ -53,7 +54,7 @@ def scrubbed(
             row = rows[place]
             before = left[place].as_py().encode()
             more = [Edit(one.start, one.stop, one.type, _written(one, before, replacer)) for one in findings]
-            edits[row] = combine(edits[row], more, before) if row in edits else more
+            edits[row] = extended(edits.get(row, []), more)
         rows = [rows[place] for place in found]
         left = pa.array([_edited(data[offsets[row] : offsets[row + 1]], edits[row]).decode() for row in rows])
     return _column(texts, edits) if edits else texts, edits
@@ -90,36 +91,21 @@ def shifted(edits: list[Edit]) -> list[tuple[int, int]]:
     return spans
 
 
-def combine(first: list[Edit], second: list[Edit], between: bytes) -> list[Edit]:
-    """The edits of a text that combine `first` and `second`, the edits of the result of `first` (`between`).
-
-    Overlapping edits become one, with the type of the later.
-    """
-    spans = shifted(first)
-    combined: list[Edit] = []
-    at = moved = 0
-    place = 0
-    while at < len(first) or place < len(second):
-        starts = [spans[at][0]] if at < len(first) else []
-        starts += [second[place].start] if place < len(second) else []
-        low = high = min(starts)
-        begun, later, now = at, place, moved
-        while True:
-            if at < len(first) and (spans[at][0] < high or (at == begun and spans[at][0] == low and place == later)):
-                high, now = max(high, spans[at][1]), first[at].stop - spans[at][1]
-                at += 1
-            elif place < len(second) and (second[place].start < high or (place == later and at == begun)):
-                high = max(high, second[place].stop)
-                place += 1
-            else:
-                break
-        if place == later:
-            combined.append(first[begun])
-        else:
-            inner = [edit._replace(start=edit.start - low, stop=edit.stop - low) for edit in second[later:place]]
-            combined.append(Edit(low + moved, high + now, inner[-1].type, _edited(between[low:high], inner)))
-        moved = now
-    return combined
+def extended(edits: list[Edit], later: list[Edit]) -> list[Edit]:
+    """The edits, and `later` ones of the edited text, without what they share with earlier replacements."""
+    spans = shifted(edits)
+    stops = [stop for _, stop in spans]
+    added = []
+    for start, stop, kind, written in later:
+        number = bisect_right(stops, start)  # of edits before it
+        if number < len(edits) and spans[number][0] <= start:
+            start, number = stops[number], number + 1
+        if number < len(edits):
+            stop = min(stop, spans[number][0])
+        if start < stop:
+            moved = stops[number - 1] - edits[number - 1].stop if number else 0
+            added.append(Edit(start - moved, stop - moved, kind, written))
+    return sorted([*edits, *added])
 
 
 def _column(texts: pa.Array, edits: dict[int, list[Edit]]) -> pa.Array:

@@ -1,9 +1,10 @@
 """Replaces personal data and secrets by a placeholder, a mask or a pseudonym of the same form.
 
 It finds e-mail addresses, public IP addresses, phone numbers, payment cards, IBANs, national ids, crypto wallets and
-secrets (API keys, private keys, passwords in URLs); MAC addresses, IMEIs and the values of settings such as `password`
-only if `types` names them. One pass over the bytes finds candidates by their shape; checksums and the words around them
-decide. docs/scrub.md says what counts and what is kept. Numbers in formulas stay (`extract` finds formulas).
+secrets (API keys, private keys, passwords in URLs); only if `types` names them, the values of settings such as
+`password`, and names of persons. One pass over the bytes finds candidates by their shape; checksums and the words
+around them decide. docs/scrub.md says what counts and what is kept. Numbers in formulas stay (`extract` finds
+formulas).
 
 `locator`, which is written to shards and their sidecars, is scrubbed as well, since it has file names and keys of
 records. An export does the same for all its other columns (`scrub_column`).
@@ -67,8 +68,8 @@ _WHOLE = re.compile(r".+")
 
 class Config(StageConfig):
     types: tuple[Type, ...] = TYPES
-    """The types to find. Also available: mac, imei, generic_secret (the value of a `password` or `api_key`), name (of
-    persons, found by `name_model`)."""
+    """The types to find. Also available: generic_secret (the value of a `password` or `api_key`), name (of persons,
+    found by `name_model`)."""
     action: Action | dict[Type, Action] = "placeholder"
     """The replacement. placeholder: `<EMAIL>`; mask: `*` for every letter and digit; pseudonym: a value of the same
     form that depends on `key` and the value. One for all types, or by type; other types get a placeholder."""
@@ -310,7 +311,7 @@ def highlights(batch: pa.RecordBatch, config: Config) -> list[tuple[int, int, in
 
 
 STAGE = Map(
-    version=5,
+    version=6,
     config=Config,
     libraries=libraries,
     reads=("text", "url", "source", "locator"),

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from gristmill.stages.scrub.checksums import base58check, bech32, eip_55
+from gristmill.stages.scrub.checksums import base58check, bech32
 from gristmill.stages.scrub.finding import PiiSpan, is_near, words
 
 _BASE58 = re.compile(rb"[13LMDAX9r][1-9A-HJ-NP-Za-km-z]{24,35}")  # Bitcoin, Litecoin, Dogecoin, Dash, Ripple
@@ -21,8 +21,7 @@ def find_wallet(text: bytes, start: int, stop: int) -> Iterator[PiiSpan]:
         digits = word[2:].decode()
         if digits.startswith("00000000"):  # contracts of the protocol, burnt coins, and our pseudonyms
             return
-        mixed = digits.lower() != digits and digits.upper() != digits
-        if eip_55(digits) if mixed else is_near(text, start, stop, _ABOUT, 64, 24):
+        if is_near(text, start, stop, _ABOUT, 64, 24):
             yield PiiSpan(start, stop, "wallet", word.decode().lower())
     elif _BECH32.fullmatch(word):
         if bech32(word):
