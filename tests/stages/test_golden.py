@@ -1,6 +1,6 @@
 """A change of a stage's output comes with a new VERSION: fixed inputs, and the hash of what every stage makes of them.
 
-After an intended change: raise VERSION; `PYTHONPATH=tests python tests/stages/test_golden.py` writes golden.json again.
+After an intended change: raise VERSION; `PYTHONPATH=tests:packages/generate/tests:packages/pdf/tests python tests/stages/test_golden.py` writes golden.json again.
 """
 
 import hashlib

@@ -85,3 +85,10 @@ def test_times_may_lack_zeros(tmp_path):
 def test_another_file_is_a_row_with_a_reason(tmp_path, text, reason):
     """The row has no text."""
     assert (row(tmp_path, text).drop, row(tmp_path, text).text) == (reason, None)
+
+
+def test_numbers_of_captions_without_empty_lines_are_not_said(tmp_path):
+    """A number right above times is that of the caption; other numbers are speech."""
+    cues = [(1, "first"), (2, "5"), (3, "6\nlast")]
+    lines = [f"{number}\n00:00:0{number},000 --> 00:00:0{number},500\n{said}\n" for number, said in cues]
+    assert row(tmp_path, "".join(lines)).text == "first 5 6 last"

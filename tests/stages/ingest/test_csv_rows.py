@@ -169,3 +169,9 @@ def test_a_fault_names_its_lines(tmp_path):
     assert "2 lines below the opening one: perhaps that was never closed, and rows are joined" in joined[0].meta
     assert "lines below" not in joined[2].meta
     assert "_mended" in joined[2].meta
+
+
+def test_line_ends_of_cr_alone_are_refused(tmp_path):
+    """The whole file would be its header, and no record would be missed."""
+    [row] = rows(tmp_path, b"text,url\rone,u\rtwo,v\r")
+    assert (row.drop, row.detail) == ("not_csv", "its lines end with CR alone; convert them to LF")

@@ -61,8 +61,10 @@ def _parse(data: bytes, record: Record, config: Config) -> None:
         first = at
         while at < len(lines) and lines[at].strip() and not _CUE.match(lines[at]):
             at += 1
+        is_followed = at < len(lines) and _CUE.match(lines[at])
+        last_line = at - 1 if is_followed and lines[at - 1].strip().isdecimal() else at  # the number of the next one
         cues += 1
-        pieces = [piece for line in lines[first:at] for piece in _BEFORE_SPEAKER.split(line)]
+        pieces = [piece for line in lines[first:last_line] for piece in _BEFORE_SPEAKER.split(line)]
         said = [line for line in map(_said, pieces) if line]
         turns = [piece for piece in pieces if _TURN.match(piece)]
         speakers = {*map(_said, turns)} if len(turns) > 1 else set()
@@ -92,4 +94,4 @@ def _said(line: str) -> str:
     return "" if _PICTURE.fullmatch(said) else said
 
 
-STAGE = tree_reader(4, Config, read, ("orjson", "resiliparse"))
+STAGE = tree_reader(5, Config, read, ("orjson", "resiliparse"))

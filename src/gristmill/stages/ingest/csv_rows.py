@@ -72,6 +72,8 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
             refuse(head, plain, "not_csv")
             if head.count(0) > len(head) // 8:  # UTF-16, or no text at all; a few zeros are only dirt in a row
                 raise ReadFault("not_csv", f"no UTF-8 text; the file begins with {beginning(head)}")
+            if b"\r" in head and b"\n" not in head:
+                raise ReadFault("not_csv", "its lines end with CR alone; convert them to LF")
             yield from _records(chunks, piece, config)
         except ReadFault as fault:
             if piece.start == 0 and piece.stop != 0:
@@ -134,7 +136,7 @@ def _named(header: Any, config: Config) -> list[str]:
 
 
 STAGE = Reader(
-    version=10,
+    version=11,
     config=Config,
     libraries=("orjson", "zstandard"),
     positions="bytes of the decompressed stream",
