@@ -1,6 +1,7 @@
 """A change of a stage's output comes with a new VERSION: fixed inputs, and the hash of what every stage makes of them.
 
-After an intended change: raise VERSION; `PYTHONPATH=tests:packages/generate/tests:packages/pdf/tests python tests/stages/test_golden.py` writes golden.json again.
+After an intended change: raise VERSION, and write golden.json again:
+`PYTHONPATH=tests:packages/generate/tests:packages/pdf/tests python tests/stages/test_golden.py`
 """
 
 import hashlib

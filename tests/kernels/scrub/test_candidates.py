@@ -16,9 +16,7 @@ PIECES = st.one_of(
     st.sampled_from(
         [b"a", b"AB", b"K", b"fe", b"bc1", b"0x", b"DE89", b"1990-2000", b"2024-01-02", b"1.2.3.4", b"://u:p"]
     ),
-    st.sampled_from(
-        [b"ghp_", b"sk-", b"AKIA", b"-----BEGIN RSA PRIVATE KEY-----", b"2a00:1:", b"::"]
-    ),
+    st.sampled_from([b"ghp_", b"sk-", b"AKIA", b"-----BEGIN RSA PRIVATE KEY-----", b"2a00:1:", b"::"]),
     st.sampled_from([b"dot", b"at", b"DOT", b"At", b"(at)", b"[ at ]", b"{dot}", b" dot ", b"(", b"]", b"{ at}", b"d"]),
     st.sampled_from([b"%40", b"%", b"a%40b.de", b" @ ", b"a @ b.de"]),
     st.text("ABCDEFGHJKLMNPabcdefghijk123456789", min_size=5, max_size=40).map(str.encode),
