@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from gristmill.stages.scrub.finding import TABLES, PiiSpan, ScannedText, digits_of, is_near, same_length, words
 
-LIBRARIES = ("phonenumbers",)
+LIBRARIES = ("phonenumberslite",)
 
 _MOST_BYTES = 64
 """The most digits and separators; longer runs are tables."""
