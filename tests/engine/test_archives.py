@@ -12,6 +12,7 @@ import zipfile
 import pytest
 import zstandard
 
+from gristmill import checked
 from gristmill.engine.files.indexing import index_of
 from gristmill.engine.mill import find_warnings
 from gristmill.errors import UserError
@@ -254,3 +255,17 @@ def test_workers_change_no_byte(project):
     recipe(project, ["a.jsonl.zst", "b.tar.gz"])
     expected = project.parts(project.run(store=str(project.folder / "one")))
     assert project.parts(project.run(2, store=str(project.folder / "two"))) == expected
+
+
+@pytest.mark.parametrize("pack", [zipped, tar])
+def test_an_archive_of_many_members_is_checked_once(project, pack, monkeypatch):
+    """Each member would read and hash the block of four megabytes that it is in."""
+    blocks = []
+    load = checked._CheckedFile._load
+    monkeypatch.setattr(checked._CheckedFile, "_load", lambda file, number: blocks.append(number) or load(file, number))
+    name = f"many.{'zip' if pack is zipped else 'tar'}"
+    data = pack([(f"{number}.txt", f"member {number} of the archive".encode()) for number in range(60)])
+    (project.folder / name).write_bytes(data)
+    recipe(project, [name], "format: text", part_bytes="64MB")
+    assert len(rows(project, project.run(), "text")) == 60
+    assert len(blocks) < 10

@@ -8,6 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, Any
 
 from gristmill.checked import SeekableFile
@@ -79,18 +80,16 @@ class ArchiveMember:
         return not self.method
 
     def open(self, opener: Opener, identity: str | None = None) -> IO[bytes]:
-        if self.inside is not None:
-            file = _shared(self.inside, opener, identity)
-            return io.BufferedReader(Window(file, self.offset, self.size, closes=identity is None), 1 << 16)
-        file = opener()
-        start = self.offset if self.method is None else self._data_start(file)
-        if self.is_plain:
-            return io.BufferedReader(Window(file, start, self.size, closes=True), 1 << 16)
+        closes = identity is None
+        file = _shared(opener if self.inside is None else partial(self.inside.open, opener), identity)
+        start = self._data_start(file) if self.method is not None and self.inside is None else self.offset
+        if self.inside is not None or self.is_plain:
+            return io.BufferedReader(Window(file, start, self.size, closes), 1 << 16)
         info = zipfile.ZipInfo()
         info.compress_type, info.compress_size, info.file_size = self.method or 0, self.packed_size, self.size
         info.CRC, info.flag_bits, info.orig_filename = self.crc, 0, info.filename
         file.seek(start)
-        member = _Inflated(zipfile.ZipExtFile(file, "r", info, close_fileobj=True), self.size)
+        member = _Inflated(zipfile.ZipExtFile(file, "r", info, close_fileobj=closes), self.size)
         if self.size > HELD_BYTES:
             return io.BufferedReader(member, 1 << 16)
         with member:
@@ -169,16 +168,16 @@ class Faults:
 View = Unpacked | ArchiveMember | Faults
 
 _last: tuple[str, IO[bytes]] | None = None
-"""The archive that was unpacked last. The members of a task follow each other in it, so it is unpacked once."""
+"""The archive that was opened last. The members of a task follow each other in it, so it is read and checked once."""
 
 
-def _shared(view: Unpacked, opener: Opener, identity: str | None) -> IO[bytes]:
+def _shared(open_archive: Opener, identity: str | None) -> IO[bytes]:
     global _last
     if identity is None:
-        return view.open(opener)
+        return open_archive()
     if _last is None or _last[0] != identity:
         if _last is not None:
             _last[1].close()
         _last = None
-        _last = identity, view.open(opener)
+        _last = identity, open_archive()
     return _last[1]
