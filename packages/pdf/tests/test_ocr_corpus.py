@@ -138,7 +138,7 @@ def test_a_run_that_drops_scanned_pages_names_the_step_that_reads_them(scans):
     """Its user may not know that there is one."""
     write_recipe(scans, "false", "extract")
     (said,) = [one for one in find_warnings(scans.run()) if "files/ingest" in one and "needs_ocr 1" in one]
-    assert said.endswith("shows them; `images: true` and the step `ocr` read pages")
+    assert said.endswith("shows them. Read them by OCR: `images: true`, and the step `ocr`")
 
 
 def test_scanned_pages_of_documents_that_stay_are_a_warning(scans, stand_in):
@@ -149,7 +149,7 @@ def test_scanned_pages_of_documents_that_stay_are_a_warning(scans, stand_in):
     (scans.folder / "files" / "mixed.pdf").write_bytes(saved.getvalue())
     write_recipe(scans, "false", "extract")
     (said,) = [one for one in find_warnings(scans.run()) if "1 page of documents that were read" in one]
-    assert said.endswith("`images: true` and the step `ocr` read them")
+    assert said.endswith("than they show. Read them by OCR: `images: true`, and the step `ocr`")
     write_recipe(scans, "true", "ocr, extract")
     assert not [one for one in find_warnings(scans.run()) if "documents that were read" in one]
 

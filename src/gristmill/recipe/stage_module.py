@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from gristmill import stages
 from gristmill.errors import UserError, WrongSetting
+from gristmill.install_command import install_package
 from gristmill.installed import FORMATS, STEPS, installed, missing
 from gristmill.printable import aside
 from gristmill.recipe.checks.mistakes import Path, dotted, nearest, ours, suggest
@@ -30,6 +31,8 @@ from gristmill.stages.ingest.sniff import CONVERT, format_by_name, is_old_text
 from gristmill.stages.own_code import OF, CannotRead, Code, SourceFile, is_own
 from gristmill.stages.own_function import faults_of_function
 
+_OURS = "gristmill_"
+"""The beginning of the modules of Gristmill's packages."""
 MOST_BESIDE = 5
 """How many modules next to a recipe a message names, the nearest first."""
 
@@ -147,6 +150,9 @@ def _import(name: str, path: str) -> None:
         fact, fault = f"there is no module {missing}.", None
         if path == missing or path.startswith(f"{missing}."):
             fix = "Correct the name, put it next to the recipe, or put the folder that holds it on PYTHONPATH."
+        elif missing.startswith(_OURS):
+            package = missing.removeprefix(_OURS).partition(".")[0]
+            fix, fault = f"Install the package gristmill-{package}: {install_package(package)}", fact
         else:
             fix, fault = f"Install {missing.split('.')[0]}, or put {missing.split('.')[0]}.py next to the recipe.", fact
         raise Unfit(f"{name} cannot be imported: {fact} {fix}", fault) from None

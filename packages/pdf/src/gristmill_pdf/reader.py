@@ -36,7 +36,7 @@ MAGIC = b"%PDF-"
 HEAD_BYTES = 1024
 """Viewers accept files in which the magic bytes begin this late."""
 MEDIA_TYPE = "application/pdf"
-_FIX = "`images: true` and the step `ocr` read "
+_FIX = "Read them by OCR: `images: true`, and the step `ocr`"
 
 _BOX = [(edge, pa.int32()) for edge in ("left", "top", "right", "bottom")]
 COLUMNS = pa.schema(
@@ -125,7 +125,7 @@ def warnings(counts: Mapping[str, Any], config: Config) -> list[str]:
     """Warns of pages without a text that can be trusted."""
     pages = counts.get("unread_pages")
     text = "of documents that were read are pictures, or have other characters than they show"
-    return [Warned("unread_pages", f"{counted(pages, 'page')} {text}; {_FIX}them")] if pages else []
+    return [Warned("unread_pages", f"{counted(pages, 'page')} {text}. {_FIX}")] if pages else []
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
@@ -188,7 +188,7 @@ STAGE = Reader(
     resources=resources,
     metrics=metrics,
     warnings=warnings,
-    fixes=dict.fromkeys(FOR_OCR, f"{_FIX}pages"),
+    fixes=dict.fromkeys(FOR_OCR, _FIX),
     body=BodyFormat(media_types=(MEDIA_TYPE, "application/x-pdf"), opens=opens_pdf, fill=fill),
     pages=VIEWS,
     splittable=text.splittable,

@@ -50,6 +50,8 @@ _LOST_FILES = frozenset(
     )
 )
 """Reasons that a reader gives for a whole file, or for the rest of one."""
+_OF_RECORDS = frozenset(("archive", "bzip2", "gzip", "lz4", "parquet", "record", "tar", "xz", "zip", "zstd"))
+"""What may hold several records: if it is `truncated_` or `corrupt_`, it is unknown how many are lost."""
 _SKIPPED: dict[str, tuple[str, str, str]] = {
     OUTSIDE: (
         "link leads",
@@ -61,7 +63,7 @@ _SKIPPED: dict[str, tuple[str, str, str]] = {
     SPECIAL: ("pipe, socket or device", "pipes, sockets or devices", "skipped, because they are not files"),
 }
 
-_FIX = "check the format and the encoding"
+_FIX = "Check the format and the encoding"
 
 NOTHING = hashlib.sha256().hexdigest()
 """The hash of a file that an index names and that does not exist."""
@@ -172,7 +174,7 @@ class SourceInputs:
             messages.add(
                 "unread_records",
                 f"{sum(bad.values()):,} of {counted(rows, 'record')} could not be read ({reasons}). "
-                f"{hint('unread', reason=next(iter(bad)))} shows them; {fix}",
+                f"{hint('unread', reason=next(iter(bad)))} shows them. {fix}",
             )
         if mended := metrics.get("mended"):
             messages.add(
@@ -269,8 +271,9 @@ def unread(dropped: Mapping[str, int]) -> dict[str, int]:
 
 
 def _loses_a_file(reason: str) -> bool:
-    """Whether a row with this reason means that more than one record is lost. A PDF file is one."""
-    return reason in _LOST_FILES or (reason.startswith(("truncated_", "corrupt_")) and reason != "corrupt_pdf")
+    """Whether a row with this reason means that more than one record is lost."""
+    fault, _, kind = reason.partition("_")
+    return reason in _LOST_FILES or (fault in ("truncated", "corrupt") and kind in _OF_RECORDS)
 
 
 def _each_once(of: Mapping[str, tuple[S, ...]], call: Callable[[tuple[S, ...]], T]) -> dict[str, T]:

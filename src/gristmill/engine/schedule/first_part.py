@@ -19,6 +19,7 @@ from gristmill.recipe.checks.mistakes import nearest
 from gristmill.recipe.model import Recipe, Source
 from gristmill.recipe.stage_module import known_formats
 from gristmill.stages.contract import Piece, Reader
+from gristmill.stages.declarations import stage_of
 from gristmill.stages.ingest.sniff import UNREADABLE, format_by_name, format_of
 from gristmill.stages.reading.archive import archive_glob, is_archive
 from gristmill.stages.reading.fields import Fields, names_there
@@ -125,7 +126,9 @@ def _fix(source: Source, name: str, looks_like: str | None, reason: str, detail:
         return "Name an existing field in `fields` under `read`" + (
             f"; did you mean `fields: {{text: {near}}}`?" if near else "."
         )
-    return "Correct `format` and the settings of `read`, or leave the files out with `exclude`, and run again."
+    fixes = stage_of(source.module, Reader).fixes_of(source.config)
+    fix = fixes.get(reason, "Correct `format` and the settings of `read`").removesuffix(".")
+    return f"{fix}, or leave the files out with `exclude`, and run again."
 
 
 def _without_number(wanted: Iterable[str], there: list[str]) -> str | None:

@@ -57,8 +57,8 @@ def peak_bytes(process: int | None = None) -> int:
 
 
 def cpu_seconds() -> float:
-    """The CPU time of this process and of its child processes, such as the one that parses PDF files; without theirs,
-    since the workers of other tasks may be among them.
+    """The CPU time of this process and of its child processes, such as one that parses files for a reader; without
+    theirs, since the workers of other tasks may be among them.
     """
     ended = resource.getrusage(resource.RUSAGE_CHILDREN)
     total = time.process_time() + ended.ru_utime + ended.ru_stime

@@ -17,6 +17,7 @@ from gristmill.recipe.stage_module import StageModule, check_config, import_stag
 from gristmill.stages import READERS
 from gristmill.stages.contract import DocumentStage, Map, OtherStage, Reader, StageConfig
 from gristmill.stages.declarations import stage_of
+from gristmill.stages.own_code import Code, SourceFile
 from gristmill.stages.reading.fields import Fields
 
 _UNDER_READ = dict.fromkeys(ReadFields.model_fields, "It belongs one level down, under read.")
@@ -207,7 +208,8 @@ def _load_reader(draft: Draft, read: Mapping[str, Any], at: Path) -> tuple[Stage
         return None, None
     own = {field: value for field, value in read.items() if field not in ReadFields.model_fields}
     if isinstance(own.get("bodies"), dict) and "bodies" in reader.config.model_fields:
-        own["bodies"] = _load_bodies(draft, own["bodies"], (*at, "bodies"))
+        own["bodies"], code = _load_bodies(draft, own["bodies"], (*at, "bodies"))
+        stage = replace(stage, code={**stage.code, **code})
     common = ReadFields.model_fields
     config = load_config(draft, reader.config, own, at, also_allowed=common, elsewhere=_NEXT_TO_READ)
     if config is not None and not check_config(draft, stage.module, name, config, at, format_at):
@@ -215,9 +217,9 @@ def _load_reader(draft: Draft, read: Mapping[str, Any], at: Path) -> tuple[Stage
     return stage, config
 
 
-def _load_bodies(draft: Draft, raw: Mapping[str, Any], at: Path) -> dict[str, OtherStage]:
-    """The formats that read bodies of an archive's records, with their settings."""
-    bodies = {}
+def _load_bodies(draft: Draft, raw: Mapping[str, Any], at: Path) -> tuple[dict[str, OtherStage], Code]:
+    """The formats that read bodies of an archive's records, with their settings, and the user's own code for them."""
+    bodies, code = {}, dict[str, SourceFile]()
     for name, values in raw.items():
         stage = import_stage(draft, "format", name, (*at, name), known_formats(name))
         if stage is None:
@@ -232,7 +234,8 @@ def _load_bodies(draft: Draft, raw: Mapping[str, Any], at: Path) -> dict[str, Ot
             draft.add_at_key((*at, name), f"{dotted((*at, name))}: the format {name} {what}. Remove it.")
         elif config is not None and check_config(draft, stage.module, name, config, (*at, name)):
             bodies[name] = OtherStage(module=stage.module, config=config)
-    return bodies
+            code |= stage.code
+    return bodies, code
 
 
 def check_markup(draft: Draft, sources: Mapping[str, Source], routes: Mapping[str, tuple[Step, ...]]) -> None:

@@ -60,7 +60,8 @@ def resources(bodies: Bodies, part_bytes: int) -> Resources | None:
 
 def fixes(bodies: Bodies) -> dict[str, str]:
     """What to do about unread records of all formats."""
-    return {reason: fix for reader, config in readers(bodies) for reason, fix in reader.fixes_of(config).items()}
+    named = {reason: fix for reader, config in readers(bodies) for reason, fix in reader.fixes_of(config).items()}
+    return {"not_text": "Name formats of other media types in `bodies`, such as `bodies: {pdf: {}}`", **named}
 
 
 def metrics(batch: pa.RecordBatch, bodies: Bodies) -> dict[str, Any]:

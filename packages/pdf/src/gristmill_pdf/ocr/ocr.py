@@ -98,7 +98,7 @@ def check(config: Config) -> None:
     if missing := [name for name in _LIBRARIES if importlib.util.find_spec(name) is None]:
         raise UserError(
             f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed, so no page image can be "
-            f"read. Remove the step ocr, or run: {install_package('pdf[ocr]')}"
+            f"read. Remove the step ocr, or run: {install_package('pdf', 'ocr')}"
         )
 
 
