@@ -90,6 +90,22 @@ def test_what_a_missing_package_of_ours_adds_names_the_package(
 
 
 @pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("read: {format: orchard, paths: [trees.txt]}", "generate: {parents: trees}", "generate needs the package"),
+        ("steps: []", "steps: [faithful]", "faithful needs the package"),
+        ("steps: []", "steps: [heuristics: {rules: [faithful]}]", r"rules\[0\]: faithful needs the package"),
+    ],
+)
+def test_a_missing_source_or_set_of_rules_names_its_package(orchard, edit, tmp_path, monkeypatch, old, new, message):
+    monkeypatch.setattr(installed, "_installed", lambda group, path: {})
+    edit(tmp_path / "apples.yaml", "format: orchard", "format: text")
+    edit(tmp_path / "apples.yaml", old.replace("format: orchard", "format: text"), new)
+    with pytest.raises(UserError, match=rf"{message} gristmill-generate, .* -m pip install .*/generate"):
+        load("apples.yaml")
+
+
+@pytest.mark.parametrize(
     ("written", "message"),
     [
         ("orchid", r"apples.yaml:5: orchid is not a format\. Did you mean orchard\?"),

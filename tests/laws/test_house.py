@@ -118,8 +118,6 @@ def test_imports_point_one_way(folder):
     for path in sorted((SOURCE / folder).rglob("*.py")):
         for module in imports_of(path):
             parts = module.split(".")
-            if parts[0] == "gristmill_generate" and path.parent.name == "ocr":
-                continue  # until OCR is in a package, too
             if len(parts) > 1 and parts[1] != folder:
                 assert parts[1] in MAY_IMPORT[folder], f"{path.relative_to(SOURCE)} imports {module}"
 

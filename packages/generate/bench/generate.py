@@ -23,8 +23,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pyarrow as pa
-
 from bench.inputs import measurement, scratch
+
 from gristmill.recipe.load import load
 from gristmill.store.answers import AnswerLog
 from gristmill.store.store import Store

@@ -22,9 +22,9 @@ from urllib.parse import urlsplit
 
 import pyarrow as pa
 import zstandard
-
 from bench._faithful_edits import FAITHFUL, PLANTS, names_in
 from bench.inputs import made_up_texts, measurement, texts
+
 from gristmill.stages.shared.vectors import ColumnVectors
 from gristmill.stages.shared.verdicts import failing, rule_set
 from gristmill_generate.faithful import SCHEMA, Config, apply
