@@ -42,7 +42,7 @@ SMALL: dict[str, object] = {"LIMIT_BYTES": 100_000, "ROUNDS": 1, "TEXTS": 20}
 """The constants that set its size, for its test."""
 
 
-class Chunk(NamedTuple):
+class SourceChunk(NamedTuple):
     text: str
     site: str
 
@@ -93,18 +93,18 @@ def is_reported(site: str) -> bool:
     return hashlib.sha256(site.encode()).digest()[0] % 2 == 1
 
 
-def some_chunks(data: Path | None, reported: bool) -> list[Chunk]:
+def some_chunks(data: Path | None, reported: bool) -> list[SourceChunk]:
     """TEXTS chunks of one half, spread over sites and collections."""
-    sites: dict[str, list[Chunk]] = {}
+    sites: dict[str, list[SourceChunk]] = {}
     for text, site in texts_by_site(data):
         if is_reported(site) == reported:
             long = [one for one in cut(text) if len(one) > 300]
             if long:
-                sites.setdefault(site, []).extend(Chunk(one, site) for one in long[:8])
+                sites.setdefault(site, []).extend(SourceChunk(one, site) for one in long[:8])
     rng = random.Random(1)
     for chunks in sites.values():
         rng.shuffle(chunks)
-    found: list[Chunk] = []
+    found: list[SourceChunk] = []
     while len(found) < TEXTS and sites:
         for site in list(sites):
             found.append(sites[site].pop())
@@ -133,7 +133,7 @@ def texts_by_site(
                     yield text, host if host and not path.parent.name.startswith("text") else f"{path.name} {part}"
 
 
-def results(chunks: list[Chunk]) -> dict[str, tuple[int, int]]:
+def results(chunks: list[SourceChunk]) -> dict[str, tuple[int, int]]:
     """For each edit: flagged texts and all texts."""
     pairs = edited(chunks)
     flagged = flags([child for _, child, _ in pairs], [parent for _, _, parent in pairs])
@@ -144,7 +144,7 @@ def results(chunks: list[Chunk]) -> dict[str, tuple[int, int]]:
     return counts
 
 
-def edited(chunks: list[Chunk]) -> list[tuple[str, str, str]]:
+def edited(chunks: list[SourceChunk]) -> list[tuple[str, str, str]]:
     """(edit, child, parent) of every edit that a chunk allows."""
     rng = random.Random(2)
     ordinary = {word for chunk in chunks for word in re.findall("[a-z]+", chunk.text)}
@@ -169,7 +169,7 @@ def flags(children: list[str], parents: list[str]) -> list[list[str]]:
     return [[one.reason for one in found if one.fails[row]] for row in range(len(children))]
 
 
-def summary(chunks: list[Chunk]) -> Counter:
+def summary(chunks: list[SourceChunk]) -> Counter:
     """Reasons by edit, for reading."""
     pairs = edited(chunks)
     found = flags([child for _, child, _ in pairs], [parent for _, _, parent in pairs])

@@ -519,7 +519,15 @@ def test_a_killed_run_asks_only_what_is_missing(family):
     """Runs with workers are killed, each after a few more requests: no stored answer is requested again, and the result
     has the bytes of a run that was never killed. (bench/generate.py does it a hundred times, also on Ray.)"""
     family.write_inputs(files=3, records=60)
-    with serving() as server:
+    most = float("inf")
+
+    def say(body, handler):
+        """Answers so many requests, and none of the others before the run is killed."""
+        while len(handler.server.bodies) > most and not handler.server.over.wait(0.01):
+            pass
+        return words_of(body)
+
+    with serving(say) as server:
         family.write(server.address)
         whole = family.parts(family.run(store=str(family.folder / "other")))
         config = load(family.recipe).sources["born"].maker.config
@@ -527,11 +535,13 @@ def test_a_killed_run_asks_only_what_is_missing(family):
         paid = set()
         for _ in range(4):
             begun = len(server.bodies)
+            most = begun + 30
             run = family.start("--workers", "2")
-            while run.poll() is None and len(server.bodies) < begun + 30:
+            while run.poll() is None and len(server.bodies) <= most:
                 server.over.wait(0.01)
             run.send_signal(signal.SIGKILL)
             run.communicate()
+            most = float("inf")
             server.settle()
             assert run.returncode == -signal.SIGKILL
             assert not paid & {make_ask(body, 0, config).key for body in server.bodies[begun:]}

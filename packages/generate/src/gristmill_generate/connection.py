@@ -1,6 +1,6 @@
 """Requests to an OpenAI-compatible server: limits in seconds and bytes, and which side a fault belongs to.
 
-Each request has a connection of its own, so that nothing of one answer can reach the next: models take seconds, a
+Each request has its own connection, so that nothing of one answer can reach the next: models take seconds, a
 connection takes a millisecond. httpcore (the transport of httpx) follows no redirect, uses no proxy of the environment
 and decompresses nothing.
 """
@@ -114,13 +114,14 @@ class ModelAddress:
         self._url = httpcore.URL(scheme=parts.scheme, host=host, port=parts.port, target=self._path)
         self._limits, self._remover = limits, KeyRemover(key)
         self._ssl = ssl.create_default_context() if parts.scheme == "https" else None
-        self._headers = {
-            "Host": self._host.encode("idna"),
-            "Connection": "close",
-            "Accept-Encoding": "identity",
-            "Content-Type": "application/json",
-            "Accept": "application/json",
-        } | ({} if key is None else {"Authorization": f"Bearer {key}"})
+        self._headers = [
+            (b"Host", self._host.encode("idna")),
+            (b"Connection", b"close"),
+            (b"Accept-Encoding", b"identity"),
+            (b"Content-Type", b"application/json"),
+            (b"Accept", b"application/json"),
+            *([] if key is None else [(b"Authorization", b"Bearer " + key.encode())]),
+        ]
 
     def send(self, body: bytes) -> Reply:
         """The answer to a request."""
@@ -146,7 +147,7 @@ class ModelAddress:
         limits, ends = self._limits, time.monotonic() + self._limits.total_s
         seconds = dict.fromkeys(("connect", "read", "write"), limits.idle_s)
         connection = httpcore.HTTPConnection(self._url.origin, self._ssl, network_backend=_TimedBackend(ends))
-        headers = {**self._headers, "Content-Length": str(len(body))}
+        headers = [*self._headers, (b"Content-Length", b"%d" % len(body))]
         try:
             with (
                 connection,
