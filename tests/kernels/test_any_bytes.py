@@ -122,7 +122,7 @@ def read_texts(rows, before, draw):
     shingle_sets(data, offsets, 2, word_tables())
     html.scan(data, offsets.astype(np.int64), 20)
     opened = shapes.openings([b"wor"])
-    find_candidates(data, offsets, shapes.CLASSES, opened, np.zeros(64, np.uint8), shapes.ANY_LONG)
+    find_candidates(data, offsets, shapes.CLASSES, opened, np.zeros(64, np.uint8), True)
 
 
 def read_pages(rows, before, _):

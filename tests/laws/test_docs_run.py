@@ -32,7 +32,7 @@ COMMAND = re.compile(
 )
 SCALE = 0.08
 """The scale of the demo inputs: enough for every planted defect."""
-OF_EXTRAS = ("duckdb", "obstore", "ray", "spacy", "starlette", "torch", "trafilatura", "uvicorn", "vl_convert")
+OF_EXTRAS = ("duckdb", "obstore", "ray", "starlette", "torch", "trafilatura", "uvicorn", "vl_convert")
 """Libraries that `make demo` does not install, so no command of README needs them."""
 FINDS_NOTHING = ("shards find",)
 """Commands whose printed example exits with 1, because it names a made-up document."""

@@ -91,7 +91,6 @@ OPTIONAL = {
     "datasets",
     "pandas",
     "polars",
-    "spacy",
 }
 ROOMS = ("files", "work", "executors", "plan", "schedule", "publish")
 """The packages of the engine, lowest first."""

@@ -70,10 +70,11 @@ def is_date(span, groups):
     """Year, month and day or the reverse; a mark is the byte after a group, with the next group after it."""
     first, second = groups[0], groups[1]
     rest = span[len(first) + 1 + len(second) :]
-    year = first if len(first) == 4 else re.match(rb"\d*", rest[1:])[0]
+    third = re.match(rb"\d*", rest[1:])[0]
+    year, other = (first, third) if len(first) == 4 else (third, first)
     marks = span[len(first) : len(first) + 1], rest[:1]
     is_year = len(year) == 4 and re.match(rb"2|1[89]", year)
-    return bool(is_year and len(second) <= 2 and marks[0] == marks[1] != b" ")
+    return bool(is_year and len(second) <= 2 and len(other) <= 2 and marks[0] == marks[1] != b" ")
 
 
 def kind_of(text, start, stop, prefixes, long_words):
@@ -99,13 +100,12 @@ def kind_of(text, start, stop, prefixes, long_words):
         return shapes.WALLET, start
     if digits >= 4 and uppers and re.fullmatch(rb"[A-Z0-9]+", word) and size in (9, 10, 16, 18):
         return shapes.CODED, start
-    if long_words == shapes.NO_LONG or size < shapes.MIN_LONG or not digits:
+    if not long_words or size < shapes.MIN_LONG or not digits:
         return None
     before = re.search(rb"[\w+=/-]*\Z", text[max(0, start - shapes.MIN_MIXED) : start], re.ASCII)[0]
     after = re.match(rb"[\w+=/-]*", text[stop : stop + shapes.MIN_MIXED], re.ASCII)[0]
     mixed = uppers > 0 and uppers + digits + head.count(b"_") < size
-    wanted = mixed and size + len(before) + len(after) >= shapes.MIN_MIXED
-    return (shapes.LONG, start) if wanted or long_words == shapes.ANY_LONG else None
+    return (shapes.LONG, start) if mixed and size + len(before) + len(after) >= shapes.MIN_MIXED else None
 
 
 def opens(text, at, prefixes):

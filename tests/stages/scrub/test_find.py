@@ -182,19 +182,6 @@ def test_a_number_without_country_needs_a_place():
     assert found_in(scrub_texts([text], urls=["https://a.de/x"]))[0]
 
 
-def test_optional_types_are_found_if_they_are_named():
-    """Values of passwords."""
-    text = "api_key = 'a8Kq0Zp3Lx7Vw2Nd'"
-    assert found(text) == []
-    assert [kind for kind, _ in found(text, types=["generic_secret"])] == ["generic_secret"]
-
-
-def test_placeholders_code_and_public_keys_are_not_passwords():
-    """`PublicKeyToken`, placeholders for a password, and calls are kept."""
-    text = "PublicKeyToken=b77a5c561934e089 password = 'ComplexPassword01' token = get_token_from_x9y8z7w6(a) "
-    assert found(text + "secret: ${VAULT_SECRET_A1B2C3}", types=["generic_secret"]) == []
-
-
 def test_both_spellings_of_an_address_have_one_pseudonym(tmp_path):
     """An address whose signs are words counts as that address."""
     (tmp_path / "key").write_bytes(bytes(range(32)))

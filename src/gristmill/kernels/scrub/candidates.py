@@ -45,7 +45,7 @@ def _scan(
     classes: Array,
     opened: Array,
     edge: Array,
-    long_words: int,
+    long_words: bool,
     found: Array,
     count: int,
 ) -> tuple[Array, int]:
@@ -154,11 +154,10 @@ def _scan(
 
 
 @njit(nogil=True, cache=True)
-def find_candidates(text: Array, offsets: Array, classes: Array, opened: Array, edge: Array, long_words: int) -> Array:
+def find_candidates(text: Array, offsets: Array, classes: Array, opened: Array, edge: Array, long_words: bool) -> Array:
     """Returns rows of (row, kind, start, stop), bytes of `text`, row by row.
 
-    `classes`: CLASSES; `opened`: `openings(prefixes)`; `edge`: uint8, 64 bytes of scratch; `long_words`: NO_LONG,
-    MIXED_LONG or ANY_LONG.
+    `classes`: CLASSES; `opened`: `openings(prefixes)`; `edge`: uint8, 64 bytes of scratch.
     """
     found = np.empty((64, 4), np.int64)
     count = 0

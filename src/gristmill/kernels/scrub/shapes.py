@@ -10,7 +10,7 @@ IBAN     two capitals and two digits, alone before more groups or as the beginni
 CODED    a word of 9, 10, 16 or 18 capitals and digits, as national ids are
 KEY      `-----BEG`
 SPELT    two bytes of the word `dot`, or of `at` in brackets, in any case: `name (at) domain dot org`
-LONG     any other word of at least 12 with a digit in it, if `long_words` includes them
+LONG     any other word of at least 12 with a digit and both cases, in 24 bytes of Base64, if `long_words`
 
 A shape is (kind, start, stop); the kind is -1 for none. Searches are bounded or end where the last one of the kind did.
 """
@@ -46,8 +46,6 @@ MOST_HEX = 64
 MIN_LONG = 12
 MIN_TOKEN = 20
 MIN_MIXED = 24
-NO_LONG, MIXED_LONG, ANY_LONG = range(3)
-"""Which long words are candidates: none, those with both cases in 24 bytes of Base64, all."""
 _BITS = 16
 
 # The classes of a byte; one table of 256 bytes.
@@ -182,8 +180,9 @@ def number_at(data: Bytes, start: int, stop: int, begin: int, end: int, classes:
         wanted = False  # 1990-2000, 3.14159265
     if 3 <= groups <= 4 and digits <= 10 and second <= 2 and data[stop] != sign.SP:
         third = stop + second + 2
-        dated = data[stop] == data[third - 1] and (first == 4 or skip(data, third, at, classes, DIGIT) - third == 4)
-        if dated and _is_century(data, start if first == 4 else third):
+        last = skip(data, third, at, classes, DIGIT) - third
+        dated = (first == 4 and last <= 2) or (first <= 2 and last == 4)
+        if dated and data[stop] == data[third - 1] and _is_century(data, start if first == 4 else third):
             wanted = False  # 2024-05-06, 6.5.2024
     if groups == 1 and digits < MIN_BARE and not (start > begin and data[start - 1] == sign.PLUS):
         wanted = False
@@ -194,7 +193,7 @@ def number_at(data: Bytes, start: int, stop: int, begin: int, end: int, classes:
 
 @njit(nogil=True, cache=True)
 def word_at(
-    data: Bytes, start: int, stop: int, begin: int, end: int, classes: Bytes, opened: Bytes, long_words: int
+    data: Bytes, start: int, stop: int, begin: int, end: int, classes: Bytes, opened: Bytes, long_words: bool
 ) -> Shape:
     """Returns what a word with letters is, or the token that it belongs to."""
     size = stop - start
@@ -238,16 +237,12 @@ def word_at(
             return WALLET, start, stop
     if digits >= 4 and uppers and uppers + digits == size and (size == 9 or size == 10 or size == 16 or size == 18):
         return CODED, start, stop
-    if long_words == NO_LONG or size < MIN_LONG or not digits:
+    if not long_words or size < MIN_LONG or not digits or not uppers or uppers + digits + unders == size:
         return -1, start, stop
-    if long_words == MIXED_LONG:
-        if not uppers or uppers + digits + unders == size:
-            return -1, start, stop
-        base64 = WORD | _BASE64_SIGN
-        low = skip_back(data, start, max(begin, start - MIN_MIXED), classes, base64)
-        if skip(data, stop, min(end, stop + MIN_MIXED), classes, base64) - low < MIN_MIXED:
-            return -1, start, stop
-    return LONG, start, stop
+    base64 = WORD | _BASE64_SIGN
+    low = skip_back(data, start, max(begin, start - MIN_MIXED), classes, base64)
+    high = skip(data, stop, min(end, stop + MIN_MIXED), classes, base64)
+    return LONG if high - low >= MIN_MIXED else -1, start, stop
 
 
 @njit(nogil=True, cache=True)

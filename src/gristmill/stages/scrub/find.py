@@ -11,13 +11,10 @@ import pyarrow as pa
 from gristmill.kernels.scrub import shapes
 from gristmill.kernels.scrub.candidates import find_candidates
 from gristmill.stages.buffers import bytes_of
-from gristmill.stages.scrub import addresses, cards, email_addresses, names, national_ids, phones, secrets, wallets
+from gristmill.stages.scrub import addresses, cards, email_addresses, national_ids, phones, secrets, wallets
 from gristmill.stages.scrub.finding import PiiSpan, ScannedText, is_near
 
-_FIRST = (
-    *("secret", "email", "iban", "card", "ip", "national_id", "wallet", "phone", "generic_secret"),
-    "name",
-)
+_FIRST = ("secret", "email", "iban", "card", "ip", "national_id", "wallet", "phone")
 """Which type wins if several claim the same span."""
 _ORDER = {type_: place for place, type_ in enumerate(_FIRST)}
 
@@ -31,8 +28,6 @@ class SearchOptions(NamedTuple):
 
     types: frozenset[str]
     kept_domains: tuple[str, ...] = email_addresses.EXAMPLES
-    name_model: str | None = None
-    name_labels: tuple[str, ...] = ()
 
 
 @lru_cache(maxsize=1)
@@ -48,19 +43,17 @@ def find_all(
     `regions`: for a row, the countries whose phone numbers may occur without a country code.
     """
     data, offsets = bytes_of(texts)
-    long_words = shapes.MIXED_LONG if "secret" in options.types else shapes.NO_LONG
-    if "generic_secret" in options.types:
-        long_words = shapes.ANY_LONG
-    found = find_candidates(data, offsets, shapes.CLASSES, _openings(), np.zeros(64, np.uint8), long_words)
+    edge = np.zeros(64, np.uint8)
+    found = find_candidates(data, offsets, shapes.CLASSES, _openings(), edge, "secret" in options.types)
     edges = np.flatnonzero(np.diff(found[:, 0], prepend=-1, append=len(texts)))
     listed = found.tolist()
     by_row = {
         listed[edge][0]: listed[edge:stop] for edge, stop in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
     }
-    for row in range(len(texts)) if "name" in options.types else by_row:
+    for row, candidates in by_row.items():
         begin, end = int(offsets[row]), int(offsets[row + 1])
         text = ScannedText(data[begin:end].tobytes(), partial(regions, row))
-        places = ((kind, start - begin, stop - begin) for _, kind, start, stop in by_row.get(row, ()))
+        places = ((kind, start - begin, stop - begin) for _, kind, start, stop in candidates)
         claims = [one for one in _claims(text, places, options) if one.type in options.types]
         if claims:
             yield row, without_overlaps(claims, end - begin)
@@ -100,11 +93,7 @@ def _claims(text: ScannedText, places: Iterable[tuple[int, int, int]], options: 
                     yield one
         if kind in (shapes.TOKEN, shapes.LONG, shapes.WALLET, shapes.CODED, shapes.IBAN) and "secret" in types:
             yield from secrets.find_beside(data, start, stop)
-        if kind in (shapes.TOKEN, shapes.LONG, shapes.WALLET) and "generic_secret" in types:
-            yield from secrets.find_generic(data, start, stop)
     yield from cards.of_cards(data, candidates)
-    if "name" in types and options.name_model is not None:
-        yield from names.find_names(data, options.name_model, options.name_labels)
 
 
 def _numbers(

@@ -17,12 +17,8 @@ Type = Literal[
     "national_id",
     "wallet",
     "secret",
-    "generic_secret",
-    "name",
 ]
 ALL: tuple[Type, ...] = get_args(Type)
-TYPES, OPTIONS = ALL[:8], ALL[8:]
-"""The default types, and those that must be named."""
 
 
 class PiiSpan(NamedTuple):

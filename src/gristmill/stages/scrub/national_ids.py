@@ -26,7 +26,7 @@ class IdRule(NamedTuple):
     about: ContextWords
 
     def is_valid(self, value: str) -> bool:
-        """Checks digits and capitals without separators. A value that begins with 000 may be a pseudonym."""
+        """Checks digits and capitals without separators."""
         return not value.startswith("000") and len(set(value)) > 1 and all(check(value) for check in self.checks)
 
 
@@ -70,11 +70,6 @@ def find_coded(text: bytes, start: int, stop: int) -> Iterator[PiiSpan]:
     """Ids of capitals and digits."""
     for rule in _CODED:
         yield from _found(rule, text, start, text[start:stop])
-
-
-def is_id(value: str) -> bool:
-    """Whether digits and capitals without separators are a valid id of some country."""
-    return any(rule.form.fullmatch(value.encode()) and rule.is_valid(value) for rule in (*NUMBERS, *_CODED))
 
 
 def _found(rule: IdRule, text: bytes, start: int, run: bytes) -> Iterator[PiiSpan]:

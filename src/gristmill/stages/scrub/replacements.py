@@ -4,7 +4,7 @@ Each depends only on the type and the value and, for pseudonyms, on a key: never
 other content. The step does not find its own replacements, so a second scrub changes nothing.
 
 A pseudonym has the form of what it replaces, but no owner: an e-mail address below `.invalid`, an IP address of a
-private or documentation range, a card without an issuer, a phone number without a country.
+private or documentation range, a phone number without a country, a key with EXAMPLE in it.
 """
 
 import hashlib
@@ -16,14 +16,10 @@ from typing import Literal, NamedTuple
 
 from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.scrub.finding import PiiSpan
-from gristmill.stages.scrub.names import MARK as MARK_OF_NAMES
-from gristmill.stages.scrub.national_ids import is_id
 from gristmill.stages.scrub.secrets import MARK
 
 Action = Literal["placeholder", "mask", "pseudonym"]
 
-_BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-_BECH32 = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
 _LOWER, _UPPER, _DIGITS = "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
 
 
@@ -48,18 +44,13 @@ def masked(written: bytes) -> bytes:
 
 
 class _Draw:
-    """An endless sequence of numbers from a key and a value."""
+    """A sequence of numbers from a key and a value: 768 bits, more than any form needs."""
 
     def __init__(self, key: bytes, found: PiiSpan) -> None:
-        self._seed = hmac.new(key, f"{found.type}\n{found.value}".encode(), hashlib.sha256).digest()
-        self._number = int.from_bytes(self._seed + hashlib.sha512(self._seed).digest(), "big")
-        self._times = 0
+        seed = hmac.new(key, f"{found.type}\n{found.value}".encode(), hashlib.sha256).digest()
+        self._number = int.from_bytes(seed + hashlib.sha512(seed).digest(), "big")
 
     def below(self, bound: int) -> int:
-        if self._number < bound << 64:
-            self._times += 1
-            more = hashlib.sha512(self._seed + self._times.to_bytes(4, "big")).digest()
-            self._number = self._number << 512 | int.from_bytes(more, "big")
         self._number, drawn = divmod(self._number, bound)
         return drawn
 
@@ -81,59 +72,11 @@ def _ip(draw: _Draw, written: str) -> str:
     return str(ipaddress.IPv4Address(10 << 24 | draw.below(1 << 24)))
 
 
-def _in_form(digits: str, written: str) -> str:
-    """Replaces the digits in `written`, as long as there are new ones."""
-    rest = iter(digits)
-    return re.sub(r"\d", lambda one: next(rest, one[0]), written)
-
-
-def _count(written: str) -> int:
-    return sum(char.isdigit() for char in written)
-
-
 def _phone(draw: _Draw, written: str) -> str:
     """No country has 999, and no number begins with 000."""
-    return _in_form(
-        ("999" if written.lstrip("(").startswith("+") else "000") + draw.of(_DIGITS, _count(written)), written
-    )
-
-
-def _card(draw: _Draw, written: str) -> str:
-    """Begins with 01, which no issuer and no country has, and ends with the Luhn check digit."""
-    digits = "01" + draw.of(_DIGITS, _count(written) - 3)
-    doubled = sum((0, 2, 4, 6, 8, 1, 3, 5, 7, 9)[int(digit)] for digit in digits[-1::-2])
-    return _in_form(digits + str(-(doubled + sum(map(int, digits[-2::-2]))) % 10), written)
-
-
-def _iban(draw: _Draw, written: str) -> str:
-    """An IBAN of the country ZZ, which does not exist. It has no digits that could be a card."""
-    body = draw.of(_UPPER, sum(char.isalnum() for char in written) - 4)
-    value = f"ZZ{98 - int(''.join(str(int(char, 36)) for char in body + 'ZZ00')) % 97:02}{body}"
-    rest = iter(value)
-    return "".join(next(rest) if char.isalnum() else char for char in written)
-
-
-def _national_id(draw: _Draw, written: str) -> str:
-    """Letters and digits at the same positions, valid nowhere.
-
-    An id that begins with a digit begins with 000. Letters are I, Q, U and V: a British number does not begin with
-    them, an Indian one does not have them as its fourth, nor an Italian one as its month.
-    """
-    kept = [char for char in written if char.isalnum()]
-    while True:
-        zeros = 3 if kept[0].isdigit() else 0
-        value = "".join(draw.of(_DIGITS if char.isdigit() else "IQUV", 1) for char in kept)
-        value = re.sub(r"\d", "0", value[:zeros]) + value[zeros:]
-        if not is_id(value):
-            rest = iter(value)
-            return "".join(next(rest) if char.isalnum() else char for char in written)
-
-
-def _wallet(draw: _Draw, written: str) -> str:
-    if written.startswith("0x"):
-        return "0x00000000" + draw.of("0123456789abcdef", 32)
-    kept = 4 if written.islower() else 1  # bc1q, or the letter of a coin
-    return written[:kept] + draw.of(_BECH32 if written.islower() else _BASE58, len(written) - kept)
+    count = sum(char.isdigit() for char in written)
+    digits = iter(("999" if written.lstrip("(").startswith("+") else "000") + draw.of(_DIGITS, count))
+    return re.sub(r"\d", lambda _: next(digits), written)
 
 
 def _secret(draw: _Draw, written: str) -> str:
@@ -148,19 +91,6 @@ def _secret(draw: _Draw, written: str) -> str:
     return start + MARK + draw.of(_UPPER + _DIGITS, size)
 
 
-def _name(draw: _Draw, written: str) -> str:
-    return MARK_OF_NAMES + draw.of(_UPPER, 8)
-
-
-_FORMS: dict[str, Callable[[_Draw, str], str]] = {
-    "email": _email,
-    "ip": _ip,
-    "phone": _phone,
-    "card": _card,
-    "iban": _iban,
-    "national_id": _national_id,
-    "wallet": _wallet,
-    "secret": _secret,
-    "generic_secret": _secret,
-    "name": _name,
-}
+_FORMS: dict[str, Callable[[_Draw, str], str]] = {"email": _email, "ip": _ip, "phone": _phone, "secret": _secret}
+WITH_PSEUDONYM = frozenset(_FORMS)
+"""Types that have a form without an owner."""

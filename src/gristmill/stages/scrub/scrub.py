@@ -1,10 +1,9 @@
 """Replaces personal data and secrets by a placeholder, a mask or a pseudonym of the same form.
 
 It finds e-mail addresses, public IP addresses, phone numbers, payment cards, IBANs, national ids, crypto wallets and
-secrets (API keys, private keys, passwords in URLs); only if `types` names them, the values of settings such as
-`password`, and names of persons. One pass over the bytes finds candidates by their shape; checksums and the words
-around them decide. docs/scrub.md says what counts and what is kept. Numbers in formulas stay (`extract` finds
-formulas).
+secrets (API keys, private keys, passwords in URLs). One pass over the bytes finds candidates by their shape; checksums
+and the words around them decide. docs/scrub.md says what counts and what is kept. Numbers in formulas stay (`extract`
+finds formulas).
 
 `locator`, which is written to shards and their sidecars, is scrubbed as well, since it has file names and keys of
 records. An export does the same for all its other columns (`scrub_column`).
@@ -31,10 +30,10 @@ from gristmill.places import place_of
 from gristmill.schema import VERDICT
 from gristmill.stages.contract import File, Map, StageConfig
 from gristmill.stages.natural_languages import LABEL, language_of
-from gristmill.stages.scrub import email_addresses, names, phones
+from gristmill.stages.scrub import email_addresses, phones
 from gristmill.stages.scrub.find import SearchOptions, find_all
-from gristmill.stages.scrub.finding import ALL, TYPES, Type
-from gristmill.stages.scrub.replacements import Action, Replacer
+from gristmill.stages.scrub.finding import ALL, Type
+from gristmill.stages.scrub.replacements import WITH_PSEUDONYM, Action, Replacer
 from gristmill.stages.scrub.rewrite import Edit, scrubbed, shifted
 from gristmill.stages.shared import public_suffix
 from gristmill.stages.shared.counting import found_in
@@ -67,12 +66,12 @@ _WHOLE = re.compile(r".+")
 
 
 class Config(StageConfig):
-    types: tuple[Type, ...] = TYPES
-    """The types to find. Also available: generic_secret (the value of a `password` or `api_key`), name (of persons,
-    found by `name_model`)."""
+    types: tuple[Type, ...] = ALL
+    """The types to find."""
     action: Action | dict[Type, Action] = "placeholder"
-    """The replacement. placeholder: `<EMAIL>`; mask: `*` for every letter and digit; pseudonym: a value of the same
-    form that depends on `key` and the value. One for all types, or by type; other types get a placeholder."""
+    """The replacement. placeholder: `<EMAIL>`; mask: `*` for every letter and digit; pseudonym, for email, ip,
+    phone and secret: a value of the same form that depends on `key` and the value. One for all types, or by type; other
+    types get a placeholder."""
     placeholders: dict[Type, str] = Field(default={})
     """Other placeholders for some types. The default is the type in capitals and brackets: `<NATIONAL_ID>`."""
     key: File | None = None
@@ -86,44 +85,35 @@ class Config(StageConfig):
     """The largest share of a text's bytes, 0 to 1, that findings may have; more: pii_density. Applies to documents with
     five or more findings. None: no document is dropped."""
 
-    name_model: File | None = None
-    """A folder with a spaCy model that finds entities, for `name` (extra `ner`); nothing is downloaded."""
-    name_labels: tuple[str, ...] = ("PERSON", "PER")
-    """The model's labels for persons."""
-
     @model_validator(mode="after")
     def _can_be_done(self) -> Self:
         if not self.types:
             raise ValueError("types is empty, so nothing would be found. Add some types, or remove the step")
         if "pseudonym" in self.actions().values() and self.key is None:
             raise ValueError("action: pseudonym needs a key. Set key to a file of at least 16 random bytes")
-        if ("name" in self.types) != (self.name_model is not None):
-            raise ValueError("types: [name] requires name_model, and the reverse. Set both, or neither")
+        if wrong := [
+            one for one, action in self.actions().items() if action == "pseudonym" and one not in WITH_PSEUDONYM
+        ]:
+            raise ValueError(f"{', '.join(wrong)} has no pseudonyms. Use placeholder or mask")
         return self
 
     def actions(self) -> dict[str, Action]:
-        given = self.action if isinstance(self.action, dict) else dict.fromkeys(ALL, self.action)
-        return {type_: given.get(type_, "placeholder") for type_ in ALL}
+        if isinstance(self.action, dict):
+            return {type_: self.action.get(type_, "placeholder") for type_ in ALL}
+        others: Action = "placeholder" if self.action == "pseudonym" else self.action
+        return {type_: self.action if type_ in WITH_PSEUDONYM else others for type_ in ALL}
 
     def placeholder(self, type_: Type) -> str:
         return self.placeholders.get(type_, f"<{type_.upper()}>")
 
 
 def libraries(config: Config) -> tuple[str, ...]:
-    found: list[str] = []
-    for types, declared in (
-        ({"email"}, public_suffix.LIBRARIES),
-        ({"phone"}, phones.LIBRARIES),
-        ({"name"}, names.LIBRARIES),
-    ):
-        found += declared if types & {*config.types} else ()
-    return (*found, "unicode")
+    emails = public_suffix.LIBRARIES if "email" in config.types else ()
+    return (*emails, *(phones.LIBRARIES if "phone" in config.types else ()), "unicode")
 
 
 def check(config: Config) -> None:
     """Checks for unknown regions, placeholders that would be replaced again, and actions for unused types."""
-    if "name" in config.types:
-        names.check_library("types", "remove name")
     if unknown := set(config.regions) - (phones.known_regions() if config.regions else set()):
         raise WrongSetting(
             "regions", f"{', '.join(sorted(unknown))}: unknown country. Write ISO 3166 codes such as DE or US"
@@ -143,7 +133,7 @@ def check(config: Config) -> None:
 
 def _options(config: Config) -> SearchOptions:
     kept = tuple(domain.lower() for domain in config.keep_domains)
-    return SearchOptions(frozenset(config.types), kept, config.name_model, config.name_labels)
+    return SearchOptions(frozenset(config.types), kept)
 
 
 @lru_cache(maxsize=4)
@@ -166,7 +156,7 @@ def _replacer(config: Config) -> Replacer:
 def scrub_column(column: pa.Array, config: Config) -> tuple[pa.Array, int]:
     """Any column but the text, with the same replacements in its strings, and the number of changed strings.
 
-    URLs are also searched decoded. Names of persons are only searched in texts.
+    URLs are also searched decoded.
     """
     if "string" not in str(column.type):
         return column, 0
@@ -177,7 +167,6 @@ def scrub_column(column: pa.Array, config: Config) -> tuple[pa.Array, int]:
         left = iter(replaced.to_pylist())
         return pa.array(_each(rows, lambda _: next(left)), column.type), changed
     options = _options(config)
-    options = options._replace(types=options.types - {"name"})
 
     def scrub(strings: pa.Array) -> tuple[pa.Array, Mapping[int, Any]]:
         return scrubbed(strings, lambda _: config.regions, options, _replacer(config))

@@ -62,10 +62,6 @@ _MIN_BESIDE = 40
 _ACCOUNT_KEY = re.compile(rb"(?i)(?:AccountKey|SharedAccessKey)\s{0,2}=\s{0,2}([A-Za-z0-9+/]{43,86}==?)")
 _TELEGRAM = re.compile(rb"(?<![\w])\d{8,10}:AA[A-Za-z0-9_-]{33}(?![\w-])")
 _HOOK = re.compile(rb"hooks\.slack\.com/services/(T[A-Z0-9]{8,12}/B[A-Z0-9]{8,12}/[A-Za-z0-9]{24})(?!\w)")
-_NAMED = re.compile(
-    rb"(?i)(?<!publickey)(?:pass(?:word|wd|phrase)?|pwd|secret|token|api[_-]?key|apikey|access[_-]?key|auth[_-]?key|credentials?|private[_-]?key)"
-    rb"[\"'`]{0,2}\s{0,4}(?::=|=>|[:=])\s{0,4}[\"'`]{0,2}([A-Za-z0-9+/_.~=-]{16,200}+)(?![(\[])"
-)
 _BEGIN = re.compile(rb"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _END = re.compile(rb"-----END (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----")
 _BODY = re.compile(rb"(?:[A-Za-z0-9+/=\s\"',]++|\\[nr])*+")
@@ -147,15 +143,6 @@ def find_beside(text: bytes, start: int, stop: int) -> Iterator[PiiSpan]:
     for found in _TELEGRAM.finditer(text, low, high):
         if found.start() <= start < found.end():
             yield PiiSpan(found.start(), found.end(), "secret", found[0].decode())
-
-
-def find_generic(text: bytes, start: int, stop: int) -> Iterator[PiiSpan]:
-    """The value of a name like `password` or `api_key`, if it looks random."""
-    for found in _NAMED.finditer(text, max(0, start - 60), min(len(text), stop + 200)):
-        value = found[1].decode()
-        mixed = any(char.isdigit() for char in value) and any(char.isalpha() for char in value)
-        if found.start(1) <= start < found.end(1) and mixed and entropy(value) >= 3.5 and _looks_random(value):
-            yield PiiSpan(found.start(1), found.end(1), "generic_secret", value)
 
 
 def find_private_key(text: bytes, start: int) -> Iterator[PiiSpan]:
