@@ -171,7 +171,7 @@ def _check_options(
         name = "--until-decided" if gate is None else "--gate"
         raise UserError(f"{name} judges one B, and --sweep has several, so nothing was trained. Leave one of them out.")
     if budget is not None and (
-        given := next((f"--{name}" for name, one in zip(CHOSEN, chosen, strict=True) if one is not None), None)
+        given := next((f"--{name}" for name, value in zip(CHOSEN, chosen, strict=True) if value is not None), None)
     ):
         raise UserError(f"--budget chooses {given}, so nothing was trained. Leave one of them out.")
 

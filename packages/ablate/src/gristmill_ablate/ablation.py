@@ -108,12 +108,12 @@ class AblationResult:
             "items": {
                 "suite": self.suite_items,
                 "scored": self.scored,
-                "counting": sum(one.items for one in self.tasks[:-1]),
+                "counting": sum(task.items for task in self.tasks[:-1]),
             },
             "margin": self.margin,
-            "tasks": [{**asdict(one), "signal_to_noise": one.signal_to_noise} for one in self.tasks],
+            "tasks": [{**asdict(task), "signal_to_noise": task.signal_to_noise} for task in self.tasks],
             "touched": {name: {"A": a, "B": b} for name, (a, b) in self.touched.items()},
-            "on_touched": [asdict(one) for one in self.on_touched],
+            "on_touched": [asdict(task) for task in self.on_touched],
             "remarks": self.remarks,
         }
 
@@ -182,18 +182,18 @@ class Ablation:
 
     def _result(self, run: Run, seeds: int, looks: int) -> AblationResult:
         scores: dict[str, list[Scores]] = {letter: [] for letter in SIDES}
-        known: dict[str, Any] = {}
+        touched_by_side: dict[str, Any] = {}
         for node in run.nodes.values():
             letter, _, name = node.id.partition("/")
             if name.startswith("evaluate_"):
-                with np.load(file_of(run, node.id)) as held:
-                    scores[letter].append(Scores(held["bits"], held["greedy"]))
-                    known[letter] = held["touched"]
+                with np.load(file_of(run, node.id)) as file:
+                    scores[letter].append(Scores(file["bits"], file["greedy"]))
+                    touched_by_side[letter] = file["touched"]
         read = Items.load(file_of(run, "A/items"))
         hash_of_suite = next(iter(run.states["A/items"].metrics["suites"]))
-        tasks, touched, on_touched = compare_sides(read, scores, known, looks)
+        tasks, touched, on_touched = compare_sides(read, scores, touched_by_side, looks)
         unprotected = tuple(letter for letter, side in self.sides.items() if hash_of_suite not in side.suites)
-        remarks = list(self._remarks(unprotected, touched, {one.name for one in tasks}))
+        remarks = list(self._remarks(unprotected, touched, {task.name for task in tasks}))
         assert self._trainings.suite is not None
         counts = len(read_suite(self._trainings.suite).items), len(read.ids)
         return AblationResult(
@@ -204,22 +204,22 @@ class Ablation:
         self, unprotected: Sequence[str], touched: Mapping[str, tuple[int, int]], counting: Collection[str]
     ) -> Sequence[str]:
         """What a reader of the verdict has to know."""
-        found = []
+        remarks = []
         a, b = (side.shards.manifest.tokenizer["hash"] for side in self.sides.values())
         if a != b:
-            found.append(
+            remarks.append(
                 "A and B have different tokenizers, so the same number of tokens is not the same text. Bits per byte "
                 "can be compared; to compare the data alone, pin one tokenizer for both."
             )
-        found += [
+        remarks += [
             f"{letter} ({self.sides[letter].name}) was not decontaminated against this suite. Items that its pool "
             "holds are left out of the verdict; copies with changes may have been missed."
             for letter in unprotected
         ]
         for name, (in_a, in_b) in touched.items():
             what = "They do" if name in counting else "The other items have the same form, so the task does"
-            found.append(f"{name}: {in_a} items are in the pool of A, {in_b} in that of B. {what} not count.")
-        return found
+            remarks.append(f"{name}: {in_a} items are in the pool of A, {in_b} in that of B. {what} not count.")
+        return remarks
 
 
 def verdicts(store: Store) -> list[dict[str, Any]]:
@@ -229,12 +229,12 @@ def verdicts(store: Store) -> list[dict[str, Any]]:
 
 
 def compare_sides(
-    read: Items, scores: Mapping[str, Sequence[Scores]], known: Mapping[str, Any], looks: int = 1
+    read: Items, scores: Mapping[str, Sequence[Scores]], touched_by_side: Mapping[str, Any], looks: int = 1
 ) -> tuple[list[TaskScore], dict[str, tuple[int, int]], list[TaskScore]]:
     """The tasks that count, on items that neither pool holds; by task, the items that the pools hold; and the
     comparison on items that only B holds. Items in both pools would hide what B has learnt.
     """
-    a, b = (known[letter] for letter in SIDES)
+    a, b = (touched_by_side[letter] for letter in SIDES)
     touched = {
         name: (int(a[read.task == number].sum()), int(b[read.task == number].sum()))
         for number, name in enumerate(read.tasks)
@@ -247,7 +247,7 @@ def compare_sides(
 
 def looks_of(seeds: int, most: int | None) -> list[int]:
     """The numbers of seeds at which a verdict is looked for; each look takes its share of the chance to err."""
-    found = [seeds]
-    while most is not None and found[-1] < most:
-        found.append(min(most, found[-1] + max(2, found[-1] // 2)))
-    return found
+    counts = [seeds]
+    while most is not None and counts[-1] < most:
+        counts.append(min(most, counts[-1] + max(2, counts[-1] // 2)))
+    return counts

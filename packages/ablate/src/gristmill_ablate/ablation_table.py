@@ -29,7 +29,10 @@ def show_plan(plan: AblationPlan | None, variants: Sequence[Variant], json: bool
         print_json({"plan": None if plan is None else plan.to_json(), "variants": runs})
         return
     if runs:
-        rows = [(str(one["label"]), *(f"{one[name]:,}" for name in ("cached", "to_run", "waiting"))) for one in runs]
+        rows = [
+            (str(run_counts["label"]), *(f"{run_counts[name]:,}" for name in ("cached", "to_run", "waiting")))
+            for run_counts in runs
+        ]
         console().print(table(("variant", "tasks cached", "to run", "waiting"), rows))
     if plan is None:
         print_paragraph("Nothing was measured for this size on this device, so time and noise are not known.")
@@ -49,9 +52,9 @@ def show_plan(plan: AblationPlan | None, variants: Sequence[Variant], json: bool
 def show(a: str, b: str, result: AblationResult) -> None:
     """A table of the tasks, what does not count, and the verdict."""
     rows = [
-        (one.name, f"{one.items:,}", f"{one.a:.3f}", f"{one.b:.3f}", *_difference(one))
-        for one in result.tasks
-        if one.name != OVERALL
+        (task.name, f"{task.items:,}", f"{task.a:.3f}", f"{task.b:.3f}", *_difference(task))
+        for task in result.tasks
+        if task.name != OVERALL
     ]
     columns = ("task", "items", "A", "B", "B - A", "95% interval", "signal/noise", "weight", "verdict")
     out = console()
@@ -83,19 +86,20 @@ def show_same(json: bool) -> None:
 
 def show_verdicts(records: Sequence[Mapping[str, Any]], json: bool) -> None:
     """Each verdict with the differences of the recipes."""
-    for one in records:
+    for record in records:
         if json:
-            print_json(one)
+            print_json(record)
             continue
-        setup, items, overall = one["setup"], one["items"], one["tasks"][-1] if one["tasks"] else None
+        setup, items, overall = record["setup"], record["items"], record["tasks"][-1] if record["tasks"] else None
         low, high = (f"{100 * overall[end]:+.2f}%" for end in ("low", "high")) if overall else ("", "")
         numbers = f" ({low} to {high} bits per byte)" if overall else ""
+        ended, models = record["ended"][:16].replace("T", " "), counted(record["seeds"], "pair")
         print_paragraph(
-            f"{one['ended'][:16].replace('T', ' ')}  {one['B']['name']} against {one['A']['name']}: {one['verdict']}"
-            f"{numbers}, {counted(one['seeds'], 'pair')} of {setup['size']} models, suite {one['suite'][:12]}, "
-            f"{items['counting']:,} of {counted(items['suite'], 'item')} count."
+            f"{ended}  {record['B']['name']} against {record['A']['name']}: {record['verdict']}{numbers}, {models} of "
+            f"{setup['size']} models, suite {record['suite'][:12]}, {items['counting']:,} of "
+            f"{counted(items['suite'], 'item')} count."
         )
-        for step, changes in one["changes"].items():
+        for step, changes in record["changes"].items():
             print_paragraph(f"  {step}: {'; '.join(changes)}")
     if not records and not json:
         print_paragraph("No ablation has kept a verdict in this store.")
@@ -106,32 +110,39 @@ def _trained(result: AblationResult) -> str:
     return f"{counted(result.seeds, 'pair')} of {setup.size} models, {counted(setup.tokens, 'token')} each"
 
 
-def _difference(one: TaskScore) -> tuple[str, str, str, str, str]:
-    interval = f"{one.low:+.3f} to {one.high:+.3f}"
-    return f"{one.difference:+.3f}", interval, f"{one.signal_to_noise:.1f}", f"{100 * one.weight:.0f}%", one.verdict
+def _difference(task: TaskScore) -> tuple[str, str, str, str, str]:
+    interval = f"{task.low:+.3f} to {task.high:+.3f}"
+    return f"{task.difference:+.3f}", interval, f"{task.signal_to_noise:.1f}", f"{100 * task.weight:.0f}%", task.verdict
 
 
-def show_sweep(a: str, found: Mapping[str, AblationResult], json: bool) -> None:
+def show_sweep(a: str, results: Mapping[str, AblationResult], json: bool) -> None:
     """All variants against the recipe as it is."""
-    judged = judge(found)
+    judged = judge(results)
     if not judged:
         raise UserError(f"Every item of the suite is in the training data of {a}, so nothing can be compared.")
-    first = next(iter(found.values()))
+    first = next(iter(results.values()))
     if json:
-        each = {name: result.to_json() for name, result in found.items()}
-        print_json([{"variant": one.name, **each[one.name], "verdict": one.verdict} for one in judged])
+        results_by_label = {name: result.to_json() for name, result in results.items()}
+        print_json([{"variant": task.name, **results_by_label[task.name], "verdict": task.verdict} for task in judged])
         return
     rows = [
-        (one.name, f"{100 * one.difference:+.2f}%", f"{100 * one.low:+.2f}% to {100 * one.high:+.2f}%", one.verdict)
-        for one in judged
+        (
+            task.name,
+            f"{100 * task.difference:+.2f}%",
+            f"{100 * task.low:+.2f}% to {100 * task.high:+.2f}%",
+            task.verdict,
+        )
+        for task in judged
     ]
     console().print(f"Bits per byte against {a} as it is (less is better).")
     console().print(table(("variant", "difference", "95% interval", "verdict"), rows))
-    for remark in dict.fromkeys(remark for result in found.values() for remark in result.remarks):
+    for remark in dict.fromkeys(remark for result in results.values() for remark in result.remarks):
         print_paragraph(f"NOTE: {remark}")
-    said = {verdict: [one.name for one in judged if one.verdict == verdict] for verdict in ("better", "worse")}
-    better, worse = (", ".join(names) or "none" for names in said.values())
-    smallest, unclear = max(one.smallest for one in judged), len(judged) - sum(map(len, said.values()))
+    names_by_verdict = {
+        verdict: [task.name for task in judged if task.verdict == verdict] for verdict in ("better", "worse")
+    }
+    better, worse = (", ".join(names) or "none" for names in names_by_verdict.values())
+    smallest, unclear = max(task.smallest for task in judged), len(judged) - sum(map(len, names_by_verdict.values()))
     print_paragraph(
         f"Better: {better}. Worse: {worse}. No evidence: {unclear} of {len(judged)}. "
         f"Corrected for {counted(len(judged), 'comparison')}; {_trained(first)}. The smallest difference that this "

@@ -63,14 +63,14 @@ def propose_command(
     changed.
     """
     check_executor(executor, address, None)
-    for name, value, known in (
+    for name, value, choices in (
         ("method", method, METHODS),
         ("size", size, SIZES),
         ("device", device, ("cpu", "cuda")),
     ):
-        if value is not None and value not in known:
+        if value is not None and value not in choices:
             raise UserError(
-                f"--{name} {value}: there is no such {name}, so nothing was trained. It is {', '.join(known)}."
+                f"--{name} {value}: there is no such {name}, so nothing was trained. It is {', '.join(choices)}."
             )
     swarm_only = {"--suite": suite, "--target": target, "--runs": runs}
     if method == "doremi" and (given := [name for name, value in swarm_only.items() if value]):
@@ -84,32 +84,32 @@ def propose_command(
     search = MixtureSearch(side, setup, store_for([side], store), str(suite) if suite else None, (executor, address))
     with Bars(quiet=json) as bars:
         if method == "swarm":
-            found = search.swarm(floors, targets, bars, workers, runs)
+            proposal = search.swarm(floors, targets, bars, workers, runs)
         else:
-            found = search.doremi(floors, bars, workers)
+            proposal = search.doremi(floors, bars, workers)
     if out is not None:
-        write_text(out, found.to_yaml())
+        write_text(out, proposal.to_yaml())
     if json:
-        print_json(found.to_json())
+        print_json(proposal.to_json())
     else:
-        say(found.to_yaml().rstrip("\n"))
+        say(proposal.to_yaml().rstrip("\n"))
 
 
 def _pairs(option: str, texts: list[str] | None, default: float | None) -> dict[str, float]:
     """NAME=NUMBER, or NAME alone where there is a default."""
-    found = {}
+    numbers = {}
     for text in texts or ():
         name, equals, number = text.rpartition("=")
         if not equals and default is not None:
             name, number = text, str(default)
         try:
-            found[name] = float(number)
+            numbers[name] = float(number)
         except ValueError:
-            found[name] = -1.0
-        if not name or not 0 <= found[name] < float("inf") or (default is None and found[name] > 1):
+            numbers[name] = -1.0
+        if not name or not 0 <= numbers[name] < float("inf") or (default is None and numbers[name] > 1):
             form = "NAME=WEIGHT, as code=2" if default is not None else "DOMAIN=SHARE, as code=0.05"
             raise UserError(f"{option} {text}: write {form}, so nothing was trained.")
-    return found
+    return numbers
 
 
 app.command(name="propose", epilog="Example: gristmill mix propose corpus.yaml --out proposal.yaml")(propose_command)

@@ -50,12 +50,12 @@ class Domains:
 
     @classmethod
     def of(cls, side: Side) -> "Domains":
-        held = json.loads(read_bytes(side.shards.manifest.location))
+        manifest = json.loads(read_bytes(side.shards.manifest.location))
         used: dict[str, float] = {}
-        for phase in held["phases"]:
+        for phase in manifest["phases"]:
             for name, samples in phase["weights"].items():
                 used[name] = used.get(name, 0) + samples * phase["samples"] / sum(phase["weights"].values())
-        groups = [group for group in held["groups"] if used.get(group["name"])]
+        groups = [group for group in manifest["groups"] if used.get(group["name"])]
         if without := sorted({group["source"] for group in groups if not group["domain"]}):
             raise UserError(
                 f"{side.name}: the source {without[0]} has no domain, and shares are of domains, so nothing was "
@@ -69,13 +69,13 @@ class Domains:
             )
 
         def sums(value: Any) -> Array:
-            return np.array([sum(value(one) for one in groups if one["domain"] == name) for name in names], float)
+            return np.array([sum(value(group) for group in groups if group["domain"] == name) for name in names], float)
 
         return cls(
             names,
-            sums(lambda one: one["tokens"]),
-            sums(lambda one: used[one["name"]] * one["tokens"] / one["samples"]),
-            sums(lambda one: one["max_epochs"] * one["tokens"]),
+            sums(lambda entry: entry["tokens"]),
+            sums(lambda entry: used[entry["name"]] * entry["tokens"] / entry["samples"]),
+            sums(lambda entry: entry["max_epochs"] * entry["tokens"]),
         )
 
     def space(self, floors: Mapping[str, float]) -> MixtureSpace:
@@ -110,9 +110,9 @@ class Proposed:
         }
 
     def _columns(self) -> tuple[Array, ...]:
-        known = self.domains
-        natural, recipe = known.tokens / known.tokens.sum(), known.drawn / known.drawn.sum()
-        epochs = self.shares * known.drawn.sum() / known.tokens
+        domains = self.domains
+        natural, recipe = domains.tokens / domains.tokens.sum(), domains.drawn / domains.drawn.sum()
+        epochs = self.shares * domains.drawn.sum() / domains.tokens
         return natural, recipe, self.shares, self.low, self.high, epochs
 
     def to_yaml(self) -> str:
@@ -161,28 +161,28 @@ class MixtureSearch:
         count = runs or 3 * (len(space.names) + 1)
         tried = space.design(count)
         graph = self._begun()
-        for at, row in enumerate(tried):
-            self._add_trained(graph, f"run_{at:03}", row)
+        for number, row in enumerate(tried):
+            self._add_trained(graph, f"run_{number:03}", row)
         run = graph.run(workers, listener)
         pool = DomainPool.load(file_of(run, "pool"))
         scores = self._scores(run, count)
         weights = dict(targets) or self._weights(scores, pool)
-        found = propose(space, tried, scores, weights)
-        gain, low, high = (f"{100 * value:+.2f}%" for value in found.gain)
+        proposal = propose(space, tried, scores, weights)
+        gain, low, high = (f"{100 * value:+.2f}%" for value in proposal.gain)
         evidence = [
             f"Swarm: {self._described(count)}, mixtures around the natural one.",
             f"Targets: {', '.join(f'{written(name)} ({weight:.3g})' for name, weight in weights.items())}.",
             f"Predicted bits per byte against the natural mixture: {gain} (95% interval {low} to {high}).",
-            f"Runs predicted from the other runs: rank correlation {found.rank_correlation:.2f}.",
+            f"Runs predicted from the other runs: rank correlation {proposal.rank_correlation:.2f}.",
             "Intervals of shares: 95%, over resampled runs.",
         ]
         remarks = self._copies(pool)
-        if found.gain[2] >= 0 or found.rank_correlation < UNSURE:
+        if proposal.gain[2] >= 0 or proposal.rank_correlation < UNSURE:
             remarks.append(
                 "these runs are no evidence that the proposal is better than the natural mixture. Use more tokens, "
                 "larger models or more runs."
             )
-        return Proposed(self.domains, found.shares, found.low, found.high, evidence, remarks)
+        return Proposed(self.domains, proposal.shares, proposal.low, proposal.high, evidence, remarks)
 
     def doremi(self, floors: Mapping[str, float], listener: Listener, workers: int | None = None) -> Proposed:
         """A reference on equal shares, as far as max_epochs allows, and a proxy that weighs the domains."""
@@ -193,8 +193,8 @@ class MixtureSearch:
         reference = graph.add("reference", train, self._training(equal), {"pool": "pool"})
         graph.add("doremi", doremi, self._training(equal), {"pool": "pool", "train": reference})
         run = graph.run(workers, listener)
-        with np.load(file_of(run, "doremi")) as held:
-            alphas = held["alphas"]
+        with np.load(file_of(run, "doremi")) as file:
+            alphas = file["alphas"]
         quarters = np.stack([part.mean(0) for part in np.array_split(alphas, 4) if len(part)])
         evidence = [
             f"DoReMi: {self._described(2)}, a reference on equal shares (as far as max_epochs allows) and a proxy that "
@@ -210,11 +210,11 @@ class MixtureSearch:
         return f"{counted(count, 'training')} of {self.setup.size} models, {counted(self.setup.tokens, 'token')} each"
 
     def _check_targets(self, targets: Mapping[str, float]) -> None:
-        known = [*self.domains.names, *(self._tasks() if self.suite else ())]
+        names = [*self.domains.names, *(self._tasks() if self.suite else ())]
         for name in targets:
-            if name not in known:
+            if name not in names:
                 raise UserError(
-                    f"{option('target', name)} is not a domain or a benchmark. {suggest(name, known, 'Targets')}"
+                    f"{option('target', name)} is not a domain or a benchmark. {suggest(name, names, 'Targets')}"
                 )
 
     def _tasks(self) -> list[str]:
@@ -227,14 +227,14 @@ class MixtureSearch:
         """The benchmarks of the suite, or else all domains; of domains that share documents, each counts less."""
         if self.suite:
             return {name: 1.0 for name in scores if name in self._tasks()}
-        return {name: float(1 / pool.shared[at].sum()) for at, name in enumerate(pool.names) if name in scores}
+        return {name: float(1 / pool.shared[number].sum()) for number, name in enumerate(pool.names) if name in scores}
 
     def _copies(self, pool: DomainPool) -> list[str]:
         names = [written(name) for name in pool.names]
         return [
-            f"{pool.shared[a, b]:.0%} of the documents of {one} are in {other}, too. Their shares add up: count them "
-            "as one domain, or remove the copies."
-            for a, one in enumerate(names)
+            f"{pool.shared[a, b]:.0%} of the documents of {domain} are in {other}, too. Their shares add up: count "
+            "them as one domain, or remove the copies."
+            for a, domain in enumerate(names)
             for b, other in enumerate(names)
             if a != b and pool.shared[a, b] >= COPIES
         ]
@@ -265,15 +265,15 @@ class MixtureSearch:
 
     def _scores(self, run: Run, count: int) -> dict[str, Array]:
         """Bits per byte of every task, run by run. Items that the pool holds do not count, if others do."""
-        found: dict[str, list[float]] = {}
+        scores: dict[str, list[float]] = {}
         for kind in ("held_out", "items") if self.suite else ("held_out",):
             read = Items.load(file_of(run, kind))
             tasks = self._tasks() if kind == "items" else read.tasks
-            for at in range(count):
-                with np.load(file_of(run, f"run_{at:03}/{kind}")) as held:
-                    each, known = bits_per_byte(read, Scores(held["bits"], held["greedy"])), held["touched"]
+            for number_of_run in range(count):
+                with np.load(file_of(run, f"run_{number_of_run:03}/{kind}")) as file:
+                    bits, in_pool = bits_per_byte(read, Scores(file["bits"], file["greedy"])), file["touched"]
                 for number, task in enumerate(tasks):
-                    mine = read.task == number
-                    clean = mine & ~known if (mine & ~known).any() else mine
-                    found.setdefault(task, []).append(float(each[clean].mean()))
-        return {name: np.array(values) for name, values in found.items()}
+                    of_task = read.task == number
+                    clean = of_task & ~in_pool if (of_task & ~in_pool).any() else of_task
+                    scores.setdefault(task, []).append(float(bits[clean].mean()))
+        return {name: np.array(values) for name, values in scores.items()}

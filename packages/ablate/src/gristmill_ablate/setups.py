@@ -78,13 +78,13 @@ class AblationPlan:
 
 
 def _rows() -> list[SetupRow]:
-    held = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
-    found = []
-    for row in held["rows"]:
+    table = json.loads(Path(__file__).with_suffix(".json").read_text("utf-8"))
+    rows = []
+    for row in table["rows"]:
         measured = {name: row.pop(name) for name in ("hardware", "tokens_per_s", "start_s", "noise", "measured")}
         device = CPU if measured["hardware"] == CPU else "cuda"
-        found.append(SetupRow(Setup(**row, device=device), **measured))
-    return found
+        rows.append(SetupRow(Setup(**row, device=device), **measured))
+    return rows
 
 
 ROWS = _rows()
@@ -120,36 +120,36 @@ def choose(budget: str, most_tokens: int, sides: int = 2, cores: int = 1) -> tup
     """The setup and the number of seeds for a budget such as 10min@h200, 5min@cpu or 200Mtok: for all trainings
     together. No training has more than `most_tokens`.
     """
-    found = _BUDGET.fullmatch(budget.strip())
-    if found is None or (found["time"] and not found["hardware"]):
+    match = _BUDGET.fullmatch(budget.strip())
+    if match is None or (match["time"] and not match["hardware"]):
         raise UserError(
             f"{budget!r} is not a budget, so nothing was trained. Write a time on a device, such as 10min@h200 or "
             "5min@cpu, or the tokens of all trainings together, such as 200Mtok."
         )
-    hardware = found["hardware"]
+    hardware = match["hardware"]
     if hardware and hardware not in HARDWARE:
-        known = suggest(hardware, HARDWARE, "Known")
-        raise UserError(f"{budget}: no speed was measured on {hardware}, so nothing was trained. {known}")
+        hint = suggest(hardware, HARDWARE, "Known")
+        raise UserError(f"{budget}: no speed was measured on {hardware}, so nothing was trained. {hint}")
     usual = {row.setup.size: row for row in reversed(ROWS)}
     rows = [row for row in ROWS if row.hardware == hardware] if hardware else [usual[size] for size in SIZES]
     fits = [row for row in rows if row.setup.tokens <= most_tokens]
     rows = fits or [replace(rows[0], setup=replace(rows[0].setup, tokens=most_tokens))]
-    if found["time"]:
-        have = float(found["time"]) * _SECONDS[found["unit"]]
+    if match["time"]:
+        have = float(match["time"]) * _SECONDS[match["unit"]]
         costs = [(1 / row.tokens_per_s, row.start_s) for row in rows]
         at_once = min(cores, FEWEST_SEEDS * sides) if hardware == CPU else 1
     else:
-        have, at_once, costs = float(_tokens(budget, found["tokens"])), 1, [(1.0, 0.0)] * len(rows)
+        have, at_once, costs = float(_tokens(budget, match["tokens"])), 1, [(1.0, 0.0)] * len(rows)
     needed = inf
     for row, (per_token, start) in reversed(list(zip(rows, costs, strict=True))):
-        each = (row.setup.tokens * per_token + start) * sides / at_once
-        seeds = int(have / each)
+        seconds_or_tokens = (row.setup.tokens * per_token + start) * sides / at_once
+        seeds = int(have / seconds_or_tokens)
         if seeds >= FEWEST_SEEDS:
             grown = (have * at_once / (sides * ENOUGH_SEEDS) - start) / per_token if seeds > ENOUGH_SEEDS else 0
             tokens = max(row.setup.tokens, min(int(grown), MOST_GROWTH * row.setup.tokens, most_tokens))
             return replace(row.setup, tokens=tokens), min(seeds, ENOUGH_SEEDS)
-        needed = FEWEST_SEEDS * each
-    least = duration(needed) if found["time"] else f"{needed:,.0f} tokens"
+        needed = FEWEST_SEEDS * seconds_or_tokens
+    least = duration(needed) if match["time"] else f"{needed:,.0f} tokens"
     raise UserError(
         f"{budget} is too small a budget, so nothing was trained: {FEWEST_SEEDS} trainings of each of {sides} recipes "
         f"with the smallest model ({rows[0].setup.size}) take {least}. Give more."

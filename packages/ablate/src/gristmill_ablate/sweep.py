@@ -61,7 +61,7 @@ class Variant:
 def make_variants(recipe: Recipe, sweeps: Sequence[str]) -> list[Variant]:
     """One for every combination of the values; `sweeps` are STEP.FIELD=VALUE,VALUE."""
     settings = [list(_settings(recipe, sweep)) for sweep in sweeps]
-    names = [one[0].name for one in settings]
+    names = [setting[0].name for setting in settings]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UserError(f"{twice} is swept twice, so nothing was run. Write all of its values behind one sign.")
     combined = list(product(*settings))
@@ -75,15 +75,15 @@ def make_variants(recipe: Recipe, sweeps: Sequence[str]) -> list[Variant]:
 
 def _settings(recipe: Recipe, sweep: str) -> Iterator[SweptSetting]:
     step, field, text = split_change(sweep, "keep_quality.keep_best=0.2,0.1,0.05")
-    named = [one for one in recipe.steps if one.at and step in (one.id, one.name)]
-    used = [one for one in named if uses(one.config, field)]
+    named = [candidate for candidate in recipe.steps if candidate.at and step in (candidate.id, candidate.name)]
+    used = [candidate for candidate in named if uses(candidate.config, field)]
     below = field.split(".")
-    places: list[Place] = [(*one.at, *below) for one in used or named]
+    places: list[Place] = [(*candidate.at, *below) for candidate in used or named]
     if not places and step in _SECTIONS:
         places = [(step, *below)]
     if not places:
-        known = [*dict.fromkeys(one.name for one in recipe.steps if one.at), *_SECTIONS]
-        raise UserError(f"{recipe.path} has no step {step}, so nothing was run. {suggest(step, known, 'Known')}")
+        names = [*dict.fromkeys(candidate.name for candidate in recipe.steps if candidate.at), *_SECTIONS]
+        raise UserError(f"{recipe.path} has no step {step}, so nothing was run. {suggest(step, names, 'Known')}")
     values = value_of(sweep, f"[{text}]")
     if not values:
         raise UserError(f"{sweep!r} has no value, so nothing was run. Write {step}.{field}=VALUE,VALUE.")
@@ -92,13 +92,13 @@ def _settings(recipe: Recipe, sweep: str) -> Iterator[SweptSetting]:
 
 
 def _variant(recipe: Recipe, settings: Sequence[SweptSetting]) -> Variant:
-    last = [one.name.rpartition(".")[2] for one in settings]
-    names = last if 1 < len(settings) == len(set(last)) else [one.name for one in settings]
-    label = " ".join(f"{name}={one.shown}" for name, one in zip(names, settings, strict=True))
+    last = [swept.name.rpartition(".")[2] for swept in settings]
+    names = last if 1 < len(settings) == len(set(last)) else [swept.name for swept in settings]
+    label = " ".join(f"{name}={swept.shown}" for name, swept in zip(names, settings, strict=True))
     name = f"{recipe.file_name}-{re.sub(r'[^A-Za-z0-9._]+', '-', label)}"[:_LONGEST_NAME]
     text = with_value(recipe.text, ("recipe",), name)
-    for place, value in ((place, setting.value) for setting in settings for place in setting.places):
-        text = None if text is None else with_value(text, place, value)
+    for path, value in ((path, setting.value) for setting in settings for path in setting.places):
+        text = None if text is None else with_value(text, path, value)
     if text is None:
         raise UserError(
             f"{label} cannot be put into {recipe.path}, because it is not written out there (an alias, or a variable), "
@@ -121,15 +121,15 @@ def run_sweep(
     """Run each variant as far as its shards, and compare it with the base; results by label. `on`: the name of the
     executor and the address of its cluster.
     """
-    found = {}
+    results = {}
     for variant in variants:
         mill = Mill(variant.recipe, executor=on[0], address=on[1])
         side = Side(variant.label, Published(mill.run(workers, listener)))
         ablation = Ablation(base, side, suite, setup, store, on)
-        found[variant.label] = ablation.run(seeds, listener, workers, looks=len(variants))
-    return found
+        results[variant.label] = ablation.run(seeds, listener, workers, looks=len(variants))
+    return results
 
 
 def judge(results: Mapping[str, AblationResult]) -> list[TaskScore]:
     """How the variants compare with the recipe, by label; verdicts are corrected for their number (Holm)."""
-    return holm([replace(found.overall, name=label) for label, found in results.items() if found.overall], 1)
+    return holm([replace(result.overall, name=label) for label, result in results.items() if result.overall], 1)

@@ -35,7 +35,7 @@ class Side:
     def drawn(self) -> tuple[Any, ...]:
         """What its training draws: two sides with the same give the same models. An index also names its recipe."""
         manifest = self.shards.manifest
-        groups = [(one.name, [(shard.bin, shard.lineage) for shard in one.shards]) for one in manifest.groups]
+        groups = [(group.name, [(shard.bin, shard.lineage) for shard in group.shards]) for group in manifest.groups]
         return manifest.head, groups, manifest.phases
 
     @property
@@ -47,8 +47,8 @@ class Side:
     def suites(self) -> set[str]:
         """Hashes of the suites that it was decontaminated against."""
         nodes = self.shards.view.states.values() if self.shards.view else ()
-        found = [said for made in nodes for said in made.metrics.get("suites", ())]
-        return {said.rpartition(", ")[2] for said in found}
+        names = [name for made in nodes for name in made.metrics.get("suites", ())]
+        return {name.rpartition(", ")[2] for name in names}
 
     def check_tokens(self, drawn: int, setup: Setup) -> None:
         """Raise UserError if its mixture draws fewer tokens than a training has."""

@@ -75,9 +75,9 @@ def _values(mixed: Array, order: int, tables: Tables) -> Array:
     values, missing = np.zeros(len(mixed), np.uint64), np.arange(len(mixed))
     slots = first + ((mixed >> half) * np.uint64(places) >> half).astype(np.int64)
     for step in range(walk):
-        found = tables.slots[slots[missing] + step]
-        is_it = found >> half == marks[missing]
-        values[missing[is_it]] = found[is_it] & np.uint64(0xFFFFFFFF)
+        slot = tables.slots[slots[missing] + step]
+        is_it = slot >> half == marks[missing]
+        values[missing[is_it]] = slot[is_it] & np.uint64(0xFFFFFFFF)
         missing = missing[~is_it]
     return values
 

@@ -66,11 +66,11 @@ class Estimate(NamedTuple):
 def estimate(texts: Texts, settings: NgramSettings, folder: Path) -> Estimate:
     """Estimates a model from texts with at least one word."""
     hashes, tokens, distinct = _frequent(texts, settings, folder)
-    known = vocabulary_of(hashes)
-    files, found = _adjusted(texts, known, settings, folder)
-    discounts = [kernel.discounts_of(found[order]) for order in range(settings.order)]
+    vocabulary = vocabulary_of(hashes)
+    files, counts_of_counts = _adjusted(texts, vocabulary, settings, folder)
+    discounts = [kernel.discounts_of(counts_of_counts[order]) for order in range(settings.order)]
     probabilities, backoffs = _probabilities(files, discounts, len(hashes), settings, folder)
-    words, offsets = _spelled(known)
+    words, offsets = _spelled(vocabulary)
     numbered = np.concatenate([np.zeros(1, np.uint64), hash_strings(np.frombuffer(words, np.uint8), offsets)])
     shape, slots = _tables(probabilities, backoffs, numbered, settings, folder)
     grams = [_grams(file, order, folder) for order, file in enumerate(probabilities, 1) if order > 1]
@@ -84,7 +84,7 @@ def estimate(texts: Texts, settings: NgramSettings, folder: Path) -> Estimate:
         grams,
         words,
         offsets,
-        [one.tolist() for one in discounts],
+        [values.tolist() for values in discounts],
         tokens,
         distinct,
     )
@@ -115,27 +115,29 @@ def _frequent(texts: Texts, settings: NgramSettings, folder: Path) -> tuple[Arra
     return best[np.lexsort((best[:, 0], ~best[:, 1]))][:, 0].copy(), tokens, distinct
 
 
-def _adjusted(texts: Texts, known: NumberedWords, settings: NgramSettings, folder: Path) -> tuple[list[Any], Array]:
+def _adjusted(
+    texts: Texts, vocabulary: NumberedWords, settings: NgramSettings, folder: Path
+) -> tuple[list[Any], Array]:
     """Unigrams with their counts, a sorter by context for every longer order, and counts of counts."""
     order = settings.order
     sorter = Sorter(folder / "ngrams", 3, settings.memory // 2, sums=True)
     tables, spaces = cut_tables(), _spaces()
     for data, offsets in texts():
-        ids, firsts = number_texts(data, offsets, tables, *spaces, known)
+        ids, firsts = number_texts(data, offsets, tables, *spaces, vocabulary)
         rows = np.empty((2 * len(ids), 3), np.uint64)
         sorter.add(rows[: kernel.windows(ids, firsts, order, rows)])
-    each = settings.memory // (2 * order)
+    memory = settings.memory // (2 * order)
     unigrams: list[Array] = []
-    longer = [Sorter(folder / f"context{k}", 3, each) for k in range(2, order + 1)]
+    longer = [Sorter(folder / f"context{k}", 3, memory) for k in range(2, order + 1)]
     least = np.array([1, *settings.least[1:order]], np.uint64)  # rare words are <unk> already
-    state, found = np.zeros((order + 1, 2), np.uint64), np.zeros((order, kernel.COUNTED), np.int64)
+    state, counts_of_counts = np.zeros((order + 1, 2), np.uint64), np.zeros((order, kernel.COUNTED), np.int64)
     out = np.empty((order, _BLOCK_ROWS + 1, 3), np.uint64)
 
     def give(block: Array, is_end: bool) -> None:
-        sizes = kernel.adjust(block, order, least, state, found, out, is_end)
+        sizes = kernel.adjust(block, order, least, state, counts_of_counts, out, is_end)
         unigrams.append(out[0, : sizes[0]].copy())
-        for place, into in enumerate(longer, 1):
-            rows = out[place, : sizes[place]]
+        for order_index, into in enumerate(longer, 1):
+            rows = out[order_index, : sizes[order_index]]
             kernel.by_context(rows)
             into.add(rows)
 
@@ -143,7 +145,7 @@ def _adjusted(texts: Texts, known: NumberedWords, settings: NgramSettings, folde
         for begin in range(0, len(block), _BLOCK_ROWS):
             give(block[begin : begin + _BLOCK_ROWS], False)
     give(np.empty((0, 3), np.uint64), True)
-    return [np.concatenate(unigrams), *longer], found
+    return [np.concatenate(unigrams), *longer], counts_of_counts
 
 
 def _probabilities(
@@ -203,16 +205,16 @@ def _whole(blocks: Iterator[Array]) -> Iterator[Array]:
 def _interpolated(blocks: Iterator[Array], order: int, shorter: RowFile) -> Iterator[Array]:
     """Interpolates rows with their shorter n-grams, which are in the file in the same order."""
     lower = shorter.blocks(_BLOCK_ROWS)
-    below, place, first = np.empty((0, 4), np.uint64), 0, 0
+    below, lower_row, first = np.empty((0, 4), np.uint64), 0, 0
     for block in blocks:
-        at = 0
-        while at < len(block):
-            if place == len(below):
+        row = 0
+        while row < len(block):
+            if lower_row == len(below):
                 first += len(below)
-                below, place = next(lower), 0
-            before = at, place
-            at, place = kernel.interpolate(block, at, order, below, place, first)
-            if at < len(block) and place < len(below) and (at, place) == before:
+                below, lower_row = next(lower), 0
+            before = row, lower_row
+            row, lower_row = kernel.interpolate(block, row, order, below, lower_row, first)
+            if row < len(block) and lower_row < len(below) and (row, lower_row) == before:
                 raise AssertionError(f"an n-gram of order {order} without the shorter one")
         yield block
 
@@ -242,27 +244,27 @@ def _tables(
 def _with_backoffs(rows: RowFile, back: RowFile) -> Iterator[tuple[Array, Array]]:
     """Rows with the share that each leaves to shorter n-grams; 1 if no longer one is kept."""
     lower = back.blocks(_BLOCK_ROWS)
-    below, place = np.empty((0, 3), np.uint64), 0
+    below, lower_row = np.empty((0, 3), np.uint64), 0
     for block in rows.blocks(_BLOCK_ROWS):
-        shares, at = np.ones(len(block)), 0
-        while at < len(block):
-            if place == len(below):
-                found = next(lower, None)
-                if found is None:
+        shares, row = np.ones(len(block)), 0
+        while row < len(block):
+            if lower_row == len(below):
+                next_block = next(lower, None)
+                if next_block is None:
                     break
-                below, place = found, 0
-            at, place = kernel.take_backoffs(block, at, below, place, shares)
+                below, lower_row = next_block, 0
+            row, lower_row = kernel.take_backoffs(block, row, below, lower_row, shares)
         yield block, shares
 
 
 def _numbers(rows: Array, order: int) -> Array:
     """The numbers of the words of n-grams, first word first."""
-    found = np.empty((len(rows), order), np.int64)
-    for place in range(order):
-        column, shift = (0, 2 - place) if place < 3 else (1, 4 - place)
+    numbers = np.empty((len(rows), order), np.int64)
+    for index in range(order):
+        column, shift = (0, 2 - index) if index < 3 else (1, 4 - index)
         mask = np.uint64((1 << kernel.WORD_BITS) - 1)
-        found[:, order - 1 - place] = (rows[:, column] >> np.uint64(shift * kernel.WORD_BITS)) & mask
-    return found
+        numbers[:, order - 1 - index] = (rows[:, column] >> np.uint64(shift * kernel.WORD_BITS)) & mask
+    return numbers
 
 
 def _grams(rows: RowFile, order: int, folder: Path) -> Path:
@@ -275,12 +277,12 @@ def _grams(rows: RowFile, order: int, folder: Path) -> Path:
     return path
 
 
-def _spelled(known: NumberedWords) -> tuple[bytes, Array]:
+def _spelled(vocabulary: NumberedWords) -> tuple[bytes, Array]:
     """The concatenated words by number, from <unk> on, and their offsets."""
     words = [word.encode() for word in SPECIAL]
     words += [
-        known.arena[begin:end].tobytes()
-        for begin, end in zip(known.begins[kernel.FIRST_WORD :], known.ends[kernel.FIRST_WORD :], strict=True)
+        vocabulary.arena[begin:end].tobytes()
+        for begin, end in zip(vocabulary.begins[kernel.FIRST_WORD :], vocabulary.ends[kernel.FIRST_WORD :], strict=True)
     ]
     return b"".join(words), np.cumsum([0, *map(len, words)], dtype=np.int64)
 

@@ -74,7 +74,7 @@ class LanguageModelFields(StageConfig):
     @field_validator("prune")
     @classmethod
     def _rises(cls, value: tuple[int, ...]) -> tuple[int, ...]:
-        if any(one > two for one, two in pairwise(value)):
+        if any(count > next_count for count, next_count in pairwise(value)):
             raise ValueError("an n-gram does not occur more often than its words, so the numbers must not decrease")
         return value
 
@@ -112,13 +112,13 @@ class _Spilled:
         if not self.sizes:
             return
         with open(self._path, "rb") as file:
-            held = [0]
+            bounds = [0]
             for size in [*self.sizes, None]:
-                if held[-1] and (size is None or held[-1] + size > _CHUNK_BYTES):
-                    yield np.frombuffer(file.read(held[-1]), np.uint8), np.array(held, np.int64)
-                    held = [0]
+                if bounds[-1] and (size is None or bounds[-1] + size > _CHUNK_BYTES):
+                    yield np.frombuffer(file.read(bounds[-1]), np.uint8), np.array(bounds, np.int64)
+                    bounds = [0]
                 if size is not None:
-                    held.append(held[-1] + size)
+                    bounds.append(bounds[-1] + size)
 
 
 def fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path) -> dict[str, Any]:
@@ -135,12 +135,12 @@ def _fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path, folder: 
         digest = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
         spilled[language][digest % HELD_OUT == 0].add([text])
     enough, left_out = {}, {}
-    for language, (train, held) in sorted(spilled.items()):
-        documents = len(train.sizes) + len(held.sizes)
-        wanted = config.languages is None or language in {name.lower() for name in config.languages}
-        if wanted and documents >= config.min_documents and train.sizes:
-            enough[language] = train, held
-        elif wanted:
+    for language, (train, held_out) in sorted(spilled.items()):
+        documents = len(train.sizes) + len(held_out.sizes)
+        is_requested = config.languages is None or language in {name.lower() for name in config.languages}
+        if is_requested and documents >= config.min_documents and train.sizes:
+            enough[language] = train, held_out
+        elif is_requested:
             left_out[language] = documents
     if not enough:
         most = max(left_out.items(), key=lambda one: one[1], default=("", 0))
@@ -153,30 +153,30 @@ def _fit(batches: Iterable[pa.RecordBatch], config: Config, path: Path, folder: 
     settings = NgramSettings(config.order, least, config.vocab, config.memory)
     models: dict[str, Banded] = {}
     about = {}
-    for language, (train, held) in enough.items():
+    for language, (train, held_out) in enough.items():
         own = folder / f"model{len(models)}"
         own.mkdir()
-        models[language], about[language] = _trained(train.chunks, held, settings, own)
+        models[language], about[language] = _trained(train.chunks, held_out, settings, own)
     write_models(path, models)
     return {"languages": about, "left_out": left_out}
 
 
-def _trained(texts: Texts, held: _Spilled, settings: NgramSettings, folder: Path) -> tuple[Banded, dict[str, Any]]:
-    found = estimate(texts, settings, folder)
-    write_models(folder / "alone", {ALL: (found, None)})
+def _trained(texts: Texts, held_out: _Spilled, settings: NgramSettings, folder: Path) -> tuple[Banded, dict[str, Any]]:
+    estimated = estimate(texts, settings, folder)
+    write_models(folder / "alone", {ALL: (estimated, None)})
     model = load(folder / "alone")[ALL]
-    perplexities = [_perplexities(model, data, offsets) for data, offsets in held.chunks()]
+    perplexities = [_perplexities(model, data, offsets) for data, offsets in held_out.chunks()]
     judged = np.sort(np.concatenate([np.zeros(0), *perplexities]))
     judged = judged[~np.isnan(judged)]
     bands = None
     if len(judged) >= LEAST_HELD_OUT:
         bands = float(judged[(len(judged) - 1) // 3]), float(judged[2 * (len(judged) - 1) // 3])
     (folder / "alone").unlink()
-    return (found, bands), {
-        "words": found.tokens,
-        "distinct_words": found.distinct_words,
-        "vocabulary": found.ngrams[0],
-        "ngrams": sum(found.ngrams),
+    return (estimated, bands), {
+        "words": estimated.tokens,
+        "distinct_words": estimated.distinct_words,
+        "vocabulary": estimated.ngrams[0],
+        "ngrams": sum(estimated.ngrams),
         "held_out": len(judged),
     }
 
@@ -225,20 +225,22 @@ def _records(location: str) -> Iterator[tuple[str, bytes]]:
         ) from None
 
 
-def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
+def warnings(metrics: dict[str, Any], config: Config) -> Sequence[str]:
     messages = Warnings()
-    left_out = found.get("left_out", {})
+    left_out = metrics.get("left_out", {})
     if left_out:
-        names = ", ".join(f"{name} ({many:,})" for name, many in sorted(left_out.items(), key=lambda one: -one[1])[:10])
+        names = ", ".join(
+            f"{name} ({many:,})" for name, many in sorted(left_out.items(), key=lambda counts: -counts[1])[:10]
+        )
         messages.add(
             "no_model",
             f"languages with fewer than {counted(config.min_documents, 'document')} got no model: {names}. Their texts "
             "are not scored",
         )
-    missing = sorted({name.lower() for name in config.languages or ()} - {*found.get("languages", {}), *left_out})
+    missing = sorted({name.lower() for name in config.languages or ()} - {*metrics.get("languages", {}), *left_out})
     if missing:
         messages.add("no_model", f"there are no documents in {', '.join(missing)}, so there is no model for it")
-    rough = sorted(name for name, one in found.get("languages", {}).items() if one["held_out"] < LEAST_HELD_OUT)
+    rough = sorted(name for name, counts in metrics.get("languages", {}).items() if counts["held_out"] < LEAST_HELD_OUT)
     if rough:
         messages.add(
             "held_out",

@@ -61,18 +61,18 @@ class Sorter:
 
     def add(self, rows: Array) -> None:
         for begin in range(0, len(rows), self._most):
-            some = rows[begin : begin + self._most]
-            if self._held_rows + len(some) > self._most:
+            part = rows[begin : begin + self._most]
+            if self._held_rows + len(part) > self._most:
                 self._spill()
-            self._held.append(some.copy())
-            self._held_rows += len(some)
+            self._held.append(part.copy())
+            self._held_rows += len(part)
 
     def sorted(self) -> Iterator[Array]:
         """Blocks of rows in the order of their keys. The sorter is empty afterwards."""
         if not self._runs:
-            held = self._take()
-            if len(held):
-                yield held
+            rows = self._take()
+            if len(rows):
+                yield rows
             return
         if self._held:
             self._spill()
@@ -110,16 +110,16 @@ class Sorter:
 
     def _merged(self) -> Iterator[Array]:
         """All rows up to the smallest of the last keys that were read are in memory: these are sorted and yielded."""
-        each = max(self._most // (2 * len(self._runs)), 64)
-        readers = [run.blocks(each) for run in self._runs]
+        block_rows = max(self._most // (2 * len(self._runs)), 64)
+        readers = [run.blocks(block_rows) for run in self._runs]
         heads = [next(reader, None) for reader in readers]
         while any(head is not None for head in heads):
             last = min((int(head[-1, 0]), int(head[-1, 1])) for head in heads if head is not None)
             taken = []
-            for place, head in enumerate(heads):
+            for index, head in enumerate(heads):
                 if head is None:
                     continue
                 count = rows_up_to(head, np.uint64(last[0]), np.uint64(last[1]))
                 taken.append(head[:count])
-                heads[place] = head[count:] if count < len(head) else next(readers[place], None)
+                heads[index] = head[count:] if count < len(head) else next(readers[index], None)
             yield self._ordered(np.concatenate(taken))

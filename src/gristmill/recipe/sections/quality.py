@@ -125,23 +125,25 @@ def _load_models(draft: Draft, raw: object) -> list[TrainedModel] | None:
     models: list[TrainedModel] = []
     for kind, values_by_name in () if fields is None else dict(fields).items():
         for name, values in values_by_name.items():
-            at: Path = (*AT, kind, name)
+            path: Path = (*AT, kind, name)
             if not _NAME.fullmatch(name):
-                message = f"{dotted(at)}: {show(name)} cannot be the name of a model, because it names a column, too."
-                draft.add_at_key(at, f"{message} Use up to 40 of a-z 0-9 _ and begin with a letter.")
+                message = f"{dotted(path)}: {show(name)} cannot be the name of a model, because it names a column, too."
+                draft.add_at_key(path, f"{message} Use up to 40 of a-z 0-9 _ and begin with a letter.")
             elif any(name == other.name for other in models):
-                draft.add_at_key(at, f"{dotted(at)} has the name of another model. Rename one.")
+                draft.add_at_key(path, f"{dotted(path)} has the name of another model. Rename one.")
             elif not isinstance(values, dict):
-                draft.add(at, f"{dotted(at)} must be a mapping that says what the model learns, not {show(values)}.")
-            elif (model := _load_model(draft, name, values, at, kinds[kind])) is None:
+                draft.add(
+                    path, f"{dotted(path)} must be a mapping that says what the model learns, not {show(values)}."
+                )
+            elif (model := _load_model(draft, name, values, path, kinds[kind])) is None:
                 return None  # its mistake may be reported already, such as a variable that is not set
             else:
                 models.append(model)
     return models if len(draft.mistakes) == before else None
 
 
-def _load_model(draft: Draft, name: str, values: Mapping[str, Any], at: Path, kind: ModelKind) -> TrainedModel | None:
-    fields = load_config(draft, kind.fields, values, at)
+def _load_model(draft: Draft, name: str, values: Mapping[str, Any], path: Path, kind: ModelKind) -> TrainedModel | None:
+    fields = load_config(draft, kind.fields, values, path)
     if fields is None:
         return None
     config: Any = stage_of(kind.module).config(**dict(fields), name=name)
@@ -149,23 +151,25 @@ def _load_model(draft: Draft, name: str, values: Mapping[str, Any], at: Path, ki
     for side, sources in kind.sides(config).items():
         for source in sources:
             if sides.setdefault(source, side) != side:
-                message = f"{dotted(at)} has the source {source} as {sides[source]} and as {side}. Remove it from one."
-                draft.add_at_key(at, message)
+                message = (
+                    f"{dotted(path)} has the source {source} as {sides[source]} and as {side}. Remove it from one."
+                )
+                draft.add_at_key(path, message)
                 return None
-    line = draft.tree.line_of_key(at)
-    if not check_config(draft, kind.module, name, config, at):
+    line = draft.tree.line_of_key(path)
+    if not check_config(draft, kind.module, name, config, path):
         return None
-    fit = Step(f"{ROUTE}/{name}", step_of(name), ROUTE, kind.module, config, line, at)
+    fit = Step(f"{ROUTE}/{name}", step_of(name), ROUTE, kind.module, config, line, path)
     if not sides:
-        return TrainedModel(name, str(at[1]), (fit,), frozenset())
+        return TrainedModel(name, str(path[1]), (fit,), frozenset())
     seed = dict(config).get("seed", draft.seed)
     taken = sample.Config(sample_bytes=config.sample_bytes, sides=sides, seed=seed)
     parts = ("sample", sample, taken), ("text", texts, texts.Config(name=name, sides=sides))
     steps = [
-        Step(f"{fit.id}_{part}", f"{fit.name}_{part}", ROUTE, stage.__name__, some, line, implied_by=fit.id)
-        for part, stage, some in parts
+        Step(f"{fit.id}_{part}", f"{fit.name}_{part}", ROUTE, stage.__name__, stage_config, line, implied_by=fit.id)
+        for part, stage, stage_config in parts
     ]
-    return TrainedModel(name, str(at[1]), (*steps, fit), frozenset(sides))
+    return TrainedModel(name, str(path[1]), (*steps, fit), frozenset(sides))
 
 
 def _are_known(draft: Draft, routes: Routes, models: Sequence[TrainedModel]) -> bool:
@@ -173,7 +177,7 @@ def _are_known(draft: Draft, routes: Routes, models: Sequence[TrainedModel]) -> 
     trains a model; adds mistakes if not.
     """
     before = len(draft.mistakes)
-    known = {model.name: model for model in models}
+    models_by_name = {model.name: model for model in models}
     taken = {step.name: model.name for model in models for step in model.steps}
     for step in {step.id: step for route in routes.values() for step in route}.values():
         if step.name in taken:
@@ -182,12 +186,18 @@ def _are_known(draft: Draft, routes: Routes, models: Sequence[TrainedModel]) -> 
         stage = stage_of(step.module)
         kind = stage.trained if isinstance(stage, LayerStage) else None
         for name in _used(step):
-            if name not in known:
-                fix = suggest(name, list(known), "Models") if known else "The recipe has no field quality."
+            if name not in models_by_name:
+                fix = (
+                    suggest(name, list(models_by_name), "Models")
+                    if models_by_name
+                    else "The recipe has no field quality."
+                )
                 message = f"{step.id} uses the model {name}, which the recipe does not train. {fix}"
                 draft.mistakes.add(step.line, f"{message} To use an existing model, write file instead of trained.")
-            elif kind not in (None, known[name].kind):
-                message = f"{step.id} uses the model {name} of quality.{known[name].kind}, but it needs a model of"
+            elif kind not in (None, models_by_name[name].kind):
+                message = (
+                    f"{step.id} uses the model {name} of quality.{models_by_name[name].kind}, but it needs a model of"
+                )
                 draft.mistakes.add(step.line, f"{message} quality.{kind}. Name one of them.")
     return len(draft.mistakes) == before
 
@@ -201,26 +211,26 @@ def _used(step: Step) -> list[str]:
 
 def _own_end(route: Sequence[Step]) -> int:
     """The index of the first step that every source takes."""
-    return next((at for at, step in enumerate(route) if step.route == EVERY_SOURCE), len(route))
+    return next((index for index, step in enumerate(route) if step.route == EVERY_SOURCE), len(route))
 
 
 def _places(source: str, route: Sequence[Step], models: Sequence[TrainedModel]) -> dict[str, int]:
     """The index of the step of a route before which each model is trained that a step uses or that learns from it."""
-    found: dict[str, int] = {}
-    for at, step in enumerate(route):
+    places: dict[str, int] = {}
+    for index, step in enumerate(route):
         for name in _used(step):
-            found.setdefault(name, at)
+            places.setdefault(name, index)
     learned = {model.name: _own_end(route) for model in models if source in model.sources}
-    return {**learned, **found}
+    return {**learned, **places}
 
 
 def _in_order_of_use(models: Sequence[TrainedModel], placed: Sequence[Mapping[str, int]]) -> list[TrainedModel]:
     """Models in an order that agrees with every route; unchanged if there is none (`in_order` reports it)."""
     before: dict[str, dict[str, None]] = {model.name: {} for model in models}  # a dict, because a set has no order
     for places in placed:
-        for one, other in itertools.permutations(places, 2):
-            if places[one] < places[other]:
-                before[other][one] = None
+        for earlier, later in itertools.permutations(places, 2):
+            if places[earlier] < places[later]:
+                before[later][earlier] = None
     by_name = {model.name: model for model in models}
     try:
         return [by_name[name] for name in TopologicalSorter(before).static_order()]
@@ -234,31 +244,33 @@ def _with_models(route: Sequence[Step], models: Sequence[TrainedModel], places: 
     for model in models:
         if model.name in places:
             before.setdefault(places[model.name], []).extend(model.steps)
-    return tuple(step for at in range(len(route) + 1) for step in (*before.get(at, ()), *route[at : at + 1]))
+    return tuple(
+        step for index in range(len(route) + 1) for step in (*before.get(index, ()), *route[index : index + 1])
+    )
 
 
 def in_order(draft: Draft, steps: Sequence[Step], routes: Routes) -> tuple[Step, ...]:
     """Steps in an order that agrees with every route, otherwise as in the file; adds a mistake if there is none."""
-    place = {step.id: at for at, step in enumerate(steps)}
-    behind: dict[str, set[str]] = {step.id: set() for step in steps}
-    waits = dict.fromkeys(behind, 0)
+    position = {step.id: index for index, step in enumerate(steps)}
+    followers: dict[str, set[str]] = {step.id: set() for step in steps}
+    waits = dict.fromkeys(followers, 0)
     for route in routes.values():
-        for one, other in itertools.pairwise(route):
-            if other.id not in behind[one.id]:
-                behind[one.id].add(other.id)
-                waits[other.id] += 1
-    ready = [place[name] for name, count in waits.items() if not count]
+        for earlier, later in itertools.pairwise(route):
+            if later.id not in followers[earlier.id]:
+                followers[earlier.id].add(later.id)
+                waits[later.id] += 1
+    ready = [position[name] for name, count in waits.items() if not count]
     heapq.heapify(ready)
-    found: list[Step] = []
+    ordered: list[Step] = []
     while ready:
         step = steps[heapq.heappop(ready)]
-        found.append(step)
-        for name in behind[step.id]:
+        ordered.append(step)
+        for name in followers[step.id]:
             waits[name] -= 1
             if not waits[name]:
-                heapq.heappush(ready, place[name])
-    if len(found) < len(steps):
+                heapq.heappush(ready, position[name])
+    if len(ordered) < len(steps):
         message = "the models of quality cannot be put in one order: sources pass the steps that use them in"
         draft.add_at_key(AT, f"{message} different orders. Use them in the same order in every list of steps.")
         return tuple(steps)
-    return tuple(found)
+    return tuple(ordered)

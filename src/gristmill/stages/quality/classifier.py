@@ -85,28 +85,28 @@ def _languages_apart(languages: Mapping[str, Mapping[str, int]]) -> list[str]:
     ]
 
 
-def warnings(found: Mapping[str, Any], config: Options) -> Sequence[str]:
+def warnings(metrics: Mapping[str, Any], config: Options) -> Sequence[str]:
     messages = Warnings()
-    messages += _languages_apart(found.get("languages", {}))
-    held_out = found.get("texts", {}).get("held_out", {})
+    messages += _languages_apart(metrics.get("languages", {}))
+    held_out = metrics.get("texts", {}).get("held_out", {})
     alone = [side for side, counts in held_out.items() if counts["sites"] == 1 and counts["documents"]]
-    if alone and found.get("held_out_by_site"):
+    if alone and metrics.get("held_out_by_site"):
         messages.add(
             "held_out",
             f"the held-out texts of the class {' and '.join(alone)} come from one site, so AUC and recall are rough: "
             "another seed holds out another site. Add texts of other sites",
         )
-    if config.held_out_share > 0 and found.get("held_out_by_site") == 0:
+    if config.held_out_share > 0 and metrics.get("held_out_by_site") == 0:
         messages.add(
             "held_out",
             "all texts of one class come from one site, so the held-out texts do, too, and the measured quality is too "
             "good. Add texts of other sites",
         )
-    if "auc" not in found and found:
+    if "auc" not in metrics and metrics:
         messages.add(
             "held_out", "the held-out texts lack a class, so the classifier cannot be measured. Raise held_out_share"
         )
-    both = found.get("removed", {}).get("on_both_sides", 0)
+    both = metrics.get("removed", {}).get("on_both_sides", 0)
     if both:
         messages.add(
             "both_classes", f"{both:,} texts are in both classes and were left out. Is a source in the wrong class?"
@@ -137,8 +137,12 @@ def tables(metrics: Mapping[str, Any]) -> Iterator[ModelTable]:
         }
         yield ModelTable(("held out", "value"), [(name, f"{value:.4f}") for name, value in measures.items()])
         thresholds = [
-            (f">= {threshold}", f"{found['precision']:.3f}" if "precision" in found else "-", f"{found['recall']:.3f}")
-            for threshold, found in metrics["thresholds"].items()
+            (
+                f">= {threshold}",
+                f"{measured['precision']:.3f}" if "precision" in measured else "-",
+                f"{measured['recall']:.3f}",
+            )
+            for threshold, measured in metrics["thresholds"].items()
         ]
         yield ModelTable(("score", "precision", "recall"), thresholds)
 

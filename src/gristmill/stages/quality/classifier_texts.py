@@ -122,7 +122,7 @@ def clean(table: pa.Table, min_words: int) -> tuple[Examples, dict[str, int]]:
     text = table.column("text").combine_chunks() if table.num_rows else pa.array([], pa.large_string())
     data, bounds = large_texts(text.chunk(0) if isinstance(text, pa.ChunkedArray) else text)
     high = table.column("high").to_numpy().astype(np.bool_)
-    found = Examples(
+    texts = Examples(
         data,
         bounds[:-1].copy(),
         bounds[1:].copy(),
@@ -130,49 +130,49 @@ def clean(table: pa.Table, min_words: int) -> tuple[Examples, dict[str, int]]:
         table.column("target").to_numpy().astype(np.float64),
         table.column("group").to_numpy().astype(np.uint64),
     )
-    long_enough = count_words(data, found.starts, found.ends) >= min_words
+    long_enough = count_words(data, texts.starts, texts.ends) >= min_words
     hashes = hash_texts(data, bounds, WHITESPACE, unicode_tables())[long_enough]
     short = int((~long_enough).sum())
-    found = found.take(long_enough)
-    order = np.lexsort((found.groups, found.targets, hashes[:, 1], hashes[:, 0]))
-    found, hashes = found.take(order), hashes[order]
+    texts = texts.take(long_enough)
+    order = np.lexsort((texts.groups, texts.targets, hashes[:, 1], hashes[:, 0]))
+    texts, hashes = texts.take(order), hashes[order]
     again = np.zeros(len(order), np.bool_)
     again[1:] = (hashes[1:] == hashes[:-1]).all(axis=1)
     of = np.cumsum(~again) - 1
     sides = np.zeros((2, int(of[-1]) + 1 if len(of) else 0), np.bool_)
-    sides[found.high.astype(int), of] = True
+    sides[texts.high.astype(int), of] = True
     both = (sides[0] & sides[1])[of] if len(of) else again
     counts = {"too_short": short, "on_both_sides": int(both.sum()), "copies": int((again & ~both).sum())}
-    return found.take(~again & ~both), counts
+    return texts.take(~again & ~both), counts
 
 
-def hold_out(found: Examples, share: float, seed: int) -> tuple[Array, bool]:
+def hold_out(examples: Examples, share: float, seed: int) -> tuple[Array, bool]:
     """Which texts are held out, and whether their groups differ from those of the rest.
 
     Groups come in the order of a hash. A group is held out if it fits into the remaining share of both classes. If no
     group of a class fits, the smallest one that is not the whole class is held out. If a class has only one group, its
     texts are split instead, which is better than nothing, and the user is warned.
     """
-    groups, of = np.unique(found.groups, return_inverse=True)
+    groups, of = np.unique(examples.groups, return_inverse=True)
     sizes = np.zeros((len(groups), 2), np.int64)
-    np.add.at(sizes, (of, found.high.astype(int)), found.ends - found.starts)
-    wanted = [int(share * int(total)) for total in sizes.sum(axis=0)]
+    np.add.at(sizes, (of, examples.high.astype(int)), examples.ends - examples.starts)
+    budgets = [int(share * int(total)) for total in sizes.sum(axis=0)]
     turn: Any = np.array([seed % 2**64], np.uint64) * GOLDEN
     salted: Any = groups ^ np.asarray(mix.py_func(turn))
     keys: Any = mix.py_func(salted)
-    held, taken = np.zeros(len(groups), np.bool_), [0, 0]
+    is_held, taken = np.zeros(len(groups), np.bool_), [0, 0]
     for group in np.argsort(keys, kind="stable").tolist():
-        size = [int(one) for one in sizes[group]]
-        if all(taken[side] + size[side] <= wanted[side] for side in range(2)):
-            held[group] = True
+        size = [int(count) for count in sizes[group]]
+        if all(taken[side] + size[side] <= budgets[side] for side in range(2)):
+            is_held[group] = True
             taken = [taken[side] + size[side] for side in range(2)]
-    chosen, apart = held[of], True
+    chosen, apart = is_held[of], True
     for side in range(2) if share > 0 else ():
-        mine = np.flatnonzero((sizes[:, side] > 0) & ~held)
-        if not taken[side] and len(mine) > 1:
-            chosen |= of == mine[np.lexsort((keys[mine], sizes[mine, side]))[0]]
+        candidates = np.flatnonzero((sizes[:, side] > 0) & ~is_held)
+        if not taken[side] and len(candidates) > 1:
+            chosen |= of == candidates[np.lexsort((keys[candidates], sizes[candidates, side]))[0]]
         elif not taken[side]:  # texts are in the order of a hash already
-            texts = np.flatnonzero(found.high == bool(side))
+            texts = np.flatnonzero(examples.high == bool(side))
             chosen[texts[: int(len(texts) * share + 0.5) or int(len(texts) > 1)]] = True
             apart = False
     return chosen, apart

@@ -42,7 +42,7 @@ def train(examples: pa.Table, options: Options) -> TrainedClassifier:
     """Trains on `examples`, which has the columns of classifier_texts.SCHEMA, in any order of rows."""
     texts, removed = clean(examples, options.min_words)
     is_held, apart = hold_out(texts, options.held_out_share, options.seed)
-    training, held = texts.take(~is_held), texts.take(is_held)
+    training, held_out = texts.take(~is_held), texts.take(is_held)
     _refuse_a_missing_side(training, removed)
     starts, ends, owners = cut_words(*training[:3], options.example_words, MOST_EXAMPLES)
     high, targets = training.high[owners], training.targets[owners]
@@ -60,15 +60,15 @@ def train(examples: pa.Table, options: Options) -> TrainedClassifier:
         options.learning_rate,
         options.seed,
     )
-    scores = score_rows(*rows_of(words, options.word_ngrams, buckets, *held[:3]), weights)
+    scores = score_rows(*rows_of(words, options.word_ngrams, buckets, *held_out[:3]), weights)
     counts = int(high.sum()), int((~high).sum())
     metrics = {
-        "texts": {"training": _sides(training), "held_out": _sides(held)},
+        "texts": {"training": _sides(training), "held_out": _sides(held_out)},
         "removed": removed,
         "examples": dict(zip(("high", "low"), counts, strict=True)),
         "words": len(words.starts),
         "held_out_by_site": int(apart),
-        **measures(scores, held),
+        **measures(scores, held_out),
     }
     return TrainedClassifier(model_bytes(words, options.word_ngrams, buckets, weights, options.epochs, counts), metrics)
 
@@ -93,8 +93,8 @@ def _sides(texts: Examples) -> dict[str, Any]:
 
 
 def _refuse_a_missing_side(training: Examples, removed: dict[str, int]) -> None:
-    for name, there in (("positives", training.high.any()), ("negatives", (~training.high).any())):
-        if not there:
+    for name, is_there in (("positives", training.high.any()), ("negatives", (~training.high).any())):
+        if not is_there:
             best = float(training.targets.max()) if name == "positives" and len(training.targets) else 1.0
             if best < 0.5:
                 raise UserError(
@@ -108,17 +108,17 @@ def _refuse_a_missing_side(training: Examples, removed: dict[str, int]) -> None:
             )
 
 
-def measures(scores: Array, held: Examples) -> dict[str, Any]:
+def measures(scores: Array, held_out: Examples) -> dict[str, Any]:
     """The measures of held-out texts with these scores; none if they lack a class."""
-    if held.high.all() or not held.high.any():
+    if held_out.high.all() or not held_out.high.any():
         return {}
     chances = chances_of(scores)
-    of_length = area(count_words(*held[:3]), held.high)
+    of_length = area(count_words(*held_out[:3]), held_out.high)
     return {
-        "auc": _rounded(area(scores, held.high)),
+        "auc": _rounded(area(scores, held_out.high)),
         "auc_of_length": _rounded(max(of_length, 1 - of_length)),
-        "thresholds": {str(threshold): _at_threshold(chances >= threshold, held.high) for threshold in THRESHOLDS},
-        "calibration": _calibration(chances, held.targets),
+        "thresholds": {str(threshold): _at_threshold(chances >= threshold, held_out.high) for threshold in THRESHOLDS},
+        "calibration": _calibration(chances, held_out.targets),
     }
 
 

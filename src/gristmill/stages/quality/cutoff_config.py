@@ -38,10 +38,10 @@ class Cutoff(StageConfig):
     @property
     def stated(self) -> dict[str, float | None]:
         """The cutoffs that the recipe sets, including null ones."""
-        found = {"min_score": self.min_score} if "min_score" in self.model_fields_set else {}
+        stated = {"min_score": self.min_score} if "min_score" in self.model_fields_set else {}
         if "keep_best" in self.model_fields_set:
-            found["dropped_share"] = self.dropped_share
-        return found
+            stated["dropped_share"] = self.dropped_share
+        return stated
 
 
 class Config(Cutoff):
@@ -78,7 +78,7 @@ class Config(Cutoff):
         if not isinstance(values, Mapping) or "source_domains" not in values:
             return values
         named = [values.get(name) for name in ("per", "floors")]
-        used = any(isinstance(one, list | tuple | Mapping) and "domain" in one for one in named)
+        used = any(isinstance(grouping, list | tuple | Mapping) and "domain" in grouping for grouping in named)
         return values if used or values.get("by_domain") else {**values, "source_domains": {}}
 
     @model_validator(mode="after")
@@ -94,26 +94,26 @@ class Config(Cutoff):
     @property
     def exceptions(self) -> dict[str, Mapping[str, Cutoff]]:
         """The overriding cutoffs, by language, domain and source; later ones win."""
-        found: dict[str, Mapping[str, Cutoff]] = {
+        cutoffs: dict[str, Mapping[str, Cutoff]] = {
             "language": self.by_language,
             "domain": self.by_domain,
             "source": self.by_source,
         }
-        return {by: named for by, named in found.items() if named}
+        return {by: named for by, named in cutoffs.items() if named}
 
     @property
     def cutoffs(self) -> list[Cutoff]:
-        return [self, *(one for named in self.exceptions.values() for one in named.values())]
+        return [self, *(cutoff for named in self.exceptions.values() for cutoff in named.values())]
 
     @property
     def dropped_shares(self) -> list[float]:
         """The dropped share of every cutoff that has one."""
-        return sorted({one.dropped_share for one in self.cutoffs if one.dropped_share is not None})
+        return sorted({cutoff.dropped_share for cutoff in self.cutoffs if cutoff.dropped_share is not None})
 
     @property
     def drops(self) -> bool:
         """Whether there is any cutoff; without one the step only writes ranks, for tiers and weights."""
-        return bool(self.dropped_shares) or any(one.min_score is not None for one in self.cutoffs)
+        return bool(self.dropped_shares) or any(cutoff.min_score is not None for cutoff in self.cutoffs)
 
     @property
     def is_ranked(self) -> bool:

@@ -20,10 +20,10 @@ KEPT, LOW, UNSCORED = "kept", "low_quality", "unscored"
 Verdicts = Mapping[str, Mapping[str, int]]
 
 
-def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
+def warnings(metrics: Mapping[str, Any], config: Config) -> Sequence[str]:
     """Warns about missing scores, cutoffs without effect, and languages, sources and groups that lose nearly all."""
-    groups: Mapping[str, Verdicts] = found.get("groups", {})
-    sums = {name: sum(_count(one, name) for one in groups.values()) for name in (KEPT, LOW, UNSCORED)}
+    groups: Mapping[str, Verdicts] = metrics.get("groups", {})
+    sums = {name: sum(_count(verdicts, name) for verdicts in groups.values()) for name in (KEPT, LOW, UNSCORED)}
     messages = Warnings()
     if sums[UNSCORED]:
         fate = "dropped" if config.unscored == "drop" else "kept"
@@ -35,8 +35,8 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
         messages.add("no_effect", "no document was dropped for its score")
     if config.drops and not config.per:
         for by in ("language", "source"):
-            messages += _erased(found.get(by, {}), by)
-    empty = [name for name, one in groups.items() if _count(one, LOW) and not _count(one, KEPT)]
+            messages += _erased(metrics.get(by, {}), by)
+    empty = [name for name, verdicts in groups.items() if _count(verdicts, LOW) and not _count(verdicts, KEPT)]
     if config.per and empty:
         fewest = max(sum(_count(groups[name], verdict) for verdict in (KEPT, LOW)) for name in empty)
         why = "A share of few documents can be less than one" if config.min_score is None else "No score is high enough"
@@ -46,8 +46,8 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
             f"{fewest:,}). {why}: set floors, which keep at least one, or give them their own cutoff",
         )
     for by, named in config.exceptions.items():
-        present = {name.lower() for name in found.get(by, {})}
-        absent = [name for name in named if by in found and name.lower() not in present]
+        present = {name.lower() for name in metrics.get(by, {})}
+        absent = [name for name in named if by in metrics and name.lower() not in present]
         if absent and present:
             messages.add("absent_name", f"there is a cutoff for {by} {_some(absent)}, but no such document")
     return messages
@@ -56,8 +56,8 @@ def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
 def _erased(of: Mapping[str, Verdicts], by: str) -> list[str]:
     """One message about the languages or sources that a cutoff for all removes nearly completely."""
     lost = {}
-    for name, one in of.items():
-        low, all_of = _count(one, LOW), _count(one, LOW) + _count(one, KEPT)
+    for name, verdicts in of.items():
+        low, all_of = _count(verdicts, LOW), _count(verdicts, LOW) + _count(verdicts, KEPT)
         if all_of >= FEWEST and low > MOST_OF_IT * all_of and name != NOTHING:
             lost[name] = low / all_of
     if not lost or len(lost) == len(of):
@@ -92,6 +92,6 @@ def explain(config: Config) -> Sequence[str]:
     if config.min_score is not None:
         messages.append(f"keeps scores from {config.min_score:g} on")
     for by, named in config.exceptions.items():
-        messages += [f"{by} {name}: {one.model_dump(exclude_unset=True)}" for name, one in named.items()]
+        messages += [f"{by} {name}: {cutoff.model_dump(exclude_unset=True)}" for name, cutoff in named.items()]
     messages += [f"keeps at least the best {percent(share, 1)} of each {by}" for by, share in config.floors.items()]
     return messages or [f"drops nothing: ranks within {whole}, by {config.by}"]

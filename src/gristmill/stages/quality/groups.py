@@ -22,7 +22,7 @@ ALL = "all documents"
 
 def columns_of(per: Sequence[str]) -> list[str]:
     """The columns that determine a document's group."""
-    return list(dict.fromkeys(COLUMNS[one] for one in per))
+    return list(dict.fromkeys(COLUMNS[by] for by in per))
 
 
 def values_of(batch: pa.RecordBatch, by: str, domains: Mapping[str, str]) -> tuple[list[str], Array]:
@@ -30,21 +30,21 @@ def values_of(batch: pa.RecordBatch, by: str, domains: Mapping[str, str]) -> tup
     encoded = batch.column(COLUMNS[by])
     encoded = encoded if pa.types.is_dictionary(encoded.type) else encoded.dictionary_encode()
     names = [*encoded.dictionary.to_pylist(), NOTHING]
-    place = encoded.indices.fill_null(len(names) - 1).to_numpy(zero_copy_only=False).astype(np.int64)
+    indices = encoded.indices.fill_null(len(names) - 1).to_numpy(zero_copy_only=False).astype(np.int64)
     if by == "domain":
         names = [domains.get(name, NOTHING) for name in names]
-    return names, place
+    return names, indices
 
 
 def groups_of(batch: pa.RecordBatch, per: Sequence[str], domains: Mapping[str, str]) -> tuple[list[Group], Array]:
     """The groups in a batch and, for each row, the index of its group."""
-    known: list[Group] = [()]
-    place = np.zeros(batch.num_rows, np.int64)
+    groups: list[Group] = [()]
+    indices = np.zeros(batch.num_rows, np.int64)
     for by in per:
         names, own = values_of(batch, by, domains)
-        pairs, place = np.unique(place * len(names) + own, return_inverse=True)
-        known = [(*known[pair // len(names)], names[pair % len(names)]) for pair in pairs.tolist()]
-    return known, place
+        pairs, indices = np.unique(indices * len(names) + own, return_inverse=True)
+        groups = [(*groups[pair // len(names)], names[pair % len(names)]) for pair in pairs.tolist()]
+    return groups, indices
 
 
 def name_of(group: Group) -> str:

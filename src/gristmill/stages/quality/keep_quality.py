@@ -60,10 +60,10 @@ def prerequisites(config: Config) -> Iterator[Prerequisite]:
 
     def ranks(name: str, score: str, per: Sequence[Any]) -> Prerequisite:
         domains = config.source_domains if "domain" in per else {}
-        found = quality_ranks.Config(
+        ranking = quality_ranks.Config(
             score=score, per=tuple(per), by=config.by, source_domains=domains, seed=config.seed
         )
-        return Prerequisite(name, quality_ranks.__name__, found)
+        return Prerequisite(name, quality_ranks.__name__, ranking)
 
     parts = () if isinstance(config.score, str) else config.score.rank_mean
     for number, part in enumerate(parts, 1):
@@ -96,18 +96,18 @@ def schema(config: Config) -> pa.Schema:
 
 def check(config: Config) -> None:
     """Checks that the domains exist."""
-    known = sorted(set(config.source_domains.values()))
-    for field, wanted in (("per", "domain" in config.per), ("floors", "domain" in config.floors)):
-        if wanted and not known:
+    domains = sorted(set(config.source_domains.values()))
+    for field, is_used in (("per", "domain" in config.per), ("floors", "domain" in config.floors)):
+        if is_used and not domains:
             raise WrongSetting(
                 field,
                 "it groups by domain, but no source has one, so all documents form one group. Add domain: to sources.",
             )
     for name in config.by_domain:
-        if name not in known:
+        if name not in domains:
             raise WrongSetting(
                 f"by_domain.{name}",
-                f"it is not the domain of any source, so it has no effect. Domains: {', '.join(known) or 'none'}.",
+                f"it is not the domain of any source, so it has no effect. Domains: {', '.join(domains) or 'none'}.",
             )
 
 
@@ -116,8 +116,8 @@ def exceptions(config: Config, path: str) -> dict[str, OtherSetting]:
     return {
         name: OtherSetting(f"by_{by}.{name}.{path}")
         for by, named in config.exceptions.items()
-        for name, one in named.items()
-        if path in one.model_fields_set
+        for name, cutoff in named.items()
+        if path in cutoff.model_fields_set
     }
 
 
@@ -168,11 +168,11 @@ class _Judged(NamedTuple):
 
 def _judge(batch: pa.RecordBatch, config: Config) -> _Judged:
     score, scored = scores_of(batch, _score(config))
-    found = []
+    exceptions_by_row = []
     for by, named in config.exceptions.items():
         names, own = values_of(batch, by, config.source_domains)
         stated = [named[key].stated if (key := _key(by, name)) in named else {} for name in names]
-        found.append(Exceptions(stated, own))
+        exceptions_by_row.append(Exceptions(stated, own))
     floors = {
         by: scored & (_ranks(batch, _floor(by, config), config).above < share) for by, share in config.floors.items()
     }
@@ -180,8 +180,8 @@ def _judge(batch: pa.RecordBatch, config: Config) -> _Judged:
         score,
         scored,
         _ranks(batch, _RANKS, config) if config.is_ranked else None,
-        thresholds(config, "min_score", found),
-        thresholds(config, "dropped_share", found),
+        thresholds(config, "min_score", exceptions_by_row),
+        thresholds(config, "dropped_share", exceptions_by_row),
         floors,
     )
 
@@ -196,14 +196,14 @@ def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     by_score, by_rank = (fails & ~judged.spared() for fails in judged.fails())
     failings = [Failing(LOW, by_score, [("score", value)], "<", judged.min_score)]
     if judged.ranks is not None:
-        groups, place = groups_of(batch, config.per, config.source_domains)
-        group = Vector("text", pa.array(list(map(name_of, groups)), pa.string()).take(pa.array(place)))
+        groups, group_index = groups_of(batch, config.per, config.source_domains)
+        group = Vector("text", pa.array(list(map(name_of, groups)), pa.string()).take(pa.array(group_index)))
         left = [("group", group), ("score", value), ("rank", Vector("number", judged.ranks.rank))]
         failings.append(Failing(LOW, by_rank, left, "<", judged.dropped_share))
     if config.unscored == "drop":
         failings.append(Failing(UNSCORED, ~judged.scored, [("score", value)], "", None))
     first = first_of(failings, batch.num_rows)
-    reasons = pa.array([one.reason for one in failings], pa.string())
+    reasons = pa.array([failing.reason for failing in failings], pa.string())
     columns = {
         "drop": reasons.take(pa.array(first, mask=first < 0)),
         "detail": describe(failings, first),
@@ -226,25 +226,25 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     """
     judged = _judge(batch, config)
     verdict = pc.if_else(pa.array(judged.scored), answers["drop"], UNSCORED)
-    groups, place = groups_of(batch, config.per, config.source_domains)
+    groups, group_index = groups_of(batch, config.per, config.source_domains)
     names = list(map(name_of, groups))
-    found: dict[str, Any] = {"groups": _count(names, place, verdict, batch)}
+    counts: dict[str, Any] = {"groups": _count(names, group_index, verdict, batch)}
     for by in ("language", "source"):
         if COLUMNS[by] in batch.schema.names:
-            found[by] = _count(*values_of(batch, by, {}), verdict, batch)
+            counts[by] = _count(*values_of(batch, by, {}), verdict, batch)
     by_score, by_rank = judged.fails()
-    found["kept_by_floors"] = {by: int((kept & (by_score | by_rank)).sum()) for by, kept in judged.floors.items()}
+    counts["kept_by_floors"] = {by: int((kept & (by_score | by_rank)).sum()) for by, kept in judged.floors.items()}
     if judged.ranks is not None:
-        found["cutoffs"] = {}
+        counts["cutoffs"] = {}
         for share in config.dropped_shares:
             edge = judged.scored & (judged.ranks.rank < share) & (judged.ranks.through >= share)
             for row in np.flatnonzero(edge & np.isfinite(judged.score)).tolist():
-                found["cutoffs"].setdefault(names[place[row]], {})[f"{share:g}"] = float(judged.score[row])
-    return found
+                counts["cutoffs"].setdefault(names[group_index[row]], {})[f"{share:g}"] = float(judged.score[row])
+    return counts
 
 
-def _count(names: Sequence[str], place: Array, verdict: pa.Array, batch: pa.RecordBatch) -> dict[str, Any]:
-    return verdicts_by(pa.array(names, pa.string()).take(pa.array(place)), verdict, batch["text_bytes"])
+def _count(names: Sequence[str], group_index: Array, verdict: pa.Array, batch: pa.RecordBatch) -> dict[str, Any]:
+    return verdicts_by(pa.array(names, pa.string()).take(pa.array(group_index)), verdict, batch["text_bytes"])
 
 
 STAGE = Map(

@@ -116,7 +116,7 @@ def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path] | No
 
 def _scored(text: pa.Array, labels: pa.Array, models: Mapping[str, NgramModel]) -> list[pa.Array]:
     """Perplexities and bands. A model for `all` scores texts of unknown language; if it is the only one, all texts."""
-    found = np.full(len(text), np.nan)
+    values = np.full(len(text), np.nan)
     band = np.full(len(text), -1, np.int8)
     names = labels.fill_null(ALL).to_pylist()
     for language, model in models.items():
@@ -125,11 +125,11 @@ def _scored(text: pa.Array, labels: pa.Array, models: Mapping[str, NgramModel]) 
         if not len(rows):
             continue
         scores = ngram_file.perplexities_of(model, text.take(pa.array(rows)))
-        found[rows] = scores
+        values[rows] = scores
         if model.bands is not None:
             band[rows] = np.where(np.isnan(scores), -1, np.searchsorted(model.bands, scores, side="left"))
     return [
-        pa.array(found.astype(np.float32), mask=np.isnan(found)),
+        pa.array(values.astype(np.float32), mask=np.isnan(values)),
         pa.array(BANDS, pa.string()).take(pa.array(band, mask=band < 0)),
     ]
 
@@ -146,14 +146,16 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     return {"scored": scored, "unscored": unscored, "bands": bands}
 
 
-def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
+def warnings(counts: Mapping[str, Any], config: Config) -> Sequence[str]:
     messages = Warnings()
     for name in config.models:
-        lost = found.get("unscored", {}).get(name, {})
+        lost = counts.get("unscored", {}).get(name, {})
         if not lost:
             continue
-        most = ", ".join(f"{one} ({many:,})" for one, many in sorted(lost.items(), key=lambda pair: -pair[1])[:8])
-        if not found.get("scored", {}).get(name):
+        most = ", ".join(
+            f"{language} ({many:,})" for language, many in sorted(lost.items(), key=lambda pair: -pair[1])[:8]
+        )
+        if not counts.get("scored", {}).get(name):
             messages.add("no_effect", f"{name} scored no documents: no model for their languages, or no words: {most}")
         elif set(lost) - {ALL}:
             messages.add(

@@ -84,12 +84,12 @@ def _weights(labels: Sequence[str], model: ClassifierModel, field: str) -> Array
             f"{where} has {len(labels):,} labels, but a quality classifier has at most {MOST_LABELS}. Give a model "
             "that was trained to separate good texts from others.",
         )
-    wanted = (model.label or HIGH).removeprefix(_LABEL)
-    if wanted in labels:
-        return np.array([float(label == wanted) for label in labels])
+    chosen = (model.label or HIGH).removeprefix(_LABEL)
+    if chosen in labels:
+        return np.array([float(label == chosen) for label in labels])
     if model.label is None and all(label.isdecimal() and len(label) < 4 for label in labels):
         return np.array([float(label) for label in labels])
-    fact = f"has no label {wanted}" if model.label else "has no label high, and its labels are not scores"
+    fact = f"has no label {chosen}" if model.label else "has no label high, and its labels are not scores"
     raise WrongSetting(
         field,
         f"{where} {fact}, so there would be no score. Write {{file: ..., label: NAME}}. Its labels: "
@@ -114,8 +114,8 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     }
 
 
-def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
-    scored, unscored = found.get("scored", {}), found.get("unscored", {})
+def warnings(counts: Mapping[str, Any], config: Config) -> Sequence[str]:
+    scored, unscored = counts.get("scored", {}), counts.get("unscored", {})
     idle = [name for name in config.models if not scored.get(name) and unscored.get(name)]
     if not idle:
         return ()

@@ -79,7 +79,7 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
     """Sends the documents that have a score to the range of their score."""
     score, scored = scores_of(batch, config.score)
     groups, of = groups_of(batch, config.per, config.source_domains)
-    group = np.array([hash_of(one) for one in groups], np.uint64)[of]
+    group = np.array([hash_of(of_batch) for of_batch in groups], np.uint64)[of]
     hashes, ties = doc_order(batch.column("doc_id"), config.seed)
     weight = weights_of(batch, config.by)
     rows = np.flatnonzero(scored)
@@ -98,10 +98,10 @@ def emit(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
 def scores_of(batch: pa.RecordBatch, text: str) -> tuple[Array, Array]:
     """The scores of documents, and which documents have one."""
     with np.errstate(all="ignore"):
-        found = parse_value(text).run(ColumnVectors(batch))
-    score = np.broadcast_to(np.asarray(found.data, np.float64), batch.num_rows) + 0.0  # a copy, and -0 becomes 0
+        value = parse_value(text).run(ColumnVectors(batch))
+    score = np.broadcast_to(np.asarray(value.data, np.float64), batch.num_rows) + 0.0  # a copy, and -0 becomes 0
     scored = np.isfinite(score)  # a division by zero gives no score
-    return score, scored if found.valid is None else scored & found.valid
+    return score, scored if value.valid is None else scored & value.valid
 
 
 def weights_of(batch: pa.RecordBatch, by: Weight) -> Array:
@@ -119,12 +119,12 @@ def _ranges(score: Array, hashes: Array) -> Array:
     with np.errstate(over="ignore"):
         to_one = _HALF - (1.0 - score).view(np.uint64)
     is_above, is_high = score > 1, (score >= 0.5) & (score <= 1)
-    place = np.where(is_above, bits - _ONE, np.where(is_high, to_one, to_half))
+    position = np.where(is_above, bits - _ONE, np.where(is_high, to_one, to_half))
     region = is_high.astype(np.uint64) + is_above.astype(np.uint64) * np.uint64(2)
     # 16 bits: sign, exponent and 4 bits of the fraction; then the hash for round numbers, or 8 more bits.
-    is_round = place << np.uint64(16) == 0
-    more = np.where(is_round, hashes >> np.uint64(56), (place >> np.uint64(40)) & np.uint64(255) | np.uint64(256))
-    return np.asarray((region << np.uint64(25)) | (place >> np.uint64(48) << np.uint64(9)) | more)
+    is_round = position << np.uint64(16) == 0
+    more = np.where(is_round, hashes >> np.uint64(56), (position >> np.uint64(40)) & np.uint64(255) | np.uint64(256))
+    return np.asarray((region << np.uint64(25)) | (position >> np.uint64(48) << np.uint64(9)) | more)
 
 
 def place(records: pa.Table, config: Config) -> pa.Table:
@@ -139,11 +139,11 @@ def place(records: pa.Table, config: Config) -> pa.Table:
     in_range = np.zeros(len(order), np.int64)
     if len(order):
         in_range[first] = np.add.reduceat(weight, first)
-    found = records.select(["part", "row"]).take(order)
+    placed = records.select(["part", "row"]).take(order)
     columns = {"key": group, "range": ranges, "below": below, "in_range": in_range}
     for name, column in columns.items():
-        found = found.append_column(name, pa.array(column))
-    return found
+        placed = placed.append_column(name, pa.array(column))
+    return placed
 
 
 def weights_of_ranges(records: pa.Table, config: Config) -> pa.Table:
@@ -166,12 +166,12 @@ def reduce(records: pa.Table, config: Config, others: pa.Table | None = None) ->
     below = np.cumsum(sums) - sums
     below -= below[start][of_group]
     total = (np.add.reduceat(sums, start) if len(start) else sums)[of_group]
-    at = np.empty(len(order), np.int64)
-    at[order] = segment
-    at = at[:own]
-    found = records.select(["part", "row"])
-    found = found.append_column("below", pa.array(below[at] + records.column("below").to_numpy()))
-    return found.append_column("total", pa.array(total[at]))
+    range_index = np.empty(len(order), np.int64)
+    range_index[order] = segment
+    range_index = range_index[:own]
+    ranked = records.select(["part", "row"])
+    ranked = ranked.append_column("below", pa.array(below[range_index] + records.column("below").to_numpy()))
+    return ranked.append_column("total", pa.array(total[range_index]))
 
 
 def _segments(*columns: Array) -> tuple[Array, Array]:

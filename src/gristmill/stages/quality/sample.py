@@ -53,11 +53,11 @@ def reduce(records: pa.Table, config: Config, totals: dict[str, Any]) -> tuple[p
     return tokenizer_sample.reduce(records, _sampled(config), totals)
 
 
-def warnings(found: dict[str, Any], config: Config) -> Sequence[str]:
+def warnings(metrics: dict[str, Any], config: Config) -> Sequence[str]:
     messages = Warnings()
     for side in sorted(set(config.sides.values())):
         sources = ", ".join(name for name, other in config.sides.items() if other == side)
-        counts = found.get("domains", {}).get(side)
+        counts = metrics.get("domains", {}).get(side)
         taken = counts[TRAIN]["bytes"] if counts else 0
         if counts is None:
             messages.add("no_text", f"there is no text of {sources} to train on ({side})")

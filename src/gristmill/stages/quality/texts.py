@@ -47,16 +47,16 @@ def reads(config: Config) -> tuple[str, ...]:
 
 
 def apply(batch: pa.RecordBatch, config: Config) -> pa.RecordBatch:
-    text, url, source, doc_id, hint, split = (batch.column(place) for place in range(6))
+    text, url, source, doc_id, hint, split = (batch.column(index) for index in range(6))
     taken = np.flatnonzero(split.is_valid().to_numpy(zero_copy_only=False))
     names = sorted(set(config.sides.values()))
     side = pa.array(names, pa.string()).take(pa.array(domain_numbers(source.take(taken), config.sides, names)))
     target = pa.array([_TARGETS.get(name) for name in side.to_pylist()], pa.float32())
     language = batch.column(LABEL) if LABEL in batch.schema.names else hint
     columns = [text.take(taken), side, target, groups_of(url.take(taken), doc_id.take(taken)), language.take(taken)]
-    place = np.full(batch.num_rows, -1, np.int64)
-    place[taken] = np.arange(len(taken))
-    spread = pa.array(place, mask=place < 0)
+    index = np.full(batch.num_rows, -1, np.int64)
+    index[taken] = np.arange(len(taken))
+    spread = pa.array(index, mask=index < 0)
     columns = [column.cast(field.type).take(spread) for column, field in zip(columns, SCHEMA, strict=True)]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 

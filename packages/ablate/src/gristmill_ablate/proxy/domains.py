@@ -46,12 +46,12 @@ def draw(pool: Pool, shares: Sequence[float], tokens: int) -> Pool:
     lengths = np.diff(pool.starts)
     pieces, ends = [], []
     for number, share in enumerate(shares):
-        mine = np.flatnonzero(pool.domain == number)
-        mine = mine[_spread(pool.keys[mine])]
-        until = np.cumsum(lengths[mine])
+        own = np.flatnonzero(pool.domain == number)
+        own = own[_spread(pool.keys[own])]
+        until = np.cumsum(lengths[own])
         rounds, rest = divmod(round(share * tokens), int(until[-1]))
         count = int(np.searchsorted(until, rest))
-        taken = np.concatenate([*[mine] * rounds, mine[: count + (rest > 0)]])
+        taken = np.concatenate([*[own] * rounds, own[: count + (rest > 0)]])
         last = pool.starts[taken + 1].copy()
         if rest:
             last[-1] -= until[count] - rest
@@ -72,7 +72,7 @@ def _spread(keys: Array) -> Array:
     return np.argsort((occurrences(keys) + first) / counts[inverse], kind="stable")
 
 
-def thin_domains(manifest: Manifest, tokens: int, held: int) -> DomainPool:
+def thin_domains(manifest: Manifest, tokens: int, held_tokens: int) -> DomainPool:
     """The pool with about so many tokens, and up to `held` tokens of each domain that are held out."""
     names = tuple(sorted({group.domain or "" for group in manifest.drawn}))
     by_group = {group.name: names.index(group.domain or "") for group in manifest.drawn}
@@ -82,10 +82,12 @@ def thin_domains(manifest: Manifest, tokens: int, held: int) -> DomainPool:
         for sample in map(loader.sample, range(loader.samples)):
             for document in sample.doc_ids:
                 domain[numbers[document.tobytes()]] = by_group[sample.group]
-        is_held = np.isin(keys, np.concatenate([_held(keys, lengths, domain == at, held) for at in range(len(names))]))
+        is_held = np.isin(
+            keys, np.concatenate([_held(keys, lengths, domain == index, held_tokens) for index in range(len(names))])
+        )
         kept = _kept(keys, lengths, domain, ~is_held, tokens)
-        for at, name in enumerate(names):
-            if not (kept & (domain == at)).any():
+        for index, name in enumerate(names):
+            if not (kept & (domain == index)).any():
                 raise UserError(
                     f"the domain {name} has too few documents to train on some and hold out others, so "
                     "nothing was trained. Add text to it, or count it as a part of another domain."
@@ -106,7 +108,7 @@ def thin_domains(manifest: Manifest, tokens: int, held: int) -> DomainPool:
     once = {(int(keys[number]), int(domain[number])): number for number in sorted(apart, reverse=True)}
     texts = [np.concatenate([piece for _, piece in sorted(apart[number].items())]) for number in sorted(once.values())]
     owner = np.array(owners)
-    starts, held_starts = (np.concatenate([[0], np.cumsum([*map(len, some)])]) for some in (pieces, texts))
+    starts, held_starts = (np.concatenate([[0], np.cumsum([*map(len, spans)])]) for spans in (pieces, texts))
     return DomainPool(
         np.concatenate(pieces),
         starts,
@@ -124,10 +126,10 @@ def thin_domains(manifest: Manifest, tokens: int, held: int) -> DomainPool:
     )
 
 
-def _held(keys: Array, lengths: Array, mine: Array, held: int) -> Array:
+def _held(keys: Array, lengths: Array, in_domain: Array, most_tokens: int) -> Array:
     """The keys of a domain's documents that are held out: the greatest, which a thinned pool has last."""
-    order = np.flatnonzero(mine)[np.argsort(keys[mine], kind="stable")[::-1]]
-    most = min(held, HELD_SHARE * int(lengths[order].sum()))
+    order = np.flatnonzero(in_domain)[np.argsort(keys[in_domain], kind="stable")[::-1]]
+    most = min(most_tokens, HELD_SHARE * int(lengths[order].sum()))
     return keys[order[: 1 + int(np.searchsorted(np.cumsum(lengths[order]), most))]]
 
 
@@ -144,4 +146,4 @@ def _kept(keys: Array, lengths: Array, domain: Array, may: Array, tokens: int) -
 def shared_documents(keys: Array, domain: Array, count: int) -> Array:
     """Of the documents of each domain (row), the share that each domain (column) has, too."""
     of = [np.unique(keys[domain == number]) for number in range(count)]
-    return np.array([[np.isin(one, other).mean() for other in of] for one in of])
+    return np.array([[np.isin(keys_of, other).mean() for other in of] for keys_of in of])

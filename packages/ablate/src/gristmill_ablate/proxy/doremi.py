@@ -59,16 +59,16 @@ def _reweigh(pool: Pool, config: Training, reference: dict[str, Array], checkpoi
         mask = mask_of(documents)
         own = nats(model, tokens, labels, mask)
         with torch.no_grad():
-            known = nats(teacher, tokens, labels, mask)
+            teacher_nats = nats(teacher, tokens, labels, mask)
         of = torch.from_numpy(pool.domain[stream.pieces(batch[2])]).to(device)
         # Tokens by domain as products with ones and zeros: the same sums every time, on a GPU as well.
-        mine = torch.nn.functional.one_hot(of.flatten(), count).float() * (labels.flatten() >= 0)[:, None]
-        sizes = mine.sum(0)
-        above = (own.detach() - known).clamp(min=0).flatten() @ mine / sizes.clamp(min=1)
+        domain_of_token = torch.nn.functional.one_hot(of.flatten(), count).float() * (labels.flatten() >= 0)[:, None]
+        sizes = domain_of_token.sum(0)
+        above = (own.detach() - teacher_nats).clamp(min=0).flatten() @ domain_of_token / sizes.clamp(min=1)
         excess = torch.where(sizes > 0, above, excess)
         alpha = alpha * torch.exp(RATE * excess)
         alpha = (1 - SMOOTH) * alpha / alpha.sum() + SMOOTH / count
-        loss = (own.flatten() @ mine / sizes.clamp(min=1) * alpha).sum()
+        loss = (own.flatten() @ domain_of_token / sizes.clamp(min=1) * alpha).sum()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()

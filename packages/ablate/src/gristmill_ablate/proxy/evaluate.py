@@ -28,10 +28,10 @@ def score(snapshots: list[Weights], size: str, vocab: int, items: Items, device:
     bits = np.zeros(len(items.unit_item))
     greedy = np.zeros(len(items.unit_item))
     model = Decoder(SIZES[size], vocab, 0)
-    for held in snapshots:
-        load_weights(model, held)
-        found, is_greedy = _score(model.to(device).eval(), items, device)
-        bits += np.bincount(items.unit, found, len(bits)) / len(snapshots)
+    for weights in snapshots:
+        load_weights(model, weights)
+        sequence_bits, is_greedy = _score(model.to(device).eval(), items, device)
+        bits += np.bincount(items.unit, sequence_bits, len(bits)) / len(snapshots)
         wrong = np.bincount(items.unit, ~is_greedy, len(bits)) > 0
         greedy += ~wrong / len(snapshots)
     return bits, greedy
@@ -42,24 +42,24 @@ def _score(model: Any, items: Items, device: str) -> tuple[Array, Array]:
     bits, is_greedy = np.zeros(len(lengths)), np.zeros(len(lengths), bool)
     order = np.argsort(lengths, kind="stable")
     batch = min(GPU_BATCH, GPU_SCORES // model.embedding.num_embeddings) if device == "cuda" else BATCH
-    at = 0
-    while at < len(order):
+    start = 0
+    while start < len(order):
         # As many sequences as fit: they are padded to the longest, and sorted by length.
         count = 1
-        while at + count < len(order) and (count + 1) * lengths[order[at + count]] <= batch:
+        while start + count < len(order) and (count + 1) * lengths[order[start + count]] <= batch:
             count += 1
-        chosen = order[at : at + count]
-        at += count
+        chosen = order[start : start + count]
+        start += count
         width = int(lengths[chosen[-1]])
         tokens = np.zeros((count, width), np.int64)
         labels = np.full((count, width), -100, np.int64)
         for row, number in enumerate(chosen):
-            held = items.tokens[items.starts[number] : items.starts[number + 1]]
-            tokens[row, : len(held)] = held
+            ids = items.tokens[items.starts[number] : items.starts[number + 1]]
+            tokens[row, : len(ids)] = ids
             first = items.context[number]
-            labels[row, first - 1 : len(held) - 1] = held[first:]
-        given, wanted = (torch.from_numpy(each).to(device) for each in (tokens, labels))
-        nats, likeliest = _forward(model, given, wanted, device)
+            labels[row, first - 1 : len(ids) - 1] = ids[first:]
+        given, targets = (torch.from_numpy(array).to(device) for array in (tokens, labels))
+        nats, likeliest = _forward(model, given, targets, device)
         bits[chosen] = nats / np.log(2)
         goes_on = likeliest[np.arange(count), lengths[chosen] - 1]  # the token after the answer
         ends = ~items.continues[goes_on] if len(items.continues) else np.ones(count, bool)

@@ -73,15 +73,15 @@ class Items:
         return np.bincount(self.unit, np.diff(self.starts) - self.context, len(self.unit_item))
 
     def save(self, path: Path) -> None:
-        held = {field.name: getattr(self, field.name) for field in fields(self)}
-        held |= {name: np.array(json.dumps(held[name])) for name in ("tasks", "ids")}
-        save_arrays(path, held)
+        arrays = {field.name: getattr(self, field.name) for field in fields(self)}
+        arrays |= {name: np.array(json.dumps(arrays[name])) for name in ("tasks", "ids")}
+        save_arrays(path, arrays)
 
     @classmethod
     def load(cls, path: str | Path) -> "Items":
-        with np.load(path) as held:
-            found: dict[str, Any] = {name: held[name] for name in held.files}
-        return cls(**found | {name: tuple(json.loads(str(found[name]))) for name in ("tasks", "ids")})
+        with np.load(path) as file:
+            arrays: dict[str, Any] = {name: file[name] for name in file.files}
+        return cls(**arrays | {name: tuple(json.loads(str(arrays[name]))) for name in ("tasks", "ids")})
 
 
 def encode_items(
@@ -152,16 +152,16 @@ def touched(items: Items, pool: Pool) -> Array:
     scored = (np.diff(items.starts) - items.context).sum()
     width = max(LEAST_GRAM, round(TOUCHED_BYTES * int(scored) / max(1, int(items.unit_bytes.sum()))))
     gold = np.flatnonzero(items.unit_gold[items.unit])
-    grams = [gram_hashes(items.tokens[items.starts[one] : items.starts[one + 1]], width) for one in gold]
-    owner = np.repeat(items.unit_item[items.unit[gold]], [len(each) for each in grams])
-    wanted = np.concatenate([*grams, np.zeros(0, np.uint64)])
-    known = np.unique(wanted)
-    found = np.zeros(len(known), bool)
+    grams = [gram_hashes(items.tokens[items.starts[sequence] : items.starts[sequence + 1]], width) for sequence in gold]
+    owner = np.repeat(items.unit_item[items.unit[gold]], [len(hashes) for hashes in grams])
+    gram_of_owner = np.concatenate([*grams, np.zeros(0, np.uint64)])
+    distinct = np.unique(gram_of_owner)
+    is_in_pool = np.zeros(len(distinct), bool)
     step = 1 << 22
     for start in range(0, len(pool.tokens), step):  # with the last n-gram of a stretch
-        here = np.intersect1d(gram_hashes(pool.tokens[start : start + step + width - 1], width), known)
-        found[np.searchsorted(known, here)] = True
-    hits = found[np.searchsorted(known, wanted)] if len(known) else np.zeros(0, bool)
+        here = np.intersect1d(gram_hashes(pool.tokens[start : start + step + width - 1], width), distinct)
+        is_in_pool[np.searchsorted(distinct, here)] = True
+    hits = is_in_pool[np.searchsorted(distinct, gram_of_owner)] if len(distinct) else np.zeros(0, bool)
     count = len(items.task)
     all_of_it = np.bincount(owner, minlength=count)
     return (np.bincount(owner, hits, count) >= TOUCHED * all_of_it) & (all_of_it > 0)

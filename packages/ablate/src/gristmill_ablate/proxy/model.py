@@ -52,8 +52,8 @@ class Attention(nn.Module):  # type: ignore[misc, name-defined]
         """`mask`: None (causal), a boolean tensor, or a block mask for flex attention."""
         batch, length, width = x.shape
         parts = self.inward(x).split(width, -1)
-        q, k, v = (each.view(batch, length, -1, self.head).transpose(1, 2) for each in parts)
-        q, k = (_rotated(F.rms_norm(each, (self.head,)), turn) for each in (q, k))
+        q, k, v = (part.view(batch, length, -1, self.head).transpose(1, 2) for part in parts)
+        q, k = (_rotated(F.rms_norm(part, (self.head,)), turn) for part in (q, k))
         if mask is None or torch.is_tensor(mask):
             y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None)
         else:

@@ -53,10 +53,12 @@ class Pool:
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
-        with np.load(path) as held:
-            found: dict[str, Any] = {one.name: held[one.name] for one in fields(cls) if one.name in held.files}
-        found |= {"names": tuple(found["names"].tolist())} if "names" in found else {}
-        return cls(**{**found, "vocab": int(found["vocab"]), "end": int(found["end"])})
+        with np.load(path) as file:
+            arrays: dict[str, Any] = {
+                column.name: file[column.name] for column in fields(cls) if column.name in file.files
+            }
+        arrays |= {"names": tuple(arrays["names"].tolist())} if "names" in arrays else {}
+        return cls(**{**arrays, "vocab": int(arrays["vocab"]), "end": int(arrays["end"])})
 
 
 def save_arrays(path: Path, arrays: Mapping[str, Any]) -> None:
@@ -75,24 +77,24 @@ def thin(manifest: Manifest, tokens: int) -> Pool:
         enough = int(np.searchsorted(np.cumsum(lengths[order]), min(tokens, int(lengths.sum()))))
         limit = keys[order[min(enough, len(order) - 1)]]
         kept, pieces, phases = keys <= limit, [], []
-        wanted: dict[bytes, np.uint64] = {
+        kept_keys: dict[bytes, np.uint64] = {
             document: keys[number] for document, number in numbers.items() if kept[number]
         }
-        found: list[np.uint64] = []
+        piece_keys: list[np.uint64] = []
         names = [phase.name for phase in manifest.phases]
         for number in range(loader.samples):
             sample = loader.sample(number)
             for document, (start, stop) in zip(sample.doc_ids, sample.doc_spans, strict=True):
-                key = wanted.get(document.tobytes())
+                key = kept_keys.get(document.tobytes())
                 if key is not None:
                     pieces.append(np.array(sample.tokens[start:stop]))
-                    found.append(key)
+                    piece_keys.append(key)
                     phases.append(names.index(sample.phase))
     starts = np.concatenate([[0], np.cumsum([len(piece) for piece in pieces])])
     return Pool(
         np.concatenate(pieces),
         starts.astype(np.int64),
-        np.array(found, np.uint64),
+        np.array(piece_keys, np.uint64),
         np.array(phases, np.int32),
         np.array([_falls(phase.learning_rate) for phase in manifest.phases]),
         int(manifest.tokenizer["vocab_size"]),
@@ -112,8 +114,8 @@ def documents_of(loader: Loader) -> tuple[dict[bytes, int], Array, Array]:
     seen: set[tuple[int, int]] = set()
     edges: dict[int, dict[int, tuple[int, Array, Array]]] = {}
     end = loader.manifest.tokenizer["end_of_document"]
-    for at in range(loader.samples):
-        sample = loader.sample(at)
+    for index in range(loader.samples):
+        sample = loader.sample(index)
         tokens = np.asarray(sample.tokens)
         hashes = gram_hashes(tokens)
         for document, offset, (start, stop) in zip(
@@ -142,16 +144,16 @@ def documents_of(loader: Loader) -> tuple[dict[bytes, int], Array, Array]:
 
 def _across_cuts(pieces: Mapping[int, tuple[int, Array, Array]]) -> list[int]:
     """The least hash of the n-grams at each place where a document was cut: copies may be cut at other places."""
-    found: list[int] = []
+    hashes: list[int] = []
     reached, last = 0, np.zeros(0, np.uint16)
     for offset, (length, head, tail) in sorted(pieces.items()):
         before = last if offset == reached else last[:0]
         around = np.concatenate([before, head])
         if len(before) and len(around) >= GRAM:
-            found.append(int(gram_hashes(around).min()))
+            hashes.append(int(gram_hashes(around).min()))
         last = np.concatenate([before, tail])[1 - GRAM :] if length < GRAM - 1 else tail
         reached = offset + length
-    return found
+    return hashes
 
 
 def gram_hashes(tokens: Array, width: int = GRAM) -> Array:
@@ -159,8 +161,8 @@ def gram_hashes(tokens: Array, width: int = GRAM) -> Array:
     values = tokens.astype(np.uint64)
     count = max(0, len(values) - width + 1)
     total = np.zeros(count, np.uint64)
-    for place in range(width):
-        total = total * np.uint64(0x100000001B3) + values[place : place + count] + np.uint64(1)
+    for offset in range(width):
+        total = total * np.uint64(0x100000001B3) + values[offset : offset + count] + np.uint64(1)
     return np.asarray(mixed(total))
 
 

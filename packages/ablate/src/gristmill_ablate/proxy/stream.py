@@ -67,18 +67,18 @@ class Stream:
         count, pool = sequences * self._sequence, self._pool
         tokens = np.empty(count + 1, np.int64)
         documents = np.empty(count + 1, np.int32)
-        at, filled = start % self.tokens, 0
-        piece = int(np.searchsorted(self._ends, at, "right"))
+        position, filled = start % self.tokens, 0
+        piece = int(np.searchsorted(self._ends, position, "right"))
         while filled <= count:
             number = self._order[piece]
             stop = int(pool.starts[number + 1])
-            first = stop - int(self._ends[piece] - at)
+            first = stop - int(self._ends[piece] - position)
             taken = min(stop - first, count + 1 - filled)
             tokens[filled : filled + taken] = pool.tokens[first : first + taken]
             documents[filled : filled + taken] = piece
-            filled, at, piece = filled + taken, at + taken, piece + 1
+            filled, position, piece = filled + taken, position + taken, piece + 1
             if piece == len(self._order):
-                piece = at = 0
+                piece = position = 0
         labels = np.where(documents[1:] == documents[:-1], tokens[1:], -100)
         shape = (sequences, self._sequence)
         return tokens[:-1].reshape(shape), labels.reshape(shape), documents[:-1].reshape(shape)

@@ -70,8 +70,8 @@ class MixtureSpace:
             level = (low + high) / 2
             over = np.clip(shares * np.exp(level)[..., None], self.low, self.high).sum(-1) > 1
             low, high = np.where(over, low, level), np.where(over, level, high)
-        found = np.clip(shares * np.exp(low)[..., None], self.low, self.high)
-        return np.asarray(found / found.sum(-1, keepdims=True))
+        clipped = np.clip(shares * np.exp(low)[..., None], self.low, self.high)
+        return np.asarray(clipped / clipped.sum(-1, keepdims=True))
 
     def design(self, runs: int, seed: int = 0) -> Array:
         """Mixtures to train on: the natural one, then random ones around it."""
@@ -98,9 +98,9 @@ class Response:
         z = self.intercept + (self.slopes * FEATURES[self.feature][0](shares)).sum(-1)
         return np.asarray(self.floor + np.exp(np.minimum(z, 50)))
 
-    def slope(self, shares: Array) -> Array:
+    def slope(self, mixture: Array) -> Array:
         return np.asarray(
-            (self.predict(shares) - self.floor)[..., None] * self.slopes * FEATURES[self.feature][1](shares)
+            (self.predict(mixture) - self.floor)[..., None] * self.slopes * FEATURES[self.feature][1](mixture)
         )
 
 
@@ -122,8 +122,11 @@ def fit(shares: Array, scores: Array) -> Response:
 
 def resampled(response: Response, shares: Array, scores: Array, draws: Sequence[Array]) -> Response:
     """The same form, fitted to each draw of the runs."""
-    found = [_solve(shares[rows], scores[rows], response.feature, response.floor, response.ridge) for rows in draws]
-    intercept, slopes = np.array([one[0] for one in found]), np.stack([one[1] for one in found])
+    solutions = [_solve(shares[rows], scores[rows], response.feature, response.floor, response.ridge) for rows in draws]
+    intercept, slopes = (
+        np.array([solution[0] for solution in solutions]),
+        np.stack([solution[1] for solution in solutions]),
+    )
     return Response(response.feature, response.floor, response.ridge, intercept, slopes, response.left_out)
 
 
@@ -138,10 +141,10 @@ def _solve(shares: Array, scores: Array, feature: str, floor: float, ridge: floa
     penalty[0, 0] = 0
     inverse = np.linalg.inv(rows.T @ (weight[:, None] * rows) + penalty + 1e-12 * np.eye(rows.shape[1]))
     z = np.log(above)
-    found = inverse @ rows.T @ (weight * z)
+    coefficients = inverse @ rows.T @ (weight * z)
     leverage = np.minimum(((rows @ inverse) * rows).sum(1) * weight, 0.99)
-    left_out = z - (z - rows @ found) / (1 - leverage)
-    return found[0] - found[1:] @ centre, found[1:], floor + np.exp(np.minimum(left_out, 50))
+    left_out = z - (z - rows @ coefficients) / (1 - leverage)
+    return coefficients[0] - coefficients[1:] @ centre, coefficients[1:], floor + np.exp(np.minimum(left_out, 50))
 
 
 @dataclass(frozen=True)
@@ -169,11 +172,11 @@ def propose(space: MixtureSpace, shares: Array, scores: Mapping[str, Array], wei
     many = {name: resampled(fitted[name], shares, scores[name], draws) for name in parts}
     base = {name: float(scores[name][0]) for name in parts}
 
-    def objective(responses: Mapping[str, Response], at: Array) -> Array:
-        return np.asarray(sum(part * responses[name].predict(at) / base[name] for name, part in parts.items()))
+    def objective(responses: Mapping[str, Response], mixture: Array) -> Array:
+        return np.asarray(sum(part * responses[name].predict(mixture) / base[name] for name, part in parts.items()))
 
-    def slope(at: Array) -> Array:
-        return np.asarray(sum(part * many[name].slope(at) / base[name] for name, part in parts.items()))
+    def slope(mixture: Array) -> Array:
+        return np.asarray(sum(part * many[name].slope(mixture) / base[name] for name, part in parts.items()))
 
     starts = np.stack([space.natural, np.full(len(space.natural), 1 / len(space.natural))])
     reached = _descend(space, np.tile(starts[:, None], (1, DRAWS, 1)), slope)
@@ -191,16 +194,16 @@ def propose(space: MixtureSpace, shares: Array, scores: Mapping[str, Array], wei
 
 def _descend(space: MixtureSpace, start: Array, slope: Callable[[Array], Array]) -> Array:
     """Shares by multiplicative steps against the slope, each row alone."""
-    at = space.project(np.maximum(start, 1e-4))
+    shares = space.project(np.maximum(start, 1e-4))
     for step in range(STEPS):
-        against = slope(at)
-        against = against - (at * against).sum(-1, keepdims=True)
+        against = slope(shares)
+        against = against - (shares * against).sum(-1, keepdims=True)
         against /= np.abs(against).max(-1, keepdims=True) + 1e-12
-        at = space.project(np.maximum(at, 1e-6) * np.exp(-0.5 * (1 - step / STEPS) * against))
-    return at
+        shares = space.project(np.maximum(shares, 1e-6) * np.exp(-0.5 * (1 - step / STEPS) * against))
+    return shares
 
 
 def spearman(a: Array, b: Array) -> float:
     """Rank correlation."""
-    ranks = [np.argsort(np.argsort(each)).astype(float) for each in (a, b)]
+    ranks = [np.argsort(np.argsort(values)).astype(float) for values in (a, b)]
     return float(np.corrcoef(np.stack(ranks))[0, 1])

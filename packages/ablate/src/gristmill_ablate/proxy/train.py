@@ -69,9 +69,9 @@ def _train(pool: Pool, config: Training, checkpoint: Path | None) -> tuple[list[
         if step + 1 in keep_at:
             snapshots += [weights_of(model, config.device)] * keep_at.count(step + 1)
         if checkpoint and (step + 1) % CHECKPOINT_STEPS == 0:
-            losses = [float(each) for each in losses]
+            losses = [float(value) for value in losses]
             _save(checkpoint, step + 1, losses, snapshots, model, optimizer)
-    return snapshots, [float(each) for each in losses]
+    return snapshots, [float(value) for value in losses]
 
 
 def _forward(device: str) -> Any:
@@ -114,19 +114,19 @@ def _moved(array: Array, device: Any) -> Any:
 
 def weights_of(model: Any, device: str) -> dict[str, Array]:
     """The weights as arrays. On a GPU matrices are used as bfloat16, so that is what is kept of them."""
-    found = {}
+    arrays = {}
     for name, weight in model.state_dict().items():
         kept = weight.detach().cpu()
         if device == "cuda" and kept.ndim > 1:
-            found[name] = kept.bfloat16().view(torch.int16).numpy().copy()
+            arrays[name] = kept.bfloat16().view(torch.int16).numpy().copy()
         else:
-            found[name] = kept.numpy().copy()
-    return found
+            arrays[name] = kept.numpy().copy()
+    return arrays
 
 
-def load_weights(model: Any, held: dict[str, Array]) -> None:
+def load_weights(model: Any, arrays: dict[str, Array]) -> None:
     """The other way of `weights_of`."""
-    state = {name: torch.from_numpy(array) for name, array in held.items()}
+    state = {name: torch.from_numpy(array) for name, array in arrays.items()}
     state = {name: t.view(torch.bfloat16).float() if t.dtype == torch.int16 else t for name, t in state.items()}
     model.load_state_dict(state)
 

@@ -79,19 +79,19 @@ def other_measures(items: Items, scores: Scores, chosen: Array) -> dict[str, flo
     """
     kind = KINDS[items.kind[chosen[0]]]
     lengths = {"character": items.unit_chars, "token": items.unit_tokens}
-    found: dict[str, list[float]] = {}
+    measures: dict[str, list[float]] = {}
     for item in chosen if kind != "text" else ():
         units = slice(*np.searchsorted(items.unit_item, (item, item + 1)))
         gold = items.unit_gold[units]
         if kind == "answer":
-            found.setdefault("generated", []).append(float(scores.greedy[units][gold].max(initial=0)))
+            measures.setdefault("generated", []).append(float(scores.greedy[units][gold].max(initial=0)))
             continue
         for name, length in lengths.items():
             rates = scores.bits[units] / np.maximum(length[units], 1)
             chances = np.exp2(-(rates - rates.min()))
-            found.setdefault(f"accuracy_per_{name}", []).append(float(gold[np.argmin(rates)]))
-            found.setdefault(f"probability_per_{name}", []).append(float(chances[gold].sum() / chances.sum()))
-    return {name: float(np.mean(values)) for name, values in found.items()}
+            measures.setdefault(f"accuracy_per_{name}", []).append(float(gold[np.argmin(rates)]))
+            measures.setdefault(f"probability_per_{name}", []).append(float(chances[gold].sum() / chances.sum()))
+    return {name: float(np.mean(values)) for name, values in measures.items()}
 
 
 def compare(
@@ -100,25 +100,28 @@ def compare(
     """Each task, and then all together. `use`: the items that count. `looks`: how often data were or will be
     looked at in this way, each of which could err.
     """
-    per_a = np.stack([bits_per_byte(items, one) for one in a])
-    per_b = np.stack([bits_per_byte(items, one) for one in b])
+    per_a = np.stack([bits_per_byte(items, task) for task in a])
+    per_b = np.stack([bits_per_byte(items, task) for task in b])
     usable = np.ones(len(items.task), bool) if use is None else use
     tasks, draws = [], []
     for number, name in enumerate(items.tasks):
         chosen = np.flatnonzero((items.task == number) & usable)
         if len(chosen):
-            others_a, others_b = ([other_measures(items, one, chosen) for one in side] for side in (a, b))
+            others_a, others_b = ([other_measures(items, task, chosen) for task in side] for side in (a, b))
             others = {
-                key: (float(np.mean([one[key] for one in others_a])), float(np.mean([one[key] for one in others_b])))
+                key: (
+                    float(np.mean([task[key] for task in others_a])),
+                    float(np.mean([task[key] for task in others_b])),
+                )
                 for key in others_a[0]
             }
-            one, drawn = _task(name, KINDS[items.kind[chosen[0]]], per_a[:, chosen], per_b[:, chosen], others, looks)
-            tasks.append(one)
+            task, drawn = _task(name, KINDS[items.kind[chosen[0]]], per_a[:, chosen], per_b[:, chosen], others, looks)
+            tasks.append(task)
             draws.append(drawn)
     if not tasks:
         return []
     shares = _weights(draws)
-    tasks = [replace(one, weight=float(share)) for one, share in zip(holm(tasks, looks), shares, strict=True)]
+    tasks = [replace(task, weight=float(share)) for task, share in zip(holm(tasks, looks), shares, strict=True)]
     return [*tasks, _overall(tasks, draws, len(a), looks)]
 
 
@@ -191,8 +194,8 @@ def _weights(draws: Sequence[Array]) -> Array:
 
 def _overall(tasks: Sequence[TaskScore], draws: Sequence[Array], seeds: int, looks: int) -> TaskScore:
     """The weighted mean of the relative differences."""
-    mean = sum(one.weight * one.difference / one.a for one in tasks)
-    drawn = np.sum([one.weight * each for one, each in zip(tasks, draws, strict=True)], 0)
-    a, b = (float(np.mean([getattr(one, side) for one in tasks])) for side in "ab")
-    count = sum(one.items for one in tasks)
+    mean = sum(task.weight * task.difference / task.a for task in tasks)
+    drawn = np.sum([task.weight * drawn_differences for task, drawn_differences in zip(tasks, draws, strict=True)], 0)
+    a, b = (float(np.mean([getattr(task, side) for task in tasks])) for side in "ab")
+    count = sum(task.items for task in tasks)
     return replace(_judged(OVERALL, "", count, a, b, mean, drawn, seeds, looks, {}), weight=1.0)

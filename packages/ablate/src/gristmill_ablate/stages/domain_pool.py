@@ -13,9 +13,9 @@ class Config(pool.Config):
 
 
 def make(config: Config, path: Path) -> dict[str, int]:
-    found = thin_domains(pool.check_hash(config), config.tokens, config.held)
-    found.save(path)
-    return {"tokens": len(found.tokens), "held_out_tokens": len(found.held_tokens)}
+    pool_of_domains = thin_domains(pool.check_hash(config), config.tokens, config.held)
+    pool_of_domains.save(path)
+    return {"tokens": len(pool_of_domains.tokens), "held_out_tokens": len(pool_of_domains.held_tokens)}
 
 
 STAGE = Asset(version=1, config=Config, make=make)

@@ -18,15 +18,15 @@ def make(config: train.Config, path: Path, *, models: Mapping[str, Path]) -> dic
     from gristmill_ablate.proxy.stream import Training
 
     fields = config.model_dump(exclude={"checkpoints"})
-    with np.load(models["train"]) as held:
-        last = max(int(name.partition("/")[0]) for name in held.files)
-        found = {name.partition("/")[2]: held[name] for name in held.files if name.startswith(f"{last}/")}
+    with np.load(models["train"]) as file:
+        last = max(int(name.partition("/")[0]) for name in file.files)
+        weights = {name.partition("/")[2]: file[name] for name in file.files if name.startswith(f"{last}/")}
     folder = ""
     if config.checkpoints:
         used = [hashlib.sha256(Path(models[name]).read_bytes()).hexdigest() for name in ("pool", "train")]
         name = hashlib.sha256(f"doremi {used} {fields}".encode()).hexdigest()[:32]
         folder = os.path.join(config.checkpoints, name)
-    alphas = reweigh(Pool.load(models["pool"]), Training(**fields), found, folder)
+    alphas = reweigh(Pool.load(models["pool"]), Training(**fields), weights, folder)
     save_arrays(path, {"alphas": alphas})
     if folder:
         shutil.rmtree(folder, ignore_errors=True)

@@ -27,15 +27,15 @@ def make(config: Config, path: Path, *, models: Mapping[str, Path]) -> dict[str,
 
     items, pool = Items.load(models["items"]), Pool.load(models["pool"])
     snapshots: dict[str, dict[str, np.ndarray]] = {}
-    with np.load(models["train"]) as held:
-        for name in held.files:
+    with np.load(models["train"]) as file:
+        for name in file.files:
             number, _, weight = name.partition("/")
-            snapshots.setdefault(number, {})[weight] = held[name]
+            snapshots.setdefault(number, {})[weight] = file[name]
     with one_thread():
         bits, greedy = score(list(snapshots.values()), config.size, pool.vocab, items, config.device)
-    known = touched(items, pool)
-    save_arrays(path, {"bits": bits, "greedy": greedy, "touched": known})
-    return {"items": len(items.task), "touched": int(known.sum())}
+    in_pool = touched(items, pool)
+    save_arrays(path, {"bits": bits, "greedy": greedy, "touched": in_pool})
+    return {"items": len(items.task), "touched": int(in_pool.sum())}
 
 
 STAGE = Asset(

@@ -18,13 +18,13 @@ class Config(StageConfig):
 
 def make(config: Config, path: Path, *, models: Mapping[str, Path]) -> dict[str, int]:
     pool, tokenizer = DomainPool.load(models["pool"]), load(config.tokenizer)
-    found = []
+    texts = []
     for number, domain in enumerate(pool.held_domain):
         ids = pool.held_tokens[pool.held_starts[number] : pool.held_starts[number + 1]]
-        text = tokenizer.decode([int(one) for one in ids if one != pool.end])
+        text = tokenizer.decode([int(token) for token in ids if token != pool.end])
         if text.strip():
-            found.append(SuiteItem(pool.names[domain], str(number), text))
-    items = encode_items(found, tokenizer.encode_text, pool.end, config.window, len(pool.held_tokens))
+            texts.append(SuiteItem(pool.names[domain], str(number), text))
+    items = encode_items(texts, tokenizer.encode_text, pool.end, config.window, len(pool.held_tokens))
     items.save(path)
     return {"items": len(items.task)}
 

@@ -35,7 +35,10 @@ def make(config: Config, path: Path) -> dict[str, dict[str, int]]:
         texts = (_text(tokenizer, token) for token in range(tokenizer.vocab_size))
         return [text[:1].isalnum() or text[:1] == "\ufffd" for text in texts]  # also a byte inside a character
 
-    texts = [SuiteItem(one.benchmark, one.id, one.question, one.answer, one.choices, one.context) for one in ordered]
+    texts = [
+        SuiteItem(entry.benchmark, entry.id, entry.question, entry.answer, entry.choices, entry.context)
+        for entry in ordered
+    ]
     items = encode_items(texts, tokenizer.encode_text, config.end, config.window, config.tokens, continues)
     items.save(path)
     counts = {name: int((items.task == number).sum()) for number, name in enumerate(items.tasks)}

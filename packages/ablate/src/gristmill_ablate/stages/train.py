@@ -52,8 +52,8 @@ def make(config: Config, path: Path, *, models: Mapping[str, Path]) -> dict[str,
         folder = os.path.join(config.checkpoints, hashlib.sha256(f"{pool_hash} {fields}".encode()).hexdigest()[:32])
     with one_thread():
         snapshots, losses = train(Pool.load(models["pool"]), Training(**fields), folder)
-    held = {f"{number}/{name}": array for number, kept in enumerate(snapshots) for name, array in kept.items()}
-    save_arrays(path, held)
+    arrays = {f"{number}/{name}": array for number, kept in enumerate(snapshots) for name, array in kept.items()}
+    save_arrays(path, arrays)
     if folder:
         shutil.rmtree(folder, ignore_errors=True)
     return {"steps": len(losses), "loss": round(float(np.mean(losses[-10:])), 6)}
