@@ -89,7 +89,11 @@ class ArchiveMember:
         info.compress_type, info.compress_size, info.file_size = self.method or 0, self.packed_size, self.size
         info.CRC, info.flag_bits, info.orig_filename = self.crc, 0, info.filename
         file.seek(start)
-        member = _Inflated(zipfile.ZipExtFile(file, "r", info, close_fileobj=closes), self.size)
+        if closes:
+            content = zipfile.ZipExtFile(file, "r", info, close_fileobj=True)
+        else:
+            content = zipfile.ZipExtFile(file, "r", info)
+        member = _Inflated(content, self.size)
         if self.size > HELD_BYTES:
             return io.BufferedReader(member, 1 << 16)
         with member:
