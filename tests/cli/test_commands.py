@@ -27,7 +27,6 @@ COMMANDS = (
     "inspect",
     "clusters",
     "whatif",
-    "index",
     "sample",
     "budget",
     "verify",

@@ -27,7 +27,6 @@ READ_MORE = frozenset(
         "suite",
         "quality",
         "export",
-        "index",
         "tokenizer",
         "shards",
         "sample",

@@ -200,7 +200,7 @@ def test_without_torch_the_command_names_the_extra(monkeypatch, capsys):
 )
 def test_a_wrong_option_is_refused_before_anything_is_opened(options, told, monkeypatch):
     """Also without torch, which is not the mistake."""
-    monkeypatch.setattr(mix, "find_spec", lambda name: None)
+    monkeypatch.setattr("gristmill_ablate.arguments.find_spec", lambda name: None)
     with pytest.raises(UserError) as error:
         mix.propose_command("none.yaml", **options)
     assert told in str(error.value)

@@ -18,7 +18,6 @@ import pytest
 import yaml
 from conftest import Project
 from explored import ORIGIN, PORT, TOKEN, explored, write_hostile
-from gristmill.stages.quality.classifier_of_files import Config, make
 from starlette.testclient import TestClient
 
 from cli.test_withheld import TAKEN, check, hidden, taken  # noqa: F401, fixtures
@@ -28,6 +27,7 @@ from gristmill.query.documents.histograms import find_measures
 from gristmill.query.removal.changes import number_settings, parse_changes
 from gristmill.query.removal.whatif import Replay, what_if
 from gristmill.query.versions.diff import compare_documents
+from gristmill.stages.quality.classifier import Config, fit
 from gristmill.stages.shared.rule import formula
 from gristmill.store.store import CorruptPart
 from gristmill_explore import explorer as explorer_module
@@ -416,7 +416,7 @@ def test_a_classifier_is_trained_on_the_labels(site, tmp_path):
     for place, row in enumerate(site.explorer.rows(kept)):
         file.set(row, 5 if place % 2 else 0, "")
     config = Config(name="mine", labels=[{"file": str(file.path)}], buckets=1000, held_out_share=0)
-    counts = make(config, tmp_path / "model.bin")
+    counts = fit((), config, tmp_path / "model.bin")
     texts = {side: found["documents"] for side, found in counts["texts"]["training"].items()}
     assert texts == {"high": len(kept) // 2, "low": len(kept) - len(kept) // 2}
 
