@@ -243,7 +243,6 @@ def test_a_record_without_a_key_is_one_message(project):
         "datasets",
         "stage",
         "version",
-        "config",
     } <= messages.keys()
     assert [key for key, error in messages.items() if f'{project.store}/{name} has no "{key}"' not in error] == []
 

@@ -116,7 +116,6 @@ READ_COMMANDS = (
     "tokenizer show tokenizer.json EVIL",
     "tokenizer audit tokenizer.json --out reportEVIL --text DOMAIN=notes.txt --sizes 300",
     "init newEVIL.yaml",
-    "index recipe.yaml indexEVIL",
     "sql recipe.yaml select*from/**/documents",
     "sql recipe.yaml select*from/**/verdicts --csv",
     "export recipe.yaml --out exportedEVIL",

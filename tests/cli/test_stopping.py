@@ -75,7 +75,7 @@ def test_a_run_can_be_stopped_at_any_moment(project, number, lines):
         *(("run r.yaml", "Finished work is kept"), ("tokenizer train r.yaml", "Finished work is kept")),
         *(("verify r.yaml --repair", "Repairs so far are kept"), ("gc r.yaml", "Files removed so far are gone")),
         *((command, "") for command in ("verify r.yaml", "gc r.yaml --dry-run", "plan r.yaml", "tokenizer audit t")),
-        *((command, "") for command in ("inspect run", "index r.yaml folder", "shards verify r.yaml", "")),
+        *((command, "") for command in ("inspect run", "shards verify r.yaml", "")),
     ],
 )
 def test_a_stopped_command_says_what_was_kept(monkeypatch, arguments, message):
