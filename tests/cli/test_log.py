@@ -110,7 +110,7 @@ def test_every_command_accepts_verbose_and_log_json():
         commands += subcommands
         flags = {flag for parameter in command.params for flag in parameter.opts}
         assert subcommands or {"-v", "--verbose", "--log-json"} <= flags, command.name
-    assert len(commands) > 50
+    assert len(commands) > 30
 
 
 def test_a_run_from_python_logs(project, in_this_process, caplog):

@@ -95,8 +95,9 @@ ASKED = ("ablate", "words.yaml", "numbers.yaml", "--suite", "suite", "--seeds", 
 
 
 @pytest.mark.skipif(find_spec("torch") is not None, reason="torch is installed")
-def test_without_torch_the_command_names_the_extra(monkeypatch, capsys):
-    """Before it opens anything."""
+def test_without_torch_the_command_names_the_extra(recipes, monkeypatch, capsys):
+    """Before it trains; what needs no training works without it."""
+    monkeypatch.chdir(recipes)
     command_line = install_package("ablate", "torch")
     expected = f"gristmill ablate trains models with torch, which is not installed. Run: {command_line}"
     assert expected in refused(monkeypatch, capsys, *ASKED)

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from gristmill.counted import counted
 from gristmill.places import shown
 from gristmill.schema import Record
 from gristmill.stages.contract import Piece, Reader
@@ -363,7 +364,8 @@ def _with_inputs(source: str, files: _Sources, folder: str, code: _VerbatimParts
         if name is None:
             return ""
         if name in chain:
-            raise ReadFault("inputs_without_end", f"{shown(name)} includes itself, through {len(chain)} files")
+            through = counted(len(chain), "file")
+            raise ReadFault("inputs_without_end", f"{shown(name)} includes itself, through {through}")
         text = _without_comments(_decoded(files.include(name))[0], code)
         return _with_inputs(text, files, folder, code, (*chain, name))
 
