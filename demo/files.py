@@ -5,7 +5,7 @@ from pathlib import Path
 from pydoc_data.topics import topics
 from random import Random
 
-import zstandard
+from backports import zstd
 
 from demo.articles import sources, stdlib
 from demo.truth import Plant, Truth
@@ -43,7 +43,7 @@ def write_reference(folder: Path, truth: Truth) -> None:
         files[number].insert(rng.randrange(1, len(files[number])), line)
         truth.plants[kind].append(Plant(path=f"{folder.name}/topics-{number:02}.jsonl.zst"))
     for number, lines in enumerate(files):
-        packed = zstandard.ZstdCompressor(level=3).compress(b"".join(line + b"\n" for line in lines))
+        packed = zstd.compress(b"".join(line + b"\n" for line in lines), 3)
         (folder / f"topics-{number:02}.jsonl.zst").write_bytes(packed)
 
 

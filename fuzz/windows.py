@@ -6,11 +6,20 @@ from importlib import import_module
 from typing import Any
 
 SMALL: dict[str, dict[str, Any]] = {
-    "gristmill.stages.ingest.walk": {"FIRST_READ_BYTES": 128, "SEARCH_BYTES": 1 << 11, "ARC_REACH": 256},
-    "gristmill.stages.ingest.pages": {"FIRST_READ_BYTES": 128},
-    "gristmill.stages.ingest.source": {"WINDOW_BYTES": 1 << 13, "HOP_BYTES": 1 << 8},
-    "gristmill.stages.ingest.tape": {"FORGET_BYTES": 1 << 8},
-    "gristmill.stages.ingest.frames": {"LEAVE_SHARE": 2, "WHOLE_INPUT_BYTES": 1 << 9, "PROBE_BYTES": 1 << 8},
+    "gristmill.stages.ingest.walk": {
+        "HEAD_BYTES": 128,
+        "SEARCH_BYTES": 1 << 11,
+        "CHECKSUM_BYTES": 1 << 11,
+        "ARC_REACH": 256,
+    },
+    "gristmill.stages.ingest.frames": {
+        "FIRST_SEARCH_BYTES": 1 << 8,
+        "LEAVE_SHARE": 2,
+        "OPENING_BYTES": 1 << 9,
+        "PROBE_BYTES": {"gzip": 1 << 8, "zstd": 1 << 8, "lz4": 1 << 8},
+        "READ_BYTES": 1 << 10,
+    },
+    "gristmill.stages.reading.decompress": {"FEED_BYTES": 1 << 7, "FIRST_STEP_BYTES": 1 << 7},
     "gristmill.stages.reading.stream": {"CHUNK_BYTES": 1 << 8},
     "gristmill.stages.ingest.jsonl": {"_HEAD_BYTES": 1 << 8},
     "gristmill.stages.ingest.json_values": {"_HEAD_BYTES": 1 << 8},

@@ -5,13 +5,14 @@ import random
 from collections.abc import Iterable
 from pathlib import Path
 
+import lz4.frame
 import zstandard
 
 from gristmill.schema import Record, as_str
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import warc
 
-SUFFIX = {"plain": ".warc", "gzip": ".warc.gz", "zstd": ".warc.zst"}
+SUFFIX = {"plain": ".warc", "gzip": ".warc.gz", "zstd": ".warc.zst", "lz4": ".warc.lz4"}
 KINDS = tuple(SUFFIX)
 
 
@@ -43,6 +44,8 @@ def packed(kind: str, data: bytes) -> bytes:
         return gzip.compress(data, mtime=0)
     if kind == "zstd":
         return zstandard.ZstdCompressor(write_checksum=True).compress(data)
+    if kind == "lz4":
+        return lz4.frame.compress(data, content_checksum=True)
     return data
 
 

@@ -15,8 +15,7 @@ from tests.stages.ingest.archives import KINDS, SUFFIX, http, packed, page, piec
 from gristmill.schema import Record
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import warc
-from gristmill.stages.ingest.source import ByteSource
-from gristmill.stages.ingest.tape import Tape
+from gristmill.stages.ingest.frames import DecodedRun
 from gristmill.stages.ingest.walk import walk
 
 FRAMED = [kind for kind in KINDS if kind != "plain"]
@@ -38,11 +37,12 @@ def salvage(row: Record) -> list[str]:
 
 @pytest.mark.parametrize("kind", FRAMED)
 def test_a_frame_cut_short_is_one_row_and_the_next_is_read(path: Path, kind: str) -> None:
-    """A frame whose end is missing, within the file or at its end, is a truncated_* row."""
+    """A frame whose end is missing is a truncated_* row at the end of the file; within it, the bytes that follow are
+    an error."""
     frames = [packed(kind, page(number, 400)) for number in range(4)]
     frames[1], frames[3] = frames[1][:-300], frames[3][:-300]
     found = rows(b"".join(frames), path)
-    assert reasons(found) == [None, f"truncated_{kind}", None, f"truncated_{kind}"]
+    assert reasons(found) == [None, f"corrupt_{kind}", None, f"truncated_{kind}"]
     assert found[2].position == len(frames[0]) + len(frames[1])
 
 
@@ -256,12 +256,12 @@ def damaged(chance: random.Random, path: Path) -> None:
     pieces = [row for start, stop in pairwise(edges) for row in piece(path, name, start or 0, stop)]
     assert pieces == whole, "the pieces differ from the whole"
     if kind == "plain":
-        with ByteSource(str(path)) as source:
-            at = 0
-            for found in walk(Tape(source), 1 << 26):
-                assert not data[at : found.offset].strip(b"\r\n"), "bytes without a row"
-                at = found.stop
-            assert not data[at:].strip(b"\r\n"), "bytes without a row"
+        with path.open("rb") as file:
+            run, end = DecodedRun(file, "plain", 0), 0
+            for found in walk(run, 1 << 26):
+                assert not data[end : found.offset].strip(b"\r\n"), "bytes without a row"
+                end = run.offset
+            assert not data[end:].strip(b"\r\n"), "bytes without a row"
 
 
 @pytest.mark.parametrize("batch", range(4))

@@ -23,7 +23,7 @@ from gristmill.stages.ingest import text
 from gristmill.stages.ingest.decode import decode
 from gristmill.stages.ingest.text import TreeConfig
 from gristmill.stages.ingest.whole_file import one_record
-from gristmill.stages.reading.decompress import ReadFault
+from gristmill.stages.reading.decompress import UNPACKING, ReadFault
 from gristmill.stages.reading.stream import bounded, decompressed, peek, without_compression_suffix
 from gristmill_formats.tex.commands import SIGNS
 from gristmill_formats.tex.expand import Macros, closings
@@ -390,7 +390,7 @@ def _labels(files: _Sources, main: str) -> dict[str, str]:
 STAGE = Reader(
     version=8,
     config=Config,
-    libraries=("resiliparse", "zstandard"),
+    libraries=("resiliparse", *UNPACKING),
     positions=text.POSITIONS,
     beside=("part_of_paper",),
     splittable=text.splittable,

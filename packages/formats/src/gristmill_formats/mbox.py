@@ -22,7 +22,7 @@ from gristmill.stages.contract import Bytes, Piece, Reader
 from gristmill.stages.ingest.charset import decode
 from gristmill.stages.ingest.sniff import beginning, refuse
 from gristmill.stages.ingest.text import TreeConfig, skipped_folder, wanted
-from gristmill.stages.reading.decompress import ReadFault
+from gristmill.stages.reading.decompress import UNPACKING, ReadFault
 from gristmill.stages.reading.fields import dump
 from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES, decompressed, peek, plain_chunks
 from gristmill.stages.reading.timestamps import microseconds
@@ -182,7 +182,7 @@ def _set_body(record: Record, message: Message, config: Config) -> None:
 STAGE = Reader(
     version=5,
     config=Config,
-    libraries=("orjson", "resiliparse", "zstandard"),
+    libraries=("orjson", "resiliparse", *UNPACKING),
     positions="bytes of the decompressed stream",
     splittable=splittable,
     wanted=wanted,

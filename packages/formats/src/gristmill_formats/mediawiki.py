@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest.sniff import refuse
-from gristmill.stages.reading.decompress import ReadFault
+from gristmill.stages.reading.decompress import UNPACKING, ReadFault
 from gristmill.stages.reading.fields import dump
 from gristmill.stages.reading.stream import decompressed, peek, plain_chunks
 from gristmill.stages.reading.timestamps import microseconds
@@ -222,7 +222,7 @@ def _character(reference: bytes) -> bytes:
 STAGE = Reader(
     version=7,
     config=Config,
-    libraries=("orjson", "zstandard"),
+    libraries=("orjson", *UNPACKING),
     positions="bytes of the decompressed stream",
     beside=("redirect", "other_namespace", "disambiguation_page", "not_wikitext"),
     splittable=splittable,

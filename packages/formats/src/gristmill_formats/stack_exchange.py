@@ -16,7 +16,7 @@ from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest.jsonl import lines
 from gristmill.stages.ingest.sniff import beginning, refuse
-from gristmill.stages.reading.decompress import ReadFault
+from gristmill.stages.reading.decompress import UNPACKING, ReadFault
 from gristmill.stages.reading.fields import dump
 from gristmill.stages.reading.stream import (
     COMPRESSED_SUFFIXES,
@@ -147,7 +147,7 @@ def _record(position: int, row: bytes, is_comment: bool, site: str, host: str | 
 STAGE = Reader(
     version=2,
     config=Config,
-    libraries=("orjson", "zstandard"),
+    libraries=("orjson", *UNPACKING),
     positions="bytes of the decompressed stream",
     beside=("other_post_type",),
     markup=True,

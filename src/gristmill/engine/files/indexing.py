@@ -14,7 +14,7 @@ from itertools import zip_longest
 from typing import IO
 
 import orjson
-import zstandard
+from backports import zstd
 
 from gristmill.places import exact, from_exact, shown
 from gristmill.stages.reading.archive import CUT_ZIP, TarMember, is_cut_zip
@@ -50,7 +50,7 @@ class FileIndex:
             "is_archive": self.members is not None,
             "faults": [[exact(name), reason, shown(detail)] for name, reason, detail in self.faults],
         }
-        data = zstandard.ZstdCompressor().compress(orjson.dumps(fields))
+        data = zstd.compress(orjson.dumps(fields))
         return hashlib.sha256(data).digest() + data
 
     @classmethod
@@ -58,7 +58,7 @@ class FileIndex:
         """The index that `to_bytes` wrote; None if it is damaged."""
         if hashlib.sha256(data[32:]).digest() != data[:32]:
             return None
-        fields = orjson.loads(zstandard.ZstdDecompressor().decompress(data[32:]))
+        fields = orjson.loads(zstd.decompress(data[32:]))
         inside = Unpacked(*fields["inside"]) if fields["inside"] else None
         members = {
             from_exact(name): ArchiveMember(offset, size, method, packed_size, crc, inside)

@@ -22,7 +22,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-import zstandard
+from backports import zstd
 
 from gristmill.engine.plan.graph import Node
 from gristmill.engine.publish.kept_takedowns import later_takedowns
@@ -286,7 +286,7 @@ def _write_parquet(path: Path, schema: pa.Schema, tables: Iterator[pa.Table]) ->
 
 
 def _write_lines(path: Path, schema: pa.Schema, tables: Iterator[pa.Table]) -> None:
-    with path.open("wb") as file, zstandard.ZstdCompressor(level=3).stream_writer(file) as out:
+    with zstd.open(path, "wb", level=3) as out:
         for table in tables:
             for batch in table.to_batches():
                 out.write(b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in batch.to_pylist()))

@@ -22,7 +22,7 @@ from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest.sniff import beginning, refuse
 from gristmill.stages.reading.csv_cut import Repaired, cut
-from gristmill.stages.reading.decompress import ReadFault
+from gristmill.stages.reading.decompress import UNPACKING, ReadFault
 from gristmill.stages.reading.fields import Fields, mapper, missing_paths, nothing_under
 from gristmill.stages.reading.json_repair import REPAIRED
 from gristmill.stages.reading.json_value import BOM
@@ -138,7 +138,7 @@ def _named(header: Any, config: Config) -> list[str]:
 STAGE = Reader(
     version=11,
     config=Config,
-    libraries=("orjson", "zstandard"),
+    libraries=("orjson", *UNPACKING),
     positions="bytes of the decompressed stream",
     splittable=splittable,
     read=read,

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from gristmill.schema import Record, as_str
 from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest import pages, text, warc
-from gristmill.stages.reading.decompress import ReadFault
+from gristmill.stages.reading.decompress import UNPACKING, ReadFault
 from gristmill.stages.reading.stream import bounded, decompressed
 
 _TEXT_ONLY = warc.Config()
@@ -56,7 +56,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
 STAGE = Reader(
     version=1,
     config=Config,
-    libraries=("resiliparse", "zstandard"),
+    libraries=("resiliparse", *UNPACKING),
     positions=text.POSITIONS,
     markup=True,
     splittable=text.splittable,

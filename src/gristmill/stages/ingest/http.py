@@ -14,10 +14,8 @@ ignored and noted. What a browser would show of a broken body is kept:
 import re
 from dataclasses import dataclass, field
 
-import brotli
-
 from gristmill.stages.ingest.warc_headers import blank_line, decoded
-from gristmill.stages.reading.decompress import ZSTD_MAGIC, ReadFault, raise_for_memory, unpack_bytes
+from gristmill.stages.reading.decompress import ZSTD_MAGIC, unpack_bytes
 
 _STATUS = re.compile(rb"(?:HTTP/\d(?:\.\d)?|ICY)[ \t]+(\d{3})(?!\d)")
 _FIELD = re.compile(
@@ -31,6 +29,14 @@ _TYPE = re.compile(r"\s*[\"']?([\w.+\-]+/[\w.+*\-]+)", re.A)
 # `*+` does not backtrack; two plain `\s*` would split a run of spaces in as many ways as it is long.
 _CHARSET = re.compile(r"charset\s*+=\s*+[\"']?\s*+([\w.:\-]+)", re.I)
 _PLAIN_ENCODINGS = frozenset({"", "identity", "none", "utf-8", "utf8", "binary", "8bit", "7bit", "text", "html"})
+# How bodies of an encoding are packed. HTTP's deflate is zlib by the standard, but bare deflate on some servers.
+_KINDS = {
+    **dict.fromkeys(("gzip", "x-gzip"), ("gzip",)),
+    **dict.fromkeys(("deflate", "x-deflate"), ("gzip", "zlib", "deflate")),
+    **dict.fromkeys(("zstd", "x-zstd"), ("zstd",)),
+    "br": ("br",),
+}
+_MAGIC = {"gzip": b"\x1f\x8b", "zstd": ZSTD_MAGIC}
 MAX_LAYERS = 3
 MOST_RATIO = 1032
 LEAST_LIMIT_BYTES = 1 << 16
@@ -123,23 +129,22 @@ def _decompress(body: Body, name: str, limit: int) -> None:
     if name in _PLAIN_ENCODINGS or not body.data:
         return
     data, fault = body.data, None
-    if name in ("gzip", "x-gzip", "deflate", "x-deflate"):
-        if data.startswith(b"\x1f\x8b"):
-            body.data, fault = unpack_bytes("gzip", data, limit)
-        elif "gzip" in name:
-            body.notes.append("not_encoded")
-        else:  # HTTP's deflate is zlib by the standard, but bare deflate on some servers
-            body.data, fault = unpack_bytes("zlib", data, limit)
-            if fault is not None and fault.reason == "corrupt_gzip":
-                body.data, fault = unpack_bytes("deflate", data, limit)
-    elif name == "br":
-        body.data, fault = _unbrotli(data, limit)
-    elif name not in ("zstd", "x-zstd"):
+    kinds = _KINDS.get(name)
+    if kinds is None:
         body.notes.append("unknown_encoding")
-    elif data.startswith(ZSTD_MAGIC):
-        body.data, fault = unpack_bytes("zstd", data, limit)
-    else:
+        return
+    magic = next((magic for kind, magic in _MAGIC.items() if kind in kinds), b"")
+    if magic and data.startswith(magic):
+        kinds = kinds[:1]
+    elif magic:
+        kinds = kinds[1:]
+    if not kinds:
         body.notes.append("not_encoded")
+        return
+    for kind in kinds:
+        body.data, fault = unpack_bytes(kind, data, limit)
+        if fault is None or fault.reason.startswith("truncated_"):
+            break
     if fault is None:
         return
     if fault.reason.startswith("truncated_"):
@@ -154,20 +159,3 @@ def _decompress(body: Body, name: str, limit: int) -> None:
 def looks_like_text(data: bytes) -> bool:
     """Whether the bytes start like uncompressed text: no control characters at the start."""
     return not any(byte < 9 or 13 < byte < 27 for byte in data[:256])
-
-
-def _unbrotli(data: bytes, limit: int) -> tuple[bytes, ReadFault | None]:
-    decoder = brotli.Decompressor()
-    parts: list[bytes] = []
-    left = limit + 1
-    try:
-        while left > 0 and not decoder.is_finished():
-            parts.append(decoder.process(b"" if parts else data, output_buffer_limit=left))
-            left -= len(parts[-1])
-            if not parts[-1] or decoder.can_accept_more_data():
-                break
-    except brotli.error as error:
-        raise_for_memory(error)
-        return b"", ReadFault("corrupt_brotli", str(error))
-    is_whole = left <= 0 or decoder.is_finished()
-    return b"".join(parts), None if is_whole else ReadFault("truncated_brotli", "the data end early")

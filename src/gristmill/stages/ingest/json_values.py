@@ -14,7 +14,7 @@ from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest.jsonl import records
 from gristmill.stages.ingest.sniff import beginning, refuse
-from gristmill.stages.reading.decompress import ReadFault
+from gristmill.stages.reading.decompress import UNPACKING, ReadFault
 from gristmill.stages.reading.fields import Fields, mapper
 from gristmill.stages.reading.json_value import BOM
 from gristmill.stages.reading.stream import decompressed, peek
@@ -176,7 +176,7 @@ class _Cutter:
 STAGE = Reader(
     version=8,
     config=Config,
-    libraries=("orjson", "zstandard"),
+    libraries=("orjson", *UNPACKING),
     positions="bytes of the decompressed stream",
     splittable=splittable,
     read=read,

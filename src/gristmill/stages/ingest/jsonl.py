@@ -14,7 +14,7 @@ import orjson
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest.sniff import beginning, refuse
-from gristmill.stages.reading.decompress import ReadFault
+from gristmill.stages.reading.decompress import UNPACKING, ReadFault
 from gristmill.stages.reading.fields import Fields, mapper
 from gristmill.stages.reading.json_repair import repaired
 from gristmill.stages.reading.json_value import BOM, parsed
@@ -181,7 +181,7 @@ def _next_line(chunks: Iterator[bytes], position: int, stop: int | None) -> tupl
 STAGE = Reader(
     version=10,
     config=Config,
-    libraries=("orjson", "zstandard"),
+    libraries=("orjson", *UNPACKING),
     positions="bytes of the decompressed stream",
     splittable=splittable,
     read=read,

@@ -10,8 +10,7 @@ import orjson
 
 from gristmill.schema import Record
 from gristmill.stages.ingest import bodies, charset, http
-from gristmill.stages.ingest.tape import Tape
-from gristmill.stages.ingest.walk import FIRST_READ_BYTES, ArchiveRecord
+from gristmill.stages.ingest.walk import ArchiveRecord
 from gristmill.stages.ingest.warc_headers import decoded
 
 _OTHER_TYPES = frozenset({"warcinfo", "request", "metadata", "revisit", "continuation"})
@@ -59,15 +58,15 @@ class Limits(Protocol):
     def max_replacement_share(self) -> float: ...
 
 
-def record(position: int, found: ArchiveRecord, tape: Tape, config: Limits) -> Record:
-    """The row for a record that was found. Loads the body if the record may be a document."""
+def row_of(position: int, found: ArchiveRecord, is_arc: bool, config: Limits) -> Record:
+    """The row of a record."""
     row = Record(position, drop=found.fault, detail=found.detail)
     fields = found.fields
     if not fields:
         return row
     meta: dict[str, object] = {}
     notes = [found.note] if found.note else []
-    if tape.arc:
+    if is_arc:
         row.url = decoded(fields[b"url"])
         row.timestamp_us = _arc_time(fields[b"date"])
         kind = "filedesc" if fields[b"url"].startswith(b"filedesc:") else "response"
@@ -85,10 +84,10 @@ def record(position: int, found: ArchiveRecord, tape: Tape, config: Limits) -> R
     meta["record_type"] = kind
     if row.drop is None:
         if kind == "response":
-            _response(row, mime, found, tape, config, meta, notes)
+            _response(row, mime, found, config, meta, notes)
         elif kind in ("resource", "conversion"):
             row.content_type, label = http.media_type(mime)
-            meta |= document(row, tape.at(found.start, found.stop - found.start), label, config)
+            meta |= document(row, found.block, label, config)
         elif kind in _OTHER_TYPES or kind == "filedesc":
             row.drop = f"{kind}_record"
         else:
@@ -103,17 +102,13 @@ def _response(
     row: Record,
     mime: str | None,
     found: ArchiveRecord,
-    tape: Tape,
     config: Limits,
     meta: dict[str, object],
     notes: list[str],
 ) -> None:
-    length = found.stop - found.start
-    head = http.parse_head(tape.at(found.start, min(length, FIRST_READ_BYTES)))
-    if head is None or head[2] == FIRST_READ_BYTES:
-        head = http.parse_head(tape.at(found.start, length))
+    block = found.block
+    head = http.parse_head(block)
     if head is None:
-        block = tape.at(found.start, length)
         row.content_type, label = http.media_type(mime)
         if not block.strip():
             row.drop = "empty_body"
@@ -136,7 +131,7 @@ def _response(
         meta["content_language"] = language
         row.language_hint = row.language_hint or _first(language)
     row.content_type, label = http.media_type(fields.get("content-type"))
-    if row.content_type is None and not tape.arc:
+    if row.content_type is None:
         row.content_type, _ = http.media_type(decoded(found.fields.get(b"warc-identified-payload-type")))
     if status not in config.statuses:
         row.drop, row.detail = "http_status", str(status)
@@ -144,13 +139,12 @@ def _response(
     robots = row.url is not None and "/robots.txt" in row.url and _path(row.url) == "/robots.txt"
     kept = row.content_type in (*config.html_types, *config.text_types)
     if not kept and config.bodies:  # under any type, such as application/octet-stream
-        opening = tape.at(found.start + start, min(length - start, bodies.OPENING_BYTES))
-        opening = http.body_of(fields, opening, bodies.OPENING_BYTES).data
+        opening = http.body_of(fields, block[start : start + bodies.OPENING_BYTES], bodies.OPENING_BYTES).data
         kept = bodies.format_of(config.bodies, row.content_type, opening) is not None
     if not kept and row.content_type is not None and not robots:
         row.drop, row.detail = "not_text", row.content_type
         return
-    body = http.body_of(fields, tape.at(found.start + start, length - start), config.max_record_bytes)
+    body = http.body_of(fields, block[start:], config.max_record_bytes)
     notes += body.notes
     if body.fault:
         row.drop, row.detail = body.fault, body.detail

@@ -13,7 +13,7 @@ from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest.decode import decode
 from gristmill.stages.ingest.front_matter import first_heading, split_front_matter
-from gristmill.stages.reading.decompress import ReadFault
+from gristmill.stages.reading.decompress import UNPACKING, ReadFault
 from gristmill.stages.reading.fields import dump
 from gristmill.stages.reading.stream import bounded, decompressed, without_compression_suffix
 
@@ -118,7 +118,7 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
 STAGE = Reader(
     version=2,
     config=Config,
-    libraries=("orjson", "pyyaml", "resiliparse", "zstandard"),
+    libraries=("orjson", "pyyaml", "resiliparse", *UNPACKING),
     positions=POSITIONS,
     splittable=splittable,
     wanted=wanted,

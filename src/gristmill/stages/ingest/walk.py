@@ -1,16 +1,14 @@
-"""Finds one record after the other on a tape, and the next readable record after damage.
-
-The result depends on the tape alone, never on which records the caller wants. So reading a file in pieces gives the
-same records as reading it whole.
+"""Finds one record after the other in decoded bytes, and the next readable record after damage.
 
 A record's stated length is trusted if a record, or the end, follows it. Otherwise the record ends at the next record
 header, if there is one before the stated end. If there is none, the bytes up to the next header are a gap.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from gristmill.stages.ingest.tape import Tape
+from gristmill.stages.ingest.frames import DecodedRun
 from gristmill.stages.ingest.warc_headers import (
     ARC_HEAD,
     ARC_REACH,
@@ -22,9 +20,14 @@ from gristmill.stages.ingest.warc_headers import (
     warc_fields,
 )
 
-FIRST_READ_BYTES = 1 << 12
-SEARCH_BYTES = 1 << 20
+HEAD_BYTES = 1 << 12
+"""Most headers are shorter."""
+SEARCH_BYTES = 1 << 18
+CHECKSUM_BYTES = 1 << 22
+"""How far a record that nothing else confirms is read on, to the damage or the checksum of its frame."""
 MOST_LINE_ENDS = 1 << 12
+_LINE_ENDS = re.compile(rb"[\r\n]{0,%d}+" % MOST_LINE_ENDS)
+"""Between two records. Their number is limited, since any number of records may claim to end before the same run."""
 
 
 @dataclass(slots=True)
@@ -32,215 +35,153 @@ class ArchiveRecord:
     """A record of an archive, or a range of bytes without one: then `fields` is empty and `fault` is set."""
 
     offset: int
-    start: int
-    """First byte of the body on the tape."""
-    stop: int
+    """Among the decoded bytes."""
     fields: dict[bytes, bytes] = field(default_factory=dict)
+    block: bytes = b""
+    """The content of a record without a fault."""
     fault: str | None = None
     detail: str | None = None
     note: str | None = None
     """What was wrong with a record that can still be used."""
 
 
-def walk(tape: Tape, max_record_bytes: int) -> Iterator[ArchiveRecord]:
-    if (only := _only_record(tape.whole_frame(), max_record_bytes)) is not None:
-        yield only
-        return
-    offset = 0
+def walk(run: DecodedRun, max_record_bytes: int) -> Iterator[ArchiveRecord]:
     is_reported = False
-    while data := tape.at(offset, FIRST_READ_BYTES):
-        if data[0] in b"\r\n":
-            offset += len(data) - len(data.lstrip(b"\r\n"))
-            tape.forget(offset)
+    while run.fill(HEAD_BYTES):
+        if line_ends := _LINE_ENDS.match(run.data, run.pos).end() - run.pos:  # type: ignore[union-attr]
+            run.move(line_ends)
             continue
-        tape.forget(offset)
-        if _cut_head(tape, data):
-            tape.must(offset, FIRST_READ_BYTES)
-            data = tape.at(offset, FIRST_READ_BYTES)
-        if tape.arc:
-            found, after = _arc_record(tape, offset, data, max_record_bytes)
-        elif data.startswith(b"WARC/"):
-            found, after = _warc_record(tape, offset, data, max_record_bytes)
+        if _is_cut_head(run, run.pos):
+            run.fill(HEAD_BYTES, join=True)
+        record = ArchiveRecord(run.offset)
+        if run.arc:
+            _arc_record(run, record, max_record_bytes)
         else:
-            found, after = _gap(tape, offset, offset, "unreadable_bytes")
-        if found.fault and found.fault == tape.fault:
-            is_reported = True
-        yield found
-        offset = after
-    if tape.fault and not is_reported:
-        yield ArchiveRecord(
-            offset, offset, offset, fault=tape.fault, detail="no record could be read from the frame's end"
-        )
+            _warc_record(run, record, max_record_bytes)
+        is_reported |= run.fault is not None and record.fault == run.fault
+        yield record
+    if run.fault and not is_reported:
+        yield ArchiveRecord(run.offset, fault=run.fault, detail="no record could be read from the frame's end")
 
 
-def _only_record(data: bytes, limit: int) -> ArchiveRecord | None:
-    """The record that fills the whole tape, as in most archives: the result of `_warc_record` without its checks.
-
-    None if it is not that simple.
-    """
-    if not (data.startswith(b"WARC/") and data.endswith(b"\r\n\r\n")):
-        return None
-    head = data[:FIRST_READ_BYTES]
-    span = blank_line(head)
-    if span is None or WARC_HEAD.search(head, 5, span[0]):
-        return None
-    fields, _ = warc_fields(head[: span[0]])
-    length = fields.get(b"content-length", b"")
-    if not length.isdigit() or len(length) > 15 or int(length) > limit or span[1] + int(length) + 4 != len(data):
-        return None
-    return ArchiveRecord(0, span[1], len(data) - 4, fields)
+def _is_cut_head(run: DecodedRun, start: int) -> bool:
+    """Whether the last bytes of a frame may be the start of a header that continues in the next frame."""
+    if len(run.data) - start >= (ARC_REACH if run.arc else 5):
+        return False
+    return b"\n" not in run.data[start:] if run.arc else b"WARC/".startswith(run.data[start:])
 
 
-def _warc_record(tape: Tape, offset: int, data: bytes, limit: int) -> tuple[ArchiveRecord, int]:
+def _warc_record(run: DecodedRun, record: ArchiveRecord, limit: int) -> None:
+    if not run.data.startswith(b"WARC/", run.pos):
+        return _gap(run, record, 0, "unreadable_bytes")
+    have = run.fill(HEAD_BYTES)
+    span = blank_line(run.data, run.pos, run.pos + HEAD_BYTES)
     # A header contains no other header. If it seems to, its end is lost, and searching for the end after the other
     # headers, for each of them, would take unbounded work.
-    inner = WARC_HEAD.search(data, 5)
-    span = blank_line(data[: inner.start()] if inner else data)
-    while span is None and inner is None and len(data) < MAX_HEAD_BYTES:
-        tape.must(offset, len(data) * 4)
-        longer = tape.at(offset, len(data) * 4)
-        if len(longer) == len(data):
-            break
-        data = longer
-        inner = WARC_HEAD.search(data, 5)
-        span = blank_line(data[: inner.start()] if inner else data)
-    if span is None and inner:
-        return _gap(tape, offset, offset + inner.start(), "bad_warc_header")
+    if span is not None:
+        inner = WARC_HEAD.search(run.data, run.pos + 5, span[0])
+    else:
+        have = run.fill(MAX_HEAD_BYTES, join=True)
+        inner = WARC_HEAD.search(run.data, run.pos + 5, run.pos + MAX_HEAD_BYTES)
+        span = blank_line(run.data, run.pos, run.pos + MAX_HEAD_BYTES if inner is None else inner.start())
+    if inner is not None and (span is None or inner.start() < span[0]):
+        return _gap(run, record, inner.start() - run.pos, "bad_warc_header")
     if span is None:
-        ended = len(data) < FIRST_READ_BYTES or len(tape.at(offset, len(data) + 1)) == len(data)
-        reason = (tape.fault or "truncated_record") if ended and len(data) < MAX_HEAD_BYTES else "bad_warc_header"
-        return _gap(tape, offset, offset + 5, reason)
-    fields, clean = warc_fields(data[: span[0]])
-    length = fields.get(b"content-length", b"")
+        is_cut = have < MAX_HEAD_BYTES
+        return _gap(run, record, 5, (run.fault or "truncated_record") if is_cut else "bad_warc_header")
+    record.fields, is_clean = warc_fields(run.data[run.pos : span[0]])
+    length = record.fields.get(b"content-length", b"")
     if not length.isdigit() or len(length) > 15:
-        return _gap(tape, offset, offset + 5, "bad_warc_header", fields)
-    found, after = _bounded(tape, ArchiveRecord(offset, offset + span[1], 0, fields), int(length), limit)
-    if not clean and (found.note or found.fault):
-        found.fault, found.detail = "bad_warc_header", "a line without a colon, and the length does not fit"
-    return found, after
-
-
-def _arc_record(tape: Tape, offset: int, data: bytes, limit: int) -> tuple[ArchiveRecord, int]:
-    # The longest line is long, but most are short, so the first check is short.
-    line = ARC_HEAD.match(data if b"\n" in data else tape.at(offset, ARC_REACH))
-    if line is None:
-        return _gap(tape, offset, offset, "unreadable_bytes")
-    fields = {name.encode(): value for name, value in line.groupdict().items()}
-    if not line["length"].isdigit():
-        return _gap(tape, offset, offset + line.end() - 1, "bad_arc_header", fields)
-    return _bounded(tape, ArchiveRecord(offset, offset + line.end(), 0, fields), int(line["length"]), limit)
-
-
-def _bounded(tape: Tape, found: ArchiveRecord, length: int, limit: int) -> tuple[ArchiveRecord, int]:
-    """Sets where the body ends, and returns where the next record should start."""
-    start, stop = found.start, found.start + length
-    if tape.jumps:
-        complete = tape.must(start, length) == length
-    else:
-        have = tape.must(start, min(length, limit + 1))
-        if have > limit:
-            return _skip_large_body(tape, found, stop)
-        complete = have == length
-    after = _next_start(tape, stop) if complete else None
-    if after is not None:
-        found.stop = stop
-        found.fault = tape.fault if after >= tape.known else None  # the frame's checksum came last
-    elif (inner := find_head(tape, start, stop)) is not None:
-        found.stop = _without_end(tape, start, inner)
-        found.note = "content_length"
-        found.fault = tape.damage()
-        after = inner
-    elif complete:
-        found.stop = after = stop
-        if damage := tape.damage():
-            found.fault = damage
-            following = find_head(tape, stop, None, forget=True)
-            after = tape.known if following is None else following
-    else:
-        after = min(stop, tape.known)
-        found.stop = _without_end(tape, start, after)
-        ends_page = tape.at(max(start, after - 64), 64).rstrip().lower().endswith(b"</html>")
-        if tape.fault or not (tape.whole or ends_page):
-            found.fault = tape.fault or "truncated_record"
-            found.detail = f"{after - start} of {length} bytes"
-        else:
-            found.note = "content_length"
-    if found.fault is None and found.stop - start > limit:
-        found.fault, found.detail = "body_too_large", f"{found.stop - start} bytes"
-    return found, after
-
-
-def _without_end(tape: Tape, start: int, stop: int) -> int:
-    """`stop` without the two empty lines that end a record."""
-    tail = tape.at(max(start, stop - 4), min(4, stop - start))
-    return stop - len(tail) + len(tail.rstrip(b"\r\n"))
-
-
-def _cut_head(tape: Tape, data: bytes) -> bool:
-    """Whether these last bytes of a frame may be the start of a header that continues in the next frame."""
-    if tape.arc:
-        return len(data) < FIRST_READ_BYTES and b"\n" not in data
-    return len(data) < 5 and b"WARC/".startswith(data)
-
-
-def _next_start(tape: Tape, offset: int) -> int | None:
-    """Where the next record starts, or the tape ends, with only line ends before it. Their number is limited, since any
-    number of records may claim to end before the same run."""
-    last = offset + MOST_LINE_ENDS
-    while data := tape.peek(offset, 256):
-        rest = data.lstrip(b"\r\n")
-        offset += len(data) - len(rest)
-        if offset > last:
-            return None
-        if rest:
-            rest = tape.peek(offset, FIRST_READ_BYTES if tape.arc else 5)
-            if tape.arc and b"\n" not in rest:
-                rest = tape.peek(offset, ARC_REACH)
-            good = ARC_HEAD.match(rest) if tape.arc else rest == b"WARC/"
-            return offset if good or _cut_head(tape, rest) else None
-    return offset
-
-
-def _skip_large_body(tape: Tape, found: ArchiveRecord, stop: int) -> tuple[ArchiveRecord, int]:
-    """Skips a body that is too large, in frames that cannot be read twice. It ends at its length or the next header."""
-    found.fault = "body_too_large"
-    inner = find_head(tape, found.start, stop, forget=True)
-    after = inner if inner is not None else min(stop, tape.known)
-    if inner is None and after < stop:
-        found.fault = tape.fault or "truncated_record"
-    found.stop = after
-    found.detail = f"{after - found.start} bytes"
-    return found, after
-
-
-def _gap(
-    tape: Tape, offset: int, search: int, reason: str, fields: dict[bytes, bytes] | None = None
-) -> tuple[ArchiveRecord, int]:
-    after = find_head(tape, search, None, forget=True)
-    if after is None:
-        after = tape.known
-        reason = tape.fault or reason
-    detail = f"{after - offset} bytes"
-    return ArchiveRecord(offset, offset, after, fields or {}, reason, detail), after
-
-
-def find_head(tape: Tape, start: int, stop: int | None, forget: bool = False) -> int | None:
-    """Offset of the first record header in [start, stop), or up to the end."""
-    pattern, reaches = (ARC_SEARCH, (WARC_REACH, ARC_REACH)) if tape.arc else (WARC_HEAD, (WARC_REACH,))
-    range_bytes = FIRST_READ_BYTES // 2
-    while stop is None or start < stop:
-        range_bytes = min(2 * range_bytes, SEARCH_BYTES)  # the next header may be some bytes away, or a gigabyte
-        length = range_bytes if stop is None else min(range_bytes, stop - start)
-        if stop is not None:
-            tape.must(start, length)
-        for reach in reaches:
-            data = tape.at(start, length + reach)
-            if found := pattern.search(data):
-                at = start + found.start()
-                return at if stop is None or at < stop else None
-            if len(data) < length + reach:
-                return None
-        start += length
-        if forget:
-            tape.forget(start)
+        return _gap(run, record, 5, "bad_warc_header")
+    _bounded(run, record, span[1] - run.pos, int(length), limit)
+    if not is_clean and (record.note or record.fault):
+        record.fault, record.detail = "bad_warc_header", "a line without a colon, and the length does not fit"
     return None
+
+
+def _arc_record(run: DecodedRun, record: ArchiveRecord, limit: int) -> None:
+    run.fill(ARC_REACH)
+    line = ARC_HEAD.match(run.data, run.pos)
+    if line is None:
+        return _gap(run, record, 0, "unreadable_bytes")
+    record.fields = {name.encode(): value for name, value in line.groupdict().items()}
+    if not line["length"].isdigit():
+        return _gap(run, record, line.end() - 1 - run.pos, "bad_arc_header")
+    return _bounded(run, record, line.end() - run.pos, int(line["length"]), limit)
+
+
+def _bounded(run: DecodedRun, record: ArchiveRecord, start: int, length: int, limit: int) -> None:
+    """Sets the content of a record, whose body begins at `start`, and moves to where the next one should begin."""
+    have = run.fill(start + min(length, limit + 1), join=True) - start
+    if min(have, length) > limit:
+        run.move(start)
+        skipped = _move_to_head(run, length)
+        is_cut = skipped < length and not run.fill(1)
+        record.fault = (run.fault or "truncated_record") if is_cut else "body_too_large"
+        record.detail = f"{skipped} bytes"
+        return
+    stop = start + min(length, have)
+    if have >= length and (following := _next_start(run, stop)) is not None:
+        record.block = run.data[run.pos + start : run.pos + stop]
+        run.move(following)
+        record.fault = run.fault if run.pos == len(run.data) else None  # the frame's checksum came last
+        return
+    run.fill(stop + CHECKSUM_BYTES)
+    record.fault = run.fault
+    inner = _head_pattern(run)[0].search(run.data, run.pos + start, run.pos + stop + WARC_REACH)
+    if inner is not None and inner.start() < run.pos + stop:
+        stop = inner.start() - run.pos
+        record.note = "content_length"
+    record.block = run.data[run.pos + start : run.pos + stop]
+    if record.note or have < length:
+        record.block = record.block[:-4] + record.block[-4:].rstrip(b"\r\n")
+    if record.note is None and have < length:
+        if run.fault or not (run.is_whole or record.block[-64:].rstrip().lower().endswith(b"</html>")):
+            record.fault, record.detail = run.fault or "truncated_record", f"{stop - start} of {length} bytes"
+        else:
+            record.note = "content_length"
+    run.move(stop)
+    if record.fault:
+        _move_to_head(run)
+
+
+def _next_start(run: DecodedRun, offset: int) -> int | None:
+    """Where the next record starts, or the run ends, with only line ends before it."""
+    run.fill(offset + MOST_LINE_ENDS + (ARC_REACH if run.arc else 5))
+    after = _LINE_ENDS.match(run.data, run.pos + offset).end()  # type: ignore[union-attr]
+    if after == len(run.data) or _is_cut_head(run, after):
+        return after - run.pos
+    is_head = ARC_HEAD.match(run.data, after) if run.arc else run.data.startswith(b"WARC/", after)
+    return after - run.pos if is_head else None
+
+
+def _gap(run: DecodedRun, record: ArchiveRecord, skipped: int, reason: str) -> None:
+    """Bytes that are no record, up to the next header after the first `skipped` ones."""
+    run.move(skipped)
+    skipped += _move_to_head(run)
+    record.fault = reason if run.fill(1) else run.fault or reason
+    record.detail = f"{skipped} bytes"
+
+
+def _move_to_head(run: DecodedRun, most: int | None = None) -> int:
+    """Moves to the next record header, or to the end, or by `most` bytes of a record's body; returns how far."""
+    pattern, reach = _head_pattern(run)
+    moved = 0
+    while True:
+        have = run.fill(SEARCH_BYTES, join=most is not None)
+        end = have if most is None else min(have, most - moved)
+        match = pattern.search(run.data, run.pos)
+        if match is not None and match.start() - run.pos < end:
+            step, is_done = match.start() - run.pos, True
+        else:
+            is_done = have < SEARCH_BYTES or end < have
+            step = end if is_done else end - reach
+        run.move(step)
+        moved += step
+        if is_done:
+            return moved
+
+
+def _head_pattern(run: DecodedRun) -> tuple[re.Pattern[bytes], int]:
+    """What to search for, and how many bytes it may have."""
+    return (ARC_SEARCH, ARC_REACH) if run.arc else (WARC_HEAD, WARC_REACH)

@@ -28,19 +28,18 @@ the key `offset+n`.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple, cast
 
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
 from gristmill.stages.ingest import bodies, pages
-from gristmill.stages.ingest.frames import MAGIC, container, fault_before, next_frame, skippable, zstd_dictionary
-from gristmill.stages.ingest.source import ByteSource
-from gristmill.stages.ingest.tape import FrameTape, Tape
-from gristmill.stages.ingest.walk import walk
-from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES
+from gristmill.stages.ingest.frames import DecodedRun, container, is_frame, next_frame, zstd_dictionary
+from gristmill.stages.ingest.walk import ArchiveRecord, walk
+from gristmill.stages.reading.decompress import UNPACKING
 from gristmill.stages.reading.views import Window
 
 BESIDE = pages.BESIDE
+MOST_POSITION = 1 << 63
 
 
 class Config(StageConfig):
@@ -62,122 +61,90 @@ class Config(StageConfig):
 
 
 def splittable(name: str) -> bool:
-    """Only plain archives can be read from the middle."""
-    return not name.lower().endswith((*COMPRESSED_SUFFIXES, ".lz4"))
+    """False: only from the start is it certain that a header is not part of an archive inside a record."""
+    return False
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
-    if piece.ranges is not None:
-        yield from _read_ranges(piece, piece.ranges, config)
-        return
-    with ByteSource(piece) as source:
-        stop = source.size + 1 if piece.stop is None else piece.stop
-        if source.size == 0:
-            if piece.start <= 0 < stop:
-                yield Record(0, drop="empty_file")
-            return
-        kind = container(source, piece.name)
-        found = False
-        for row in _read(source, kind, piece.start, stop, config):
-            found = True
-            yield row
-        if not found and piece.start <= 0 < stop and not any(_read(source, kind, 0, source.size + 1, config)):
-            yield Record(0, drop="empty_file", detail="empty lines and frames, no record")
-
-
-def _read_ranges(piece: Piece, ranges: list[tuple[int, int]], config: Config) -> Iterator[Record]:
-    """The records of some ranges, each read alone. Positions are those of the whole file."""
     with piece.open() as file:
-        at = 0
-        for start, stop in ranges:
-            size = stop - start
-            if start >= piece.start and (piece.stop is None or start < piece.stop):
-                yield from _read_range(cast(IO[bytes], Window(file, at, size, closes=False)), piece.name, start, config)
-            at += size
-
-
-def _read_range(file: IO[bytes], name: str, start: int, config: Config) -> Iterator[Record]:
-    with ByteSource(file) as source:
-        found = _read(source, container(source, name), 0, source.size + 1, config) if source.size else ()
-        is_empty = True
-        for row in found:
-            if row.drop in ("unreadable_bytes", "not_an_archive") and row.position == 0:
-                row.drop, row.detail = "no_record", f"no record begins at byte {start}, where the index names one"
-            if row.key is not None:
-                frame, _, index = row.key.partition("+")
-                row.key = f"{start + int(frame)}+{index}"
-            row.position += start
-            is_empty = False
-            yield row
-        if is_empty:
-            yield Record(start, drop="no_record", detail=f"the index names a record at byte {start}; there is none")
-
-
-def _read(source: ByteSource, kind: str, start: int, stop: int, config: Config) -> Iterator[Record]:
-    if kind == "plain":
-        return _read_plain(source, start, stop, config)
-    return _read_frames(source, kind, start, stop, config)
-
-
-def _read_plain(source: ByteSource, start: int, stop: int, config: Config) -> Iterator[Record]:
-    # Always from the start of the file: skipping bodies is cheap, and only from the start is it certain that a header
-    # is not part of an archive inside a record.
-    tape = Tape(source)
-    for found in walk(tape, config.max_record_bytes):
-        if found.offset >= stop:
+        stop = MOST_POSITION if piece.stop is None else piece.stop
+        if piece.ranges is None:
+            yield from _rows(file, piece.name, piece.start, stop, config)
             return
-        if found.offset >= start:
-            row = pages.record(found.offset, found, tape, config)
-            if row.drop == "unreadable_bytes" and (found.offset, found.stop) == (0, source.size):
-                row.drop = "not_an_archive"
+        offset = 0
+        for first, end in piece.ranges:
+            if piece.start <= first < stop:
+                window = cast(IO[bytes], Window(file, offset, end - first, closes=False))
+                yield from _rows_of_range(window, piece.name, first, config)
+            offset += end - first
+
+
+def _rows(file: IO[bytes], name: str, start: int, stop: int, config: Config) -> Iterator[Record]:
+    """The rows of the records from `start` to `stop`. All before them are found first, and none of them is decoded."""
+    size, is_empty = file.seek(0, 2), True
+    for found in _records(file, name, size, config.max_record_bytes):
+        if found.position >= stop:
+            return
+        is_empty = False
+        if found.position >= start:
+            row = pages.row_of(found.position, found.record, found.is_arc, config)
+            row.key = found.key
             yield row
+    if is_empty and start <= 0 < stop:
+        yield Record(0, drop="empty_file", detail="empty lines and frames, no record" if size else None)
 
 
-def _read_frames(source: ByteSource, kind: str, start: int, stop: int, config: Config) -> Iterator[Record]:
-    dictionary = zstd_dictionary(source) if kind == "zstd" else None
-    # A range begins at a record, whose frame is there unless it holds several: then all is read from the start.
-    at = start if start > 0 and next_frame(source, kind, start, dictionary, start + 1) == start else 0
-    while at < min(stop, source.size):
-        if not source.read(at, 4).startswith(MAGIC[kind]):
-            if (end := skippable(source, at)) is not None:
-                at = end
-                continue
-            after = next_frame(source, kind, at, dictionary)
-            if at >= start:
-                yield Record(at, drop="unreadable_bytes", detail=f"{after - at} bytes")
-            at = after
+def _rows_of_range(window: IO[bytes], name: str, first: int, config: Config) -> Iterator[Record]:
+    """The rows of a range, with positions in the whole file."""
+    for row in _rows(window, name, 0, MOST_POSITION, config):
+        if row.position == 0 and row.drop in ("unreadable_bytes", "not_an_archive", "empty_file"):
+            row.drop, row.detail = "no_record", f"the index names a record at byte {first}; there is none"
+        if row.key is not None:
+            frame, _, index = row.key.partition("+")
+            row.key = f"{first + int(frame)}+{index}"
+        row.position += first
+        yield row
+
+
+class _Found(NamedTuple):
+    """A record, and where it is."""
+
+    position: int
+    key: str | None
+    record: ArchiveRecord
+    is_arc: bool = False
+
+
+def _records(file: IO[bytes], name: str, size: int, limit: int) -> Iterator[_Found]:
+    kind = container(file, name)
+    dictionary = zstd_dictionary(file) if kind == "zstd" else None
+    start = 0
+    while start < size:
+        if not is_frame(file, kind, start):
+            following = next_frame(file, kind, start, dictionary) or size
+            yield _Found(start, None, ArchiveRecord(0, fault="unreadable_bytes", detail=f"{following - start} bytes"))
+            start = following
             continue
-        tape = FrameTape(source, kind, at, dictionary)
-        position, resumed, fault = at, source.size, None
-        for index, found in enumerate(walk(tape, config.max_record_bytes)):
-            # Stays within this frame, even with many records in a few bytes.
-            position = min(at + min(index, max(tape.taken - 1, 0)), resumed - 1)
-            if position >= stop:
-                return
-            if tape.fault and found.fault == tape.fault:
-                if fault is None:  # the next frame may begin within the bytes of a broken one
-                    resumed = next_frame(source, kind, max(tape.last.next_start, position + 1), dictionary)
-                    fault = fault_before(source, tape.last, resumed)
-                found.fault = fault
-            if position < start:
-                continue
-            row = pages.record(position, found, tape, config)
-            row.key = f"{at}+{index}" if index else None
-            if row.drop == "unreadable_bytes" and (at, index, tape.last.end) == (0, 0, source.size):
-                row.drop = "not_an_archive" if found.stop == tape.known else row.drop
-            yield row
-        if tape.last.end is not None:
-            at = tape.last.end
-        elif fault is not None:
-            at = resumed
-        else:
-            at = next_frame(source, kind, max(tape.last.next_start, position + 1), dictionary)
+        run = DecodedRun(file, kind, start, dictionary)
+        position, resumed = start, None
+        for index, record in enumerate(walk(run, limit)):
+            if run.fault is not None and resumed is None:
+                # The next frame may begin within the bytes of a broken one.
+                resumed = next_frame(file, kind, max(run.next_search, position + 1), dictionary) or size
+            # Positions stay within the frames of this run, even with many records in a few bytes.
+            last = run.last_position if resumed is None else resumed - 1
+            position = record.offset if kind == "plain" else min(start + index, last)
+            if record.fault == "unreadable_bytes" and start == index == 0 and run.end == size and not run.fill(1):
+                record.fault = "not_an_archive"
+            yield _Found(position, f"{start}+{index}" if index and kind != "plain" else None, record, run.arc)
+        start = size if run.end is None else run.end
+        start = start if resumed is None else resumed
 
 
 STAGE = Reader(
     version=13,
     config=Config,
-    libraries=("fastwarc", "resiliparse", "brotli", "zstandard"),
+    libraries=("resiliparse", "brotli", "lz4", *UNPACKING),
     others=lambda config: config.bodies or {},
     columns=lambda config: bodies.columns(config.bodies or {}),
     resources=lambda config, part_bytes: bodies.resources(config.bodies or {}, part_bytes),

@@ -15,9 +15,8 @@ ARC_HEAD = re.compile(
 )
 ARC_SEARCH = re.compile(rb"(?<=\n)" + ARC_HEAD.pattern)
 ARC_REACH = 17_000
-_BLANK = re.compile(rb"\r?\n\r?\n")
-_PLAIN_FIELD = re.compile(rb"\n([!-9;-~]+):([^\n]*)")
-"""A line as in most headers: not folded, no space before the colon."""
+_FOLD = re.compile(rb"\r?\n[ \t]+")
+_FIELD = re.compile(rb"\n([^:\n]*):([^\n]*)")
 
 
 def opens_record(data: bytes) -> str | None:
@@ -37,43 +36,21 @@ def holds_arc(data: bytes) -> bool:
     return arc is not None and (other is None or arc.start() < other.start())
 
 
-def blank_line(data: bytes, start: int = 0) -> tuple[int, int] | None:
-    """Where the first empty line starts and ends."""
-    at = data.find(b"\r\n\r\n", start)
-    bare = data.find(b"\n\n", start, at if at >= 0 else len(data))
-    if at >= 0 and bare < 0 and data.find(b"\n\r\n", start, at + 2) < 0:  # also one that overlaps its start
-        return at, at + 4
-    found = _BLANK.search(data, start)
-    return found.span() if found else None
+def blank_line(data: bytes, start: int = 0, stop: int | None = None) -> tuple[int, int] | None:
+    """Where the last line before the first empty line ends, and where the empty line ends."""
+    crlf = data.find(b"\n\r\n", start, stop)
+    bare = data.find(b"\n\n", start, stop if crlf < 0 else crlf)
+    if bare >= 0:
+        return bare, bare + 2
+    return (crlf, crlf + 3) if crlf >= 0 else None
 
 
 def warc_fields(head: bytes) -> tuple[dict[bytes, bytes], bool]:
     """Fields by lower-case name (the first of each name), and whether every line was a field."""
-    plain = _PLAIN_FIELD.findall(head)
-    if len(plain) == head.count(b"\n"):
-        return {name.lower(): value.strip() for name, value in reversed(plain)}, True
-    fields: dict[bytes, bytes] = {}
-    folded: dict[bytes, list[bytes]] = {}
-    clean = True
-    name = b""
-    for line in head.split(b"\n")[1:]:
-        if line[:1] in (b" ", b"\t"):
-            if name:
-                folded.setdefault(name, [fields[name]]).append(line.strip())
-            continue
-        name, colon, value = line.partition(b":")
-        if not colon:
-            clean = clean and not line.strip()
-            name = b""
-            continue
-        name = name.strip().lower()
-        if name in fields:
-            name = b""
-        else:
-            fields[name] = value.strip()
-    for name, parts in folded.items():
-        fields[name] = b" ".join(parts)
-    return fields, clean
+    if b"\n " in head or b"\n\t" in head:
+        head = _FOLD.sub(b" ", head)
+    fields = _FIELD.findall(head)
+    return {name.strip().lower(): value.strip() for name, value in reversed(fields)}, len(fields) == head.count(b"\n")
 
 
 def decoded(value: bytes | None) -> str | None:

@@ -6,7 +6,7 @@ from typing import TypeVar
 from gristmill.schema import Record
 from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest import text
-from gristmill.stages.reading.decompress import ReadFault
+from gristmill.stages.reading.decompress import UNPACKING, ReadFault
 from gristmill.stages.reading.stream import bounded, decompressed
 
 C = TypeVar("C", bound=text.TreeConfig)
@@ -44,7 +44,7 @@ def tree_reader(
     return Reader(
         version=version,
         config=config,
-        libraries=(*libraries, "zstandard"),
+        libraries=(*libraries, *UNPACKING),
         positions=positions,
         splittable=text.splittable,
         wanted=text.wanted,

@@ -44,18 +44,8 @@ def decompressed(file: IO[bytes]) -> tuple[bool, Iterator[bytes]]:
     """Whether the file is plain, and its content from the start; iterating may raise `ReadFault`."""
     kind = compression(file.read(MAGIC_BYTES))
     file.seek(0)
-    chunks = plain_chunks(file) if kind is None else _without_references(unpack(kind, file))
+    chunks = plain_chunks(file) if kind is None else unpack(kind, file)
     return kind is None, file.bounded(chunks) if isinstance(file, Head) else chunks
-
-
-def _without_references(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The stream, with faults that hold no references: a decoder may have a window of 2 GiB, and a stored fault would
-    keep it in memory until the garbage is collected."""
-    try:
-        yield from chunks
-    except ReadFault as fault:
-        fault.__context__ = None
-        raise fault.with_traceback(None) from None
 
 
 def peek(chunks: Iterator[bytes], size_bytes: int) -> tuple[bytes, bool, Iterator[bytes]]:
