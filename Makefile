@@ -117,7 +117,7 @@ test-objects: $(VENV)/dev
 READERS := .venv-export
 test-export: $(VENV)/dev
 	test -x $(READERS)/bin/python || $(PYTHON) -m venv $(READERS)
-	$(READERS)/bin/python -m pip install --quiet --disable-pip-version-check datasets duckdb mlcroissant pandas polars zstandard
+	$(READERS)/bin/python -m pip install --quiet --disable-pip-version-check datasets duckdb mlcroissant pandas polars
 	EXPORT_READERS=$(CURDIR)/$(READERS)/bin/python $(BIN)/pytest tests/cli/test_export.py
 
 # Tests of kernels and stages where memory bites (tests/kernels/test_memory.py); takes about half an hour.

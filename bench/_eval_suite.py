@@ -1,7 +1,6 @@
 """The eval suite for the decontamination bench: real benchmarks, or the demo's items if there is no data."""
 
 import bz2
-import io
 import json
 import re
 import shutil
@@ -11,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-import zstandard
+from backports import zstd
 
 from bench.inputs import made_up_texts
 from demo import evals
@@ -44,7 +43,7 @@ def records(path: Path) -> Iterator[dict[str, Any]]:
     """The records of a JSONL file, which may be compressed."""
     stream = path.open("rb")
     if path.suffix == ".zst":
-        stream = io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(stream, closefd=True))
+        stream = zstd.open(stream)
     with stream:
         yield from map(json.loads, stream)
 

@@ -14,9 +14,10 @@ import random
 import re
 import sys
 from collections import Counter, defaultdict
+from functools import partial
 from pathlib import Path
 
-import zstandard
+from backports import zstd
 
 SEEDS = 12
 MOST_BYTES, MOST_RECORDS = 1 << 20, 40
@@ -31,7 +32,7 @@ def archives(folders: list[str]) -> list[Path]:
 
 def forms(plain: bytes) -> dict[str, bytes]:
     """An archive as writers store it."""
-    records, pack = RECORD.split(plain), zstandard.ZstdCompressor(write_checksum=True).compress
+    records, pack = RECORD.split(plain), partial(zstd.compress, options={zstd.CompressionParameter.checksum_flag: 1})
     blocks = [plain[start : start + 20_000] for start in range(0, len(plain), 20_000)]
     return {
         "plain": plain,

@@ -1,7 +1,6 @@
 """The input data of benches: a folder that the user names, or generated data."""
 
 import gzip
-import io
 import json
 import random
 from collections.abc import Iterator, Sequence
@@ -9,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import zstandard
+from backports import zstd
 
 from demo import build
 from gristmill.schema import Record, as_str
@@ -71,7 +70,7 @@ def _texts(data: Path | None) -> Iterator[str]:
     for path in paths:
         stream = gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # noqa: SIM115
         if path.suffix == ".zst":
-            stream = io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(stream, closefd=True))
+            stream = zstd.open(stream)
         with stream:
             for line in stream:
                 record = json.loads(line)

@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 import pyarrow as pa
-import zstandard
+from backports import zstd
 
 from bench._quality_scoring import scoring
 from bench.inputs import made_up_texts, measurement, scratch, warc_files
@@ -231,7 +231,7 @@ def documents(data: Path, name: str, folders: tuple[str, ...] = ("text", "text_l
     for folder in folders:
         path = data / folder / f"{name}.jsonl.zst"
         if path.exists():
-            content = zstandard.ZstdDecompressor().stream_reader(path.open("rb")).read()
+            content = zstd.decompress(path.read_bytes())
             yield from (json.loads(line) for line in content.split(b"\n") if line)
 
 

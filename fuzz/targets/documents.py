@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-import zstandard
+from backports import zstd
 
 from fuzz.target import Target, words
 from fuzz.targets.packing import repack, size
@@ -36,7 +36,7 @@ def _jsonl_seeds() -> Iterator[bytes]:
     yield _JSONL
     yield gzip.compress(_JSONL, mtime=0)
     yield b"".join(gzip.compress(line + b"\n", mtime=0) for line in _JSONL.split(b"\n"))
-    yield zstandard.compress(_JSONL) + b"\x50\x2a\x4d\x18\x02\0\0\0xx" + zstandard.compress(b'{"text": "y"}\n')
+    yield zstd.compress(_JSONL) + b"\x50\x2a\x4d\x18\x02\0\0\0xx" + zstd.compress(b'{"text": "y"}\n')
     yield bz2.compress(_JSONL) + bz2.compress(b'{"text": "y"}')
     yield lzma.compress(_JSONL) + bytes(4) + lzma.compress(b'{"text": "y"}')
     yield b"\xef\xbb\xbf" + _JSONL
@@ -73,7 +73,7 @@ def _csv_seeds() -> Iterator[bytes]:
     yield _TABLE.replace(b",", b"\t")
     yield gzip.compress(_TABLE, mtime=0)
     yield b"text,text,,html\n" + b'"a","b","c","d"\n' * 5
-    yield b"".join(zstandard.compress(line + b"\n") for line in _TABLE.split(b"\n"))
+    yield b"".join(zstd.compress(line + b"\n") for line in _TABLE.split(b"\n"))
 
 
 def _check_csv(data: bytes, folder: Path) -> None:

@@ -10,13 +10,14 @@ import zlib
 from contextlib import suppress
 from itertools import pairwise
 
-import zstandard
+from backports import zstd
 
 from fuzz.mutate import mutated
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.stream import decompressed
 
 MOST_BYTES = 1 << 20
+LEVEL, CHECKSUM = zstd.CompressionParameter.compression_level, zstd.CompressionParameter.checksum_flag
 _STEP_BYTES = 64
 
 
@@ -80,7 +81,7 @@ def _decoder(data: bytes):  # type: ignore[no-untyped-def]
     if data.startswith(b"\x1f\x8b"):
         return zlib.decompressobj(31)
     if data.startswith(b"\x28\xb5\x2f\xfd"):
-        return zstandard.ZstdDecompressor(max_window_size=1 << 24).decompressobj()
+        return zstd.ZstdDecompressor(options={zstd.DecompressionParameter.window_log_max: 24})
     if data.startswith(b"BZh"):
         return bz2.BZ2Decompressor()
     return lzma.LZMADecompressor() if data.startswith(b"\xfd7zXZ") else None
@@ -90,7 +91,7 @@ def pack(kind: str, data: bytes, draw: random.Random) -> bytes:
     if kind == "gzip":
         return gzip.compress(data, draw.choice((0, 1, 9)), mtime=0)
     if kind == "zstd":
-        return zstandard.ZstdCompressor(draw.choice((1, 9)), write_checksum=draw.random() < 0.5).compress(data)
+        return zstd.compress(data, options={LEVEL: draw.choice((1, 9)), CHECKSUM: draw.random() < 0.5})
     if kind == "bzip2":
         return bz2.compress(data, 1)
     return lzma.compress(data, preset=0) if kind == "xz" else data

@@ -5,7 +5,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-import zstandard
+from backports import zstd
 from conftest import Project
 from model_server import serving
 
@@ -148,7 +148,7 @@ def test_an_export_and_its_card_count_generated_documents(corpus, say, tmp_path)
     assert "69 documents (75.0%)" in card
     assert "| born | notes | tiny | r7 | 3 | 1 |" in card
     (path,) = (tmp_path / "out" / "data").iterdir()
-    rows = [json.loads(line) for line in zstandard.open(path, "rt")]
+    rows = [json.loads(line) for line in zstd.open(path, "rt")]
     ids = {row["doc_id"] for row in rows if row["source"] == "notes"}
     born = [row for row in rows if row["source"] == "born"]
     assert Counter(row["prompt"] for row in born) == dict.fromkeys(("rephrase", "table", "textbook"), KEPT)

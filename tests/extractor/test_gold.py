@@ -7,7 +7,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 import pytest
-import zstandard
+from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as some
 
@@ -33,7 +33,7 @@ def test_pages_are_joined_with_their_gold_by_the_id_of_their_record(tmp_path):
         assert found.score(text_of(number)) == Score(1.0, *([None, None] if "must_have" in row else [1.0, 1.0]))
 
 
-@pytest.mark.parametrize(("suffix", "packed"), [(".gz", gzip.compress), (".zst", zstandard.compress)])
+@pytest.mark.parametrize(("suffix", "packed"), [(".gz", gzip.compress), (".zst", zstd.compress)])
 def test_gold_may_be_compressed_and_in_any_subfolder(tmp_path, suffix, packed):
     """Files without the name of a gold file are not read."""
     rows = write_gold(tmp_path)

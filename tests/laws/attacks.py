@@ -19,8 +19,8 @@ from typing import NamedTuple
 import brotli
 import pyarrow as pa
 import pyarrow.parquet as pq
-import zstandard
-from fastwarc.stream_io import Lz4Writer
+from backports import zstd
+from lz4 import frame
 
 from gristmill_pdf.layout.child import CONTROL
 
@@ -62,12 +62,7 @@ def frames(pack: Callable[[bytes], bytes], unit: bytes) -> Make:
 
 
 def lz4(data: bytes) -> bytes:
-    sink = io.BytesIO()
-    writer = Lz4Writer(sink)
-    writer.write(data)
-    writer.flush()
-    writer.finish()
-    return sink.getvalue()
+    return frame.compress(data)
 
 
 def gz(data: bytes) -> bytes:
@@ -75,7 +70,7 @@ def gz(data: bytes) -> bytes:
 
 
 def zst(data: bytes) -> bytes:
-    return zstandard.ZstdCompressor(write_checksum=True).compress(data)
+    return zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: 1})
 
 
 def stored(unit: bytes, length: int) -> bytes:

@@ -13,7 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import zstandard
+from backports import zstd
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.encoding import bytes_to_str, detect_encoding
@@ -55,9 +55,7 @@ def gold_of(html: str, package: str) -> str | None:
 
 def write(data: Path, out: Path) -> int:
     """Writes WARC files (links to those of DATA) and gold text; returns the number of pages."""
-    index = (
-        json.loads(line) for line in zstandard.open(data / "warc" / "pages_index.jsonl.zst", "rt", encoding="utf-8")
-    )
+    index = (json.loads(line) for line in zstd.open(data / "warc" / "pages_index.jsonl.zst", "rt", encoding="utf-8"))
     wanted = {row["warc_record_id"]: row for row in index if row["group"].startswith("debian/")}
     taken: Counter[str] = Counter()
     (out / "warc").mkdir(parents=True, exist_ok=True)

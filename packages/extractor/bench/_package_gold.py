@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-import zstandard
+from backports import zstd
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 from resiliparse.extract.html2text import extract_plain_text
 from resiliparse.parse.encoding import bytes_to_str, detect_encoding
@@ -115,7 +115,7 @@ def selected(html: str, main: list[str], others: list[str]) -> str | None:
 
 def postlight(data: Path, packages: Path) -> Iterator[PackagedPage]:
     known = selectors(_files(packages, "postlight-parser")["package/dist/mercury.js"].decode())
-    index = (json.loads(line) for line in zstandard.open(data / "warc/pages_index.jsonl.zst", "rt", encoding="utf-8"))
+    index = (json.loads(line) for line in zstd.open(data / "warc/pages_index.jsonl.zst", "rt", encoding="utf-8"))
     wanted = {row["warc_record_id"]: row["url"] for row in index if row["group"] == "postlight-nogold"}
     for path in sorted((data / "warc").glob("*.warc.gz")):
         with path.open("rb") as stream:

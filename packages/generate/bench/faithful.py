@@ -8,7 +8,6 @@ one half, and the other one is reported.
 """
 
 import hashlib
-import io
 import json
 import random
 import re
@@ -21,7 +20,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import pyarrow as pa
-import zstandard
+from backports import zstd
 from bench._faithful_edits import FAITHFUL, PLANTS, names_in
 from bench.inputs import made_up_texts, measurement, texts
 
@@ -123,7 +122,7 @@ def texts_by_site(
     for path in sorted(data.rglob("*.jsonl.zst")):
         if path.parent.name not in folders:
             continue
-        with io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(path.open("rb"), closefd=True)) as lines:
+        with zstd.open(path) as lines:
             for line in lines:
                 record = json.loads(line)
                 text = record.get("text")

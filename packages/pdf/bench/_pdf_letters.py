@@ -10,7 +10,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-import zstandard
+from backports import zstd
 
 from gristmill_pdf.layout.letters import ALPHABETS, COST_BITS, SYMBOLS, char_tables
 
@@ -26,7 +26,7 @@ def main(paths: list[str]) -> None:
     symbol = char_tables()[0]
     for path in paths:
         data = Path(path).read_bytes()
-        data = zstandard.ZstdDecompressor().stream_reader(data).read() if path.endswith(".zst") else data
+        data = zstd.decompress(data) if path.endswith(".zst") else data
         for line in data.split(b"\n"):
             row = json.loads(line) if line else {"lang": "", "text": ""}
             key, text = (path, row["lang"]), row["text"]

@@ -8,7 +8,7 @@ import os
 import re
 
 import pytest
-import zstandard
+from backports import zstd
 
 from gristmill.errors import UserError
 from gristmill.stages.decontaminate.suite import files as suite_files
@@ -41,7 +41,7 @@ LAYOUTS = {
     "gzip": ({"q.jsonl.gz": gzip.compress(DATA)}, "{files: q.*, question: q, answer: a}"),
     "bzip2": ({"q.jsonl.bz2": bz2.compress(DATA)}, "{files: q.*, question: q, answer: a}"),
     "xz": ({"q.jsonl.xz": lzma.compress(DATA)}, "{files: q.*, question: q, answer: a}"),
-    "zstd": ({"q.jsonl.zst": zstandard.compress(DATA)}, "{files: q.*, question: q, answer: a}"),
+    "zstd": ({"q.jsonl.zst": zstd.compress(DATA)}, "{files: q.*, question: q, answer: a}"),
     "two files": (HALVES, '{files: ["x/1.jsonl", "x/2.*"], question: q, answer: a}'),
     "folder": (HALVES, "{files: x/, question: q, answer: a}"),
     "array": ({"q.json": json.dumps(ITEMS, indent=1).encode()}, "{files: q.json, question: q, answer: a}"),
@@ -279,7 +279,7 @@ def test_only_regular_files_are_opened(tmp_path):
 def test_a_bomb_is_refused(tmp_path, monkeypatch, kind):
     """A file that unpacks to far more than its size allows is refused before it is in memory."""
     monkeypatch.setattr(suite_archive, "FREE_UNPACKED_BYTES", 1 << 16)
-    pack = {"gz": gzip.compress, "bz2": bz2.compress, "zst": zstandard.compress}[kind]
+    pack = {"gz": gzip.compress, "bz2": bz2.compress, "zst": zstd.compress}[kind]
     files = {f"q.jsonl.{kind}": pack(bytes(8 << 20))}
     with pytest.raises(UserError, match="unpacks_too_large"):
         read_suite(write(tmp_path, files, "{files: q.*, question: q, allow_broken: 9}"))

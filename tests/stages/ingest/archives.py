@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import lz4.frame
-import zstandard
+from backports import zstd
 
 from gristmill.schema import Record, as_str
 from gristmill.stages.contract import Piece
@@ -43,7 +43,7 @@ def packed(kind: str, data: bytes) -> bytes:
     if kind == "gzip":
         return gzip.compress(data, mtime=0)
     if kind == "zstd":
-        return zstandard.ZstdCompressor(write_checksum=True).compress(data)
+        return zstd.compress(data, options={zstd.CompressionParameter.checksum_flag: 1})
     if kind == "lz4":
         return lz4.frame.compress(data, content_checksum=True)
     return data

@@ -7,7 +7,7 @@ import lzma
 import random
 
 import pytest
-import zstandard
+from backports import zstd
 
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import json_values, jsonl
@@ -30,7 +30,7 @@ def cut(data, step, limit=1 << 20):
 
 
 @pytest.mark.parametrize("indent", [None, 2])
-@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstandard.compress, bz2.compress, lzma.compress])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zstd.compress, bz2.compress, lzma.compress])
 def test_every_element_of_an_array_is_a_record(tmp_path, indent, pack):
     """Indented or not, compressed or not; the position is the element's first byte."""
     data = json.dumps(ROWS, indent=indent, ensure_ascii=False).encode()

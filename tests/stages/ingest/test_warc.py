@@ -3,13 +3,14 @@
 import gzip
 import random
 import re
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import fsspec
 import orjson
 import pytest
-import zstandard
+from backports import zstd
 from tests.stages.ingest.archives import KINDS, SUFFIX, http, packed, page, piece, reasons, record, rows
 
 from gristmill.stages.contract import Piece
@@ -178,9 +179,9 @@ def test_arc_files_are_read(path: Path, pack: object) -> None:
 def test_a_zstd_dictionary_at_the_head_of_the_file_is_used(path: Path) -> None:
     """The IIPC form of .warc.zst: a skippable frame with the dictionary, plain or compressed, then the records."""
     pages = [page(number) for number in range(200)]
-    dictionary = zstandard.train_dictionary(4096, pages)
-    pack = zstandard.ZstdCompressor(dict_data=dictionary).compress
-    for stored in (dictionary.as_bytes(), zstandard.compress(dictionary.as_bytes())):
+    dictionary = zstd.train_dict(pages, 4096)
+    pack = partial(zstd.compress, zstd_dict=dictionary)
+    for stored in (dictionary.dict_content, zstd.compress(dictionary.dict_content)):
         head = b"\x5d\x2a\x4d\x18" + len(stored).to_bytes(4, "little") + stored
         data = head + b"".join(map(pack, pages))
         found = rows(data, path, "x.warc.zst")
@@ -190,11 +191,11 @@ def test_a_zstd_dictionary_at_the_head_of_the_file_is_used(path: Path) -> None:
         assert rows(data, path, "x.warc.zst", middle) == found[100:]
 
 
-@pytest.mark.parametrize("stored", [b"", b"raw", b"\x37\xa4\x30\xec" + b"z" * 500, zstandard.compress(b"a")[:-3]])
+@pytest.mark.parametrize("stored", [b"", b"raw", b"\x37\xa4\x30\xec" + b"z" * 500, zstd.compress(b"a")[:-3]])
 def test_a_damaged_dictionary_is_no_fault_of_the_program(path: Path, stored: bytes) -> None:
     """Frames that need it are rows with a reason, and the others are read."""
     pages = [page(number) for number in range(50)]
-    pack = zstandard.ZstdCompressor(dict_data=zstandard.train_dictionary(4096, pages)).compress
+    pack = partial(zstd.compress, zstd_dict=zstd.train_dict(pages, 4096))
     head = b"\x5d\x2a\x4d\x18" + len(stored).to_bytes(4, "little") + stored
     found = rows(head + pack(pages[0]) + packed("zstd", pages[1]), path, "x.warc.zst")
     assert reasons(found) == ["corrupt_zstd", None]

@@ -27,7 +27,7 @@ MAGIC = {
     "lz4": re.compile(rb"\x04\x22\x4d\x18"),
 }
 TRAINED_MAGIC = b"\x37\xa4\x30\xec"
-DICTIONARY_MAGIC = b"\x5d\x2a\x4d\x18"  # IIPC "WARC with zstandard compression": the file's first frame
+DICTIONARY_MAGIC = b"\x5d\x2a\x4d\x18"  # IIPC's form of zstd in WARC: the file's first frame
 SUFFIXES = {".gz": "gzip", ".zst": "zstd", ".lz4": "lz4"}
 MOST_DICTIONARY_BYTES = 1 << 26
 ZSTD_WINDOW_LOG = 27
