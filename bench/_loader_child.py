@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 SEQ_LEN, BATCH = 8192, 32
-ROUNDS, PAIRS = map(int, sys.argv[3:5])
-"""The best of ROUNDS counts, and the median of PAIRS."""
+ROUNDS = int(sys.argv[3])
+"""The best of so many counts."""
 
 
 def start_up(manifest: Path) -> dict:
@@ -75,41 +75,6 @@ def rate(manifest: Path) -> dict:
     }
 
 
-def masked(manifest: Path) -> dict:
-    """CPU time of all batches with a receipt divided by the time without, as the median of alternating pairs; also the
-    time to open the loader.
-    """
-    from gristmill.loader import Loader
-
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    opening: list[float] = []
-
-    def seconds(read, **options) -> float:
-        begun = time.process_time()
-        with Loader(manifest, batch_samples=BATCH, threads=0, **options) as loader:
-            opened = time.process_time()
-            for batch in loader:
-                read(batch)
-            taken = time.process_time() - opened
-        opening.append(opened - begun)
-        return taken
-
-    found = {}
-    for receipt in ("ten", "hundredth"):
-        for name, read, mask_tokens in (
-            ("tokens", lambda batch: batch.tokens, "keep"),
-            ("padded", lambda batch: batch.tokens, "padding"),
-            ("labels", lambda batch: batch.labels, "keep"),
-            ("labels_padded", lambda batch: batch.labels, "padding"),
-        ):
-            options = {"mask": manifest.parent / receipt, "mask_tokens": mask_tokens}
-            pairs = [seconds(read, **options) / seconds(read) for _ in range(PAIRS)]
-            found[f"{name}_{receipt}"] = sorted(pairs)[len(pairs) // 2]
-        found[f"open_{receipt}"] = min(opening[::2]) * 1e3
-        opening.clear()
-    return found
-
-
 def memmap_rate(manifest: Path) -> float:
     """Copies rows from everywhere into batches: no loader can do less work."""
     import numpy as np
@@ -140,5 +105,5 @@ def waiting(manifest: Path) -> dict:
 
 
 if __name__ == "__main__":
-    what = {"start_up": start_up, "seek": seek, "rate": rate, "masked": masked, "waiting": waiting}[sys.argv[1]]
+    what = {"start_up": start_up, "seek": seek, "rate": rate, "waiting": waiting}[sys.argv[1]]
     print(json.dumps(what(Path(sys.argv[2]))))

@@ -17,7 +17,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -105,8 +104,6 @@ def run(data: Path | None) -> Iterable[dict]:
             first = batches[:1]
             answer = with_library(folder, few) if peer == "tokenizers" else with_peer(peer, folder, first)
             yield from compared(peer, "encode.short_against", ours, few_size, "MB/s, both on 8 MB", answer, ids)
-        one, two = (wall_seconds(tokenizer, batches, workers) for workers in (1, 2))
-        yield measurement("encode.two_workers", 2 * one / two, "times the text of one in a second")
         decoding = seconds(lambda: tokenizer.decode_bytes(ids))
         yield measurement("encode.decoding", few_size / decoding / 1e6, "MB/s of text")
 
@@ -146,18 +143,6 @@ def seconds(call: Callable[[], object]) -> float:
     begun = time.process_time()
     call()
     return time.process_time() - begun
-
-
-def wall_seconds(tokenizer: Tokenizer, batches: list[pa.Array], workers: int) -> float:
-    """Runs until every thread has encoded all batches, each with its own cache."""
-    with ThreadPoolExecutor(workers) as threads:
-        begun = time.perf_counter()
-        list(
-            threads.map(
-                lambda made: [made.encode(batch) for batch in batches], [fresh(tokenizer) for _ in range(workers)]
-            )
-        )
-        return time.perf_counter() - begun
 
 
 def compared(

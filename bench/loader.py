@@ -10,7 +10,6 @@ the Python that BENCH_LOADER_PYTHON names. The best of seven runs counts.
 import hashlib
 import json
 import os
-import random
 import subprocess
 import sys
 from collections.abc import Iterable
@@ -21,15 +20,14 @@ import numpy as np
 import gristmill
 from bench.inputs import measurement, scratch
 from gristmill.loader.checks import renew_seal
-from gristmill.shardformat.index import HEADER, Header, Index, read_index, write_index
-from gristmill.shardformat.manifest import manifest_hash, read_manifest
-from gristmill.shardformat.receipt import seal_of
+from gristmill.shardformat.index import HEADER, Header, Index, write_index
+from gristmill.shardformat.manifest import manifest_hash
 
 SEQ_LEN, BATCH = 8192, 32
 SHARD_SAMPLES, SHARDS, GROUPS = 12_207, 10_000, 8
 WARM_SHARDS, WARM_SAMPLES, WARM_GROUPS = 8, 3_000, 4
-ROUNDS, PAIRS = 7, 15
-"""The best of ROUNDS rates counts, and the median of PAIRS of runs with and without a receipt."""
+ROUNDS = 7
+"""The best of so many rates counts."""
 
 GIVEN = """
 import json, os, random, struct, sys, time, numpy as np
@@ -81,7 +79,7 @@ for _ in range(7):
     rates.append(tokens / (time.process_time() - begun))
 print(max(rates))
 """
-SMALL: dict[str, object] = {"SHARDS": 8, "WARM_SAMPLES": 40, "PEERS": {}, "ROUNDS": 1, "PAIRS": 1}
+SMALL: dict[str, object] = {"SHARDS": 8, "WARM_SAMPLES": 40, "PEERS": {}, "ROUNDS": 1}
 """The constants that set its size, for its test."""
 
 
@@ -117,18 +115,6 @@ def run(_data: Path | None) -> Iterable[dict]:
             # Megatron returns arrays, the others tensors.
             ours = rates["tokens"] if tensors is None or peer == "megatron-core" else tensors
             yield measurement(f"loader.against_{peer}", ours, "million tokens/s", peer, rate)
-        receipts(warm)
-        times = child("masked", warm)
-        for receipt, taken in (("ten", "10 documents"), ("hundredth", "1% of the documents")):
-            for name, what in (
-                ("tokens", "tokens alone"),
-                ("padded", "tokens alone, padded"),
-                ("labels", "tokens and labels"),
-                ("labels_padded", "tokens and labels, padded"),
-            ):
-                unit = f"x the time without a receipt: {what}, {taken} taken down (goal: <= 1.03)"
-                yield measurement(f"loader.masked_{name}_{receipt}", times[f"{name}_{receipt}"], unit)
-            yield measurement(f"loader.masked_open_{receipt}", times[f"open_{receipt}"], f"ms to open, {taken}")
         waits = child("waiting", warm)
         yield measurement("loader.waiting", 100 * waits["share"], "% of the time, 10 ms a batch (goal: < 1)")
         yield measurement("loader.starved", waits["batches"], f"batches of {waits['of']} that were waited for")
@@ -136,7 +122,7 @@ def run(_data: Path | None) -> Iterable[dict]:
 
 def child(what: str, manifest: Path) -> dict:
     """Runs a measurement in a new process, so that memory and imports are the loader's alone."""
-    command = [sys.executable, "-m", "bench._loader_child", what, str(manifest), str(ROUNDS), str(PAIRS)]
+    command = [sys.executable, "-m", "bench._loader_child", what, str(manifest), str(ROUNDS)]
     return json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
 
 
@@ -202,22 +188,6 @@ def warmed(folder: Path) -> Path:
             shards.append({"bin": digest, "index": index, "lineage": index, **counts})
         groups.append(described(name, shards))
     return written(folder, groups, files)
-
-
-def receipts(warm: Path) -> None:
-    """Writes two receipts next to a manifest: one names 10 documents, the other every hundredth."""
-    manifest = read_manifest(warm)
-    documents = [
-        {"doc_id": bytes(doc_id).hex(), "request": "1", "group": group.name, "shard": number, "rows": [piece // 8]}
-        for group in manifest.groups
-        for number, shard in enumerate(group.shards)
-        for piece, doc_id in enumerate(read_index(manifest.where(shard.index)).doc_id)
-    ]
-    random.Random(0).shuffle(documents)
-    for name, count in (("ten", 10), ("hundredth", len(documents) // 100)):
-        (warm.parent / name).mkdir()
-        content = {"format": 1, "before": {"manifest": manifest.hash}, "after": None, "documents": documents[:count]}
-        (warm.parent / name / "receipt.json").write_text(json.dumps({**content, "seal": seal_of(content)}))
 
 
 def sealed(folder: Path, files: dict[str, str], *digests: str) -> None:

@@ -27,16 +27,14 @@ from gristmill.recipe.load import load
 from gristmill.stages.buffers import bytes_of
 
 GIGABYTES = tuple(float(size) for size in os.environ.get("BENCH_GB", "0.25,0.5,1,2,4").split(","))
-CROWDS = (125_000, 250_000, 500_000)
 DOCUMENTS = 20_000
-SMALL: dict[str, object] = {"GIGABYTES": (0.0003, 0.0004, 0.0005), "CROWDS": (50, 100), "DOCUMENTS": 100}
+SMALL: dict[str, object] = {"GIGABYTES": (0.0003, 0.0004, 0.0005), "DOCUMENTS": 100}
 """The constants that set its size, for its test."""
 
 
 def run(data: Path | None) -> Iterable[dict]:
     yield from against_all_pairs(data)
     yield from growth(data)
-    yield from crowd()
 
 
 def growth(data: Path | None) -> Iterable[dict]:
@@ -54,30 +52,6 @@ def growth(data: Path | None) -> Iterable[dict]:
     if len(seconds) > 2:
         exponent = np.polyfit(np.log(list(seconds)), np.log(list(seconds.values())), 1)[0]
         yield measurement("neardup.exponent", float(exponent), "time ~ size^x (goal: at most 1.05)")
-
-
-def crowd() -> Iterable[dict]:
-    """Documents that all share a band: pages begin with the same sentence, and sketches have one hash per band."""
-    seconds = {}
-    for number in CROWDS:
-        with scratch() as folder:
-            draw = random.Random(number)
-            words = ["".join(draw.choices(string.ascii_lowercase, k=6)) for _ in range(5000)]
-            (folder / "in").mkdir()
-            with (folder / "in" / "crowd.jsonl").open("w") as file:
-                for _ in range(number):
-                    file.write(json.dumps({"text": f"{BOILERPLATE} {' '.join(draw.choices(words, k=40))}"}) + "\n")
-            # One hash per band: documents share a fourth of their shingles, so nearly all of them share some band.
-            recipe = write_recipe(folder, "bands: 14, rows: 1, ")
-            taken, peak, _ = timed_stage(recipe)
-        seconds[number] = taken
-        yield measurement(f"neardup.crowd_{number}", taken, "s for documents that all share a band")
-        yield measurement(f"neardup.crowd_{number}_peak", peak / 1e6, "MB, all processes")
-    exponent = np.polyfit(np.log(list(seconds)), np.log(list(seconds.values())), 1)[0]
-    yield measurement("neardup.crowd_exponent", float(exponent), "time ~ documents^x")
-
-
-BOILERPLATE = "this page belongs to the mill and all that stands on it may be used by friends of the mill alone"
 
 
 def against_all_pairs(data: Path | None) -> Iterable[dict]:

@@ -1,12 +1,11 @@
 """`scrub` against datatrove's PIIFormatter on the same texts and one core, and what each of them finds.
 
 Speed is CPU time, ours the best of several rounds. *Without* are the documents in which nothing is found; *all* are all
-documents. datatrove looks only for e-mail addresses and IPv4, so it is also measured against ours for those two. Inputs
-designed to be slow are measured at three sizes; the exponent is that of time over size, and 1 is linear. Precision and
-recall are on the labelled set of the tests (tests/stages/scrub/labelled.py), with spans exact to the byte.
+documents. datatrove looks only for e-mail addresses and IPv4, so it is also measured against ours for those two.
+Precision and recall are on the labelled set of the tests (tests/stages/scrub/labelled.py), with spans exact to the
+byte.
 """
 
-import math
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -20,22 +19,10 @@ from gristmill.stages.scrub import scrub
 
 LIMIT_BYTES = 64_000_000
 PEER_BYTES = 4_000_000
-ATTACK_MB = (25, 50, 100)
-PEER_ATTACK_BYTES = 6_000
 ROUNDS = 5
 PEER = "datatrove PIIFormatter"
-ATTACKS = {
-    "a_at": "a@",
-    "digits": "1234567890",
-    "digits_and_spaces": "12345678 ",
-    "dashes_in_a_domain": "a-",
-    "colons": "2a:",
-    "dotted": "1.",
-    "long_words": "Ab1Cd2Ef3Gh4Ij5Kl6 ",
-}
-"""Each is repeated many times after `a@`."""
 KINDS = ("email", "ip", "card", "iban", "secret", "phone", "national_id", "wallet")
-SMALL: dict[str, object] = {"LIMIT_BYTES": 100_000, "PEER_BYTES": 10_000, "ATTACK_MB": (0.01, 0.02, 0.04), "ROUNDS": 1}
+SMALL: dict[str, object] = {"LIMIT_BYTES": 100_000, "PEER_BYTES": 10_000, "ROUNDS": 1}
 """The constants that set its size, for its test."""
 
 
@@ -51,18 +38,6 @@ def run(data: Path | None) -> Iterable[dict]:
     yield measurement("pii.texts_without_email_ip", rate_of(clean, both), "MB/s, e-mail and IP", PEER, theirs)
     theirs = peer_rate(peer, first(found, PEER_BYTES)) if peer else None
     yield measurement("pii.all_texts", rate_of(found, scrub.Config()), "MB/s, all types", PEER, theirs)
-    for name, unit in ATTACKS.items():
-        times = [seconds([attack(unit, int(size * 1_000_000))], scrub.Config()) for size in ATTACK_MB]
-        exponent = math.log(times[-1] / times[0]) / math.log(ATTACK_MB[-1] / ATTACK_MB[0]) if times[0] else 0.0
-        yield measurement(f"pii.attack_{name}", ATTACK_MB[-1] / times[-1], f"MB/s at {ATTACK_MB[-1]} MB")
-        yield measurement(
-            f"pii.attack_{name}_exponent", exponent, f"of time over size, {ATTACK_MB[0]} to {ATTACK_MB[-1]} MB"
-        )
-    if peer:
-        text = attack("a-", PEER_ATTACK_BYTES)
-        ours = 10 * seconds([text * 10], scrub.Config()) / 100
-        unit = f"s for {PEER_ATTACK_BYTES:,} bytes of dashes_in_a_domain"
-        yield measurement("pii.attack_of_the_peer", ours, unit, PEER, once(peer, text), less=True)
     yield from judged(peer is not None)
 
 
@@ -84,10 +59,6 @@ def judged(with_peer: bool) -> Iterable[dict]:
             yield measurement(f"pii.{kind}_{name}", value, "labelled set", named, peers)
 
 
-def attack(unit: str, size: int) -> str:
-    return ("a@" + unit * (size // len(unit) + 1))[:size]
-
-
 def first(found: list[str], limit_bytes: int) -> list[str]:
     """The first texts up to a total size; at least one."""
     total = 0
@@ -105,10 +76,6 @@ def size_of(found: list[str]) -> int:
 def rate_of(found: list[str], config: scrub.Config) -> float:
     batch = batch_of(found)
     return size_of(found) / min(timed(batch, config) for _ in range(ROUNDS)) / 1e6
-
-
-def seconds(found: list[str], config: scrub.Config) -> float:
-    return max(timed(batch_of(found), config), 1e-9)
 
 
 def timed(batch: pa.RecordBatch, config: scrub.Config) -> float:
@@ -142,12 +109,6 @@ def peer_rate(peer: Callable[[str], str], found: list[str]) -> float:
     for text in found:
         peer(text)
     return size_of(found) / (time.process_time() - begun) / 1e6
-
-
-def once(peer: Callable[[str], str], text: str) -> float:
-    begun = time.process_time()
-    peer(text)
-    return time.process_time() - begun
 
 
 def peer_spans(text: str) -> set[tuple[int, int, str]]:

@@ -6,8 +6,7 @@ with whole sites held out. The library gets the examples that ours makes from th
 defaults except for two-word n-grams. The time is wall time from texts (ours) or the file of lines (the library) to the
 model.
 
-Without a folder, the Python manual is compared with the demo's sales talk. Then the bench measures scoring
-(`_quality_scoring.py`).
+Without a folder, the Python manual is compared with the demo's sales talk.
 """
 
 import hashlib
@@ -27,7 +26,6 @@ import numpy as np
 import pyarrow as pa
 from backports import zstd
 
-from bench._quality_scoring import scoring
 from bench.inputs import made_up_texts, measurement, scratch, warc_files
 from demo.sales import sales_page
 from gristmill.kernels.quality.features import cut_words
@@ -45,13 +43,11 @@ LIMIT_BYTES = 50_000_000
 """The most bytes of each class."""
 MADE_UP = 400
 """The number of texts of each class without a data folder."""
-SCORE_BYTES, BUCKETS = 8_000_000, 2_000_000
-"""The bytes of scored texts, and the buckets of the models."""
 PROSE = ("debian-handbook", "postgresql", "httpd.apache", "djangoproject", "help.libreoffice", "www.debian", "lilypond")
 """Hosts of manuals and handbooks among the pages; all other hosts are ordinary web pages."""
 Labelled = list[tuple[str, bool, str]]
 """The text, whether it belongs to the high class, and the group that is held out together."""
-SMALL: dict[str, object] = {"MADE_UP": 40, "SCORE_BYTES": 30_000, "BUCKETS": 1000}
+SMALL: dict[str, object] = {"MADE_UP": 40}
 """The constants that set its size, for its test."""
 
 
@@ -60,8 +56,6 @@ def run(data: Path | None) -> Iterable[dict]:
         yield from training({"made_up": made_up()})
     else:
         yield from training({"text": by_source(data), "web": web_against_prose(data)})
-    large = None if data is None else data / "text_large"
-    yield from scoring(large if large is None or large.exists() else data, SCORE_BYTES, BUCKETS)
 
 
 def training(sets: dict[str, Labelled]) -> Iterator[dict]:

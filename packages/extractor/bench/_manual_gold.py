@@ -10,16 +10,19 @@ installed.
 
 import gzip
 import hashlib
+import json
 import re
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote
 from urllib.request import urlretrieve
 
-from bench._package_gold import PackagedPage, decoded, text_of, write_pages
+from resiliparse.extract.html2text import extract_plain_text
+from resiliparse.parse.encoding import bytes_to_str, detect_encoding
 from resiliparse.parse.html import HTMLTree
 
 ARCHIVE = "http://deb.debian.org/debian/"
@@ -110,6 +113,15 @@ class Manual(NamedTuple):
         return self.archive.rpartition("/")[2].split("_")[0]
 
 
+class ManualPage(NamedTuple):
+    """A page and its main text."""
+
+    url: str
+    html: bytes
+    generator: str
+    text: str
+
+
 def manuals(part: str) -> list[Manual]:
     """The manuals of a part."""
     lines = Path(__file__).with_name("_manuals.tsv").read_text().splitlines()[1:]
@@ -151,7 +163,7 @@ def gold_of(html: str, generator: str) -> str | None:
         return None
     while (node := root.query_selector(rule.without)) is not None:
         node.decompose()
-    text = text_of(root.html)
+    text: str = extract_plain_text(root.html, main_content=False, alt_texts=False)
     return text if len(text.split()) >= FEWEST_WORDS else None
 
 
@@ -161,7 +173,7 @@ def _markup(path: Path) -> bytes:
     return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
 
 
-def pages_of(manual: Manual, folder: Path, name: str) -> Iterator[PackagedPage]:
+def pages_of(manual: Manual, folder: Path) -> Iterator[ManualPage]:
     """Some pages of a manual with their gold, always the same ones."""
     pattern = "*.[1-8]*.gz" if manual.generator == "mandoc" else "*.html*"
     paths = {str(path.relative_to(folder)): path for path in folder.rglob(pattern) if path.is_file()}
@@ -173,24 +185,39 @@ def pages_of(manual: Manual, folder: Path, name: str) -> Iterator[PackagedPage]:
         if _SKIPPED.search(relative) or paths[relative].stat().st_size > MOST_BYTES[manual.part]:
             continue
         html = _markup(paths[relative])
-        text = gold_of(decoded(html), manual.generator)
+        text = gold_of(bytes_to_str(html, detect_encoding(html)), manual.generator)
         if text is not None:
             taken += 1
-            yield PackagedPage(f"https://{site}.example/", html, {"set": name, "text": text})
+            yield ManualPage(f"https://{site}.example/", html, manual.generator, text)
 
 
 def write(part: str, out: Path, packages: Path) -> int:
-    """Writes the pages of a part and their gold; returns the number of pages."""
+    """Writes a WARC file with the pages of a part, and their gold text; returns the number of pages."""
+    out.mkdir(parents=True, exist_ok=True)
     weak = "-weakgold" if part == "train" else ""
-    return write_pages(
-        (
-            page
-            for manual in manuals(part)
-            for page in pages_of(manual, unpacked(manual, packages), f"{manual.generator}{weak}")
-        ),
-        out,
+    seen: set[str] = set()
+    with (out / "pages.warc").open("wb") as archive, (out / "gold.jsonl").open("w") as golds:
+        for manual in manuals(part):
+            for page in pages_of(manual, unpacked(manual, packages)):
+                record_id = f"<{uuid.UUID(bytes=hashlib.sha256(b'package' + page.html).digest()[:16]).urn}>"
+                if record_id in seen:
+                    continue
+                seen.add(record_id)
+                archive.write(_response(record_id, page))
+                gold = {"url": page.url, "set": f"{page.generator}{weak}", "text": page.text}
+                golds.write(json.dumps({"warc_record_id": record_id, **gold}) + "\n")
+    return len(seen)
+
+
+def _response(record_id: str, page: ManualPage) -> bytes:
+    answer = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + page.html
+    head = (
+        f"WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: {record_id}\r\nWARC-Date: 2020-01-01T00:00:00Z\r\n"
+        f"WARC-Target-URI: {page.url}\r\nContent-Type: application/http; msgtype=response\r\n"
+        f"Content-Length: {len(answer)}\r\n\r\n"
     )
+    return head.encode() + answer + b"\r\n\r\n"
 
 
 if __name__ == "__main__":
-    write(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))
+    print(write(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])), "pages")

@@ -5,7 +5,6 @@
               that are already split and lower-cased, which for ours is part of the time. Then it gets plain text, which
               Python splits for it by a regular expression
     equal     the largest difference between the two in the sum of a document
-    AUC       held-out documents against themselves with their words shuffled, and against random letters
 
 KenLM's Python package is the peer: `pip install kenlm`.
 """
@@ -23,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from bench.inputs import measurement, scratch, texts
 
-from gristmill.stages.quality.ngram_file import NgramModel, load, perplexities_of, score_texts
+from gristmill.stages.quality.ngram_file import NgramModel, load, score_texts
 from gristmill.stages.shared.arrow_file import ArrowFile
 from gristmill_ngram import language_model
 from gristmill_ngram.arpa import normal_form, write_arpa
@@ -52,7 +51,6 @@ def run(data: Path | None) -> Iterable[dict]:
         yield measurement("perplexity.model", (folder / "model").stat().st_size / 1e6, "MB")
         write_arpa(folder / "model", "all", folder / "model.arpa")
         yield from scoring(model, held, folder / "model.arpa")
-        yield from separation(model, held)
 
 
 def cut(text: str) -> Iterator[str]:
@@ -144,62 +142,3 @@ def seconds(call: Callable[[], object]) -> float:
     begun = time.process_time()
     call()
     return time.process_time() - begun
-
-
-COMMON = frozenset(
-    [
-        "the",
-        "of",
-        "and",
-        "to",
-        "a",
-        "in",
-        "that",
-        "he",
-        "was",
-        "it",
-        "his",
-        "i",
-        "with",
-        "as",
-        "for",
-        "is",
-        "had",
-        "you",
-        "not",
-        "be",
-        "her",
-        "on",
-        "at",
-        "by",
-        "which",
-    ]
-)
-
-
-def separation(model: NgramModel, held: list[str]) -> Iterator[dict]:
-    """The AUC of all held-out documents, and of those that are English prose: at least three words in ten are common
-    ones, unlike in indexes, tables and lists of dates.
-    """
-    found = [text for text in held if len(text.split()) >= 20][:2000]
-    prose = [text for text in found if sum(w in COMMON for w in text.lower().split()) >= len(text.split()) * 0.3]
-    for kind, some in (("all", found), ("prose", prose)):
-        yield from apart(model, some, kind)
-
-
-def apart(model: NgramModel, found: list[str], kind: str) -> Iterator[dict]:
-    draw = random.Random(2)
-    shuffled = [" ".join(draw.sample(text.split(), len(text.split()))) for text in found]
-    letters = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz     ", k=len(text))) for text in found]
-    plain = [" ".join(text.split()) for text in found]  # on one line, like the shuffled ones
-    good = perplexities_of(model, pa.array(plain, pa.string()))
-    for name, bad in (("shuffled words", shuffled), ("random characters", letters)):
-        value = auc(good, perplexities_of(model, pa.array(bad, pa.string()))) if found else 0.0
-        yield measurement(f"perplexity.auc, {name}, {kind}", value, f"AUC, {len(found)} documents")
-
-
-def auc(low: np.ndarray, high: np.ndarray) -> float:
-    """The probability that a value of the first is less than one of the second."""
-    order = np.sort(low)
-    below = np.searchsorted(order, high, side="left") + np.searchsorted(order, high, side="right")
-    return float(below.mean() / 2 / len(low))

@@ -1,6 +1,5 @@
 """Small PDF files that are made up: text at given positions in a standard font."""
 
-import random
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -80,10 +79,3 @@ def _wrapped(text: str) -> Iterator[str]:
             row = f"{row} {word}" if row else word
     if row:
         yield row
-
-
-def random_words(seed: int, number: int) -> list[str]:
-    """English words for a page, always the same ones for a seed."""
-    draw = random.Random(seed)
-    known = [word for word in next(made_up_texts()).split() if word.isascii()]
-    return draw.choices(known, k=number)

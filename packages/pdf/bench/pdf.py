@@ -1,10 +1,11 @@
 """Text of PDF files: accuracy against the same document in another format, and pages per second, next to five tools.
 
-`--data` names a folder with `train` and `test` (bench/_pdf_gold.py makes it from Debian packages), or one of the two.
-Each set is a family of manuals. Neighbouring chapters are joined to documents of at least DOCUMENT_PAGES pages, and
-PAGES pages of each set are read: every tool gets the same small PDF files. Ours is a recipe with `format: pdf`, run by
-`gristmill run` with one worker. The peers run in the Python that BENCH_PDF_PYTHON names, with
-`pdf-inspector docling-parse pdfminer.six pypdfium2`, and PDFTOTEXT is the command of poppler.
+`--data` names a folder of gold rows: JSON lines with `pdf`, `pages` (first and last), `language`, `text`, `tables` and
+`footnotes`, one for each chapter of manuals that exist as PDF and as HTML. Each file is a set, a family of manuals.
+Neighbouring chapters are joined to documents of at least DOCUMENT_PAGES pages, and PAGES pages of each set are read:
+every tool gets the same small PDF files. Ours is a recipe with `format: pdf`, run by `gristmill run` with one worker.
+The peers run in the Python that BENCH_PDF_PYTHON names, with `pdf-inspector docling-parse pdfminer.six pypdfium2`, and
+PDFTOTEXT is the command of poppler.
 
 - Word F1: both texts as multisets of words; Han and Kana by character. Punctuation does not count.
 - Order errors: the runs of ANCHOR_WORDS words that occur once in the gold text and once in the output, in the order of
@@ -23,6 +24,7 @@ import os
 import re
 import subprocess
 import sys
+import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -33,7 +35,6 @@ import pypdfium2
 import yaml
 from bench._pdf_make import made_up
 from bench._pdf_peers import TOOLS
-from bench._pdf_words import words
 from bench.inputs import measurement, scratch
 from bench.pipeline import timed
 
@@ -46,6 +47,8 @@ DOCUMENT_PAGES = 20
 ANCHOR_WORDS = 5
 WORST = int(os.environ.get("WORST", "0"))
 """How many of our worst documents are printed to stderr."""
+_WIDE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
+_WORD = re.compile(f"[{_WIDE}]|[^\\W_{_WIDE}]+")
 _ROW = re.compile(r"^\s*\|(.*)\|\s*$", re.M)
 SMALL: dict[str, object] = {}
 """The constants that set its size, for its test."""
@@ -70,6 +73,11 @@ class ToolScores:
     f1: float
     order: float
     cells: float | None
+
+
+def words(text: str) -> list[str]:
+    """Runs of letters and digits; Han, Kana and Hangul by character."""
+    return _WORD.findall(unicodedata.normalize("NFKC", text))
 
 
 def f1(gold: Counter[str], found: Counter[str]) -> float:
@@ -151,7 +159,7 @@ def _by_set(samples: Sequence[PdfSample], scores: Sequence[ToolScores], what: st
 def _samples(data: Path, folder: Path) -> Iterator[PdfSample]:
     files = sorted(data.glob("**/*.jsonl"))
     if not files:
-        raise UserError(f"{data} has no JSONL files with gold text. Make them with bench/_pdf_gold.py.")
+        raise UserError(f"{data} has no JSONL files with gold text.")
     for file in files:
         documents = _joined([json.loads(line) for line in file.read_text().splitlines()])
         left = PAGES

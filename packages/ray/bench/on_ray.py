@@ -1,22 +1,13 @@
-"""The Ray executor on a cluster on this machine: the cost of a task, a whole run next to local, and the effect of
-losses.
+"""The Ray executor on a cluster on this machine: the cost of a task, and a whole run next to local.
 
 - `on_ray.task_overhead`: tasks with almost nothing to do, on two nodes of one core.
 - `on_ray.whole_run`: a whole run of tasks of two seconds that compute nothing, from start to end.
-- `on_ray.chaos`: the same recipe again and again while nodes are lost at random moments, and one time in eight the
-  coordinator too. A run that ends has the hashes of an undisturbed local run, and every retry is explained by a loss.
 
 A cluster is a head without cores and nodes of one core, all of them processes here (`ray.cluster_utils.Cluster`).
 """
 
 import asyncio
 import json
-import os
-import random
-import shutil
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -36,10 +27,6 @@ PARTS = 60
 """The parts of the run with tasks of two seconds."""
 TASK_S = 2.0
 """The seconds that each of these tasks waits."""
-FILES = 24
-"""The input files of the run that loses nodes."""
-LOSSES = int(os.environ.get("LOSSES", "12"))
-"""The total number of lost nodes."""
 NODES = 2
 """Nodes of one core each; local runs have the same number of workers."""
 NODE = {"num_cpus": 1, "memory": 3 << 30, "object_store_memory": 80 << 20}
@@ -52,7 +39,7 @@ def wait(text, seconds=0.0):
     return True
 """
 SRC = Path(__file__).parents[3] / "src"
-SMALL: dict[str, object] = {"NODES": 1, "TASKS": 5, "PARTS": 1, "TASK_S": 0.0, "FILES": 1, "LOSSES": 0}
+SMALL: dict[str, object] = {"NODES": 1, "TASKS": 5, "PARTS": 1, "TASK_S": 0.0}
 """The constants that set its size, for its test."""
 
 
@@ -65,7 +52,6 @@ def run(data: Path | None) -> Iterable[dict]:
     with scratch() as folder, _cluster() as cluster:
         yield from task_overhead(folder, cluster.address)
         yield from whole_run(folder / "whole", cluster.address)
-        yield from chaos(folder / "chaos", cluster)
 
 
 @contextmanager
@@ -128,57 +114,3 @@ def _recipe(folder: Path, files: int, step: str, records: int) -> Path:
         f"steps:\n  - {step}\n  - exact_dedup\n  - near_dedup: {{scope: global}}\n"
     )
     return path
-
-
-def chaos(folder: Path, cluster: Any) -> Iterable[dict]:
-    recipe = _recipe(folder, FILES, "waiting.wait: {seconds: 0.15}", 2)
-    quiet = Mill(load(recipe, store=str(folder / "quiet")))
-    quiet.run(NODES, Silent())
-    wanted = _hashes(quiet)
-    draw, store = random.Random(5), folder / "store"
-    lost = killed = ended = retried = 0
-    begun = time.perf_counter()
-    while lost < LOSSES or not ended:
-        process = _start(recipe, cluster.address)
-        while process.poll() is None and lost < LOSSES:
-            time.sleep(draw.uniform(0.5, 6.0))
-            if process.poll() is not None:
-                break
-            cluster.remove_node(draw.choice([*cluster.worker_nodes]), allow_graceful=False)
-            lost += 1
-            if draw.random() < 1 / 8:
-                process.send_signal(signal.SIGKILL)
-                killed += 1
-            cluster.add_node(**NODE)
-        errors = process.communicate()[1]
-        retried += errors.count("trying again")
-        assert errors.count("trying again") == errors.count("its node was lost"), errors
-        assert "Traceback" not in errors, errors
-        if process.returncode == 0:
-            mill = Mill(load(recipe))
-            assert _hashes(mill) == wanted, "other bytes than without losses"
-            assert not any(made.given_up for made in mill.dry_run().states.values()), "a document was given up"
-            ended += 1
-            shutil.rmtree(store / "stages")
-            for path in sorted(store.glob("tasks/*.json")):
-                if draw.random() < 0.5:
-                    path.unlink()
-        else:
-            assert process.returncode == -signal.SIGKILL, f"ended with {process.returncode}: {errors}"
-    assert retried <= lost, f"{retried} tasks were tried again, and {lost} nodes of one core were lost"
-    minutes = (time.perf_counter() - begun) / 60
-    unit = f"nodes lost, {killed} coordinators killed, {retried} tasks tried again, {ended} runs with the same hashes"
-    yield measurement("on_ray.chaos", lost, f"{unit}, {minutes:.1f} min")
-
-
-def _start(recipe: Path, address: str) -> "subprocess.Popen[str]":
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(SRC), *sys.path])}
-    command = [sys.executable, "-m", "gristmill", "run", str(recipe), "--executor", "ray", "--address", address]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-
-
-def _hashes(mill: Mill) -> dict[str, list[str]]:
-    made = mill.dry_run().states
-    found = {node: [part.hash for _, (part, _) in sorted(one.layers.items())] for node, one in made.items()}
-    assert all(found.values())
-    return found

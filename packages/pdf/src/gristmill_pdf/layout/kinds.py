@@ -1,7 +1,7 @@
 """Tells text, headings, code and formulas apart, with small trees over what a line and its neighbours show.
 
 `kinds.model` has an ensemble of trees for each kind (shared/trees_file.py), each after its size. The kind with the
-highest score wins. bench/pdf_kinds.py trains and measures them. All arithmetic is in integers.
+highest score wins. All arithmetic is in integers.
 """
 
 import itertools

@@ -1,7 +1,7 @@
 """How much the letters of a text look like words: what the next letter costs, and how long words are.
 
 `letter_pairs.txt` has the cost of each pair of letters in words of a hundred languages in Latin, Greek and Cyrillic
-letters (bench/_pdf_letters.py counts them). Text in any of these languages has about 3.8 bits per letter, whatever the
+letters. Text in any of these languages has about 3.8 bits per letter, whatever the
 language; letters that replace other letters have 5 to 7. Other scripts are not judged by their pairs.
 """
 
