@@ -124,6 +124,30 @@ def test_a_reader_next_to_the_recipe_cannot_replace_an_installed_one(orchard, tm
         load("apples.yaml")
 
 
+def test_a_folder_next_to_the_recipe_that_hides_the_package_is_refused(orchard, tmp_path, monkeypatch):
+    """A copy would run instead of it, unless Python finds that copy anyway (an editable install)."""
+    (tmp_path / "orchard").mkdir()
+    for file in (orchard / "orchard").glob("*.py"):
+        (tmp_path / "orchard" / file.name).write_bytes(file.read_bytes())
+    monkeypatch.setattr(sys, "path", [folder for folder in sys.path if folder])  # "" is the working directory
+    with pytest.raises(UserError, match=r"a format of the installed package orchard, but .* hides it\. Move"):
+        load("apples.yaml")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    load("apples.yaml")
+
+
+def test_an_error_in_an_installed_command_shows_only_the_lines_of_the_package(orchard, edit, typed):
+    """The exit code is 2, as for a step."""
+    gristmill.open("apples.yaml").run(workers=1, executor="inline")
+    edit(orchard / "orchard" / "pick.py", "for document in", "raise ValueError('bruise')\n    for document in")
+    code, _, err = typed("pick apples.yaml")
+    assert code == 2
+    assert err.startswith("gristmill: ValueError: bruise, in the package orchard 1.0:")
+    assert "in pick: raise ValueError('bruise')" in " ".join(err.split())
+    assert "typer" not in err
+    assert "Traceback" not in err
+
+
 def test_an_installed_command_is_a_gristmill_command(orchard, typed):
     """It runs, and the help and the error for a wrong name list it; our commands are looked up in no package."""
     gristmill.open("apples.yaml").run(workers=1, executor="inline")

@@ -30,6 +30,15 @@ def size(count: float) -> str:
     return f"{count:.1f} TB"
 
 
+def duration(seconds: float) -> str:
+    """A duration in seconds, minutes or hours."""
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    if seconds < 5400:
+        return f"{seconds / 60:.1f} min"
+    return f"{seconds / 3600:,.1f} h" if seconds < 360_000 else f"{seconds / 3600:,.0f} h"
+
+
 def number(value: float, digits: int = 4) -> str:
     """`0.25`, `11,538`, `0.000025`: so many digits, or all before the point; never an exponent."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{Decimal(f'{value:.{digits}g}'):f}"

@@ -63,7 +63,7 @@ def test_tokens_are_a_share_of_the_text_that_there_is():
 def test_many_epochs_are_weak_too(tmp_path):
     """Repeated text beyond four epochs adds little, even below 100 times compute-optimal."""
     mixed(tmp_path, catalogue({"crawl": (600_000, 2), "wiki": (400_000, 1)}))
-    corpus = ("--params", "1M", "--corpus", str(tmp_path / "manifest.json"), "--vocab", "1000")
+    corpus = ("--params", "1M", "--corpus", str(tmp_path / "manifest.json"))
     found = {one["epochs"]: one["regime"] for one in budget_json(*corpus, "--tokens", "4M")["targets"]}
     assert (found[4], found[20]) == ("under-trained", "weak")
 
@@ -80,35 +80,6 @@ def test_a_requested_number_of_tokens_is_shown_with_the_targets():
     assert (last["name"], last["tokens_per_param"]) == ("requested", 50)
 
 
-@pytest.mark.parametrize(
-    ("params", "width", "model"),
-    [
-        ("7e9", 4096, "GPT-3 6.7B"),
-        ("8B", 4096, "GPT-3 6.7B"),
-        ("1.3B", 2048, "GPT-3 1.3B"),
-        ("400B", 16384, "Llama 3 405B"),
-        ("1M", 128, "Pythia 14M"),
-    ],
-)
-def test_a_width_is_guessed_from_models_of_that_size(params, width, model):
-    """The output names the model that the guess comes from and the option that replaces it."""
-    embedding = budget_json("--params", params)["embedding"]
-    assert embedding["width"] == width
-    assert embedding["width_guessed_from"] == model
-    shown = " ".join(invoke("--params", params).stdout.split())
-    assert f"The width is a guess: that of {model}, the published model nearest to" in shown
-    assert "Give yours with --width" in shown
-
-
-def test_embeddings_are_vocabulary_times_width():
-    """Untied embeddings are twice that: 128K x 4096 is 524M parameters."""
-    tied = budget_json("--params", "7B", "--width", "4096", "--vocab", "128000")["embedding"]
-    untied = budget_json("--params", "7B", "--width", "4096", "--vocab", "128k", "--untied")["embedding"]
-    assert tied["params"] == 128_000 * 4096 == untied["params"] // 2
-    assert untied["share"] == pytest.approx(2 * tied["share"])
-    assert tied["width_guessed_from"] is None
-
-
 def test_days_are_flops_over_the_speed_of_all_gpus():
     """One GPU at half its peak does all of the work in one day; four take a quarter of it."""
     flops = 6 * 10**9 * 20 * 10**9
@@ -123,29 +94,12 @@ def test_days_are_flops_over_the_speed_of_all_gpus():
 def test_epochs_count_the_tokens_of_a_manifest(tmp_path):
     """All tokens of its groups count, drawn or not."""
     mixed(tmp_path, catalogue({"crawl": (600_000, 2), "wiki": (400_000, 1)}))
-    result = budget_json("--params", "1M", "--corpus", str(tmp_path / "manifest.json"), "--vocab", "1000")
+    result = budget_json("--params", "1M", "--corpus", str(tmp_path / "manifest.json"))
     assert result["corpus_tokens"] == 10**6
     assert result["targets"][0]["epochs"] == 20
-    shown = invoke("--params", "1M", "--vocab", "1k", "--corpus", str(tmp_path)).stdout
+    shown = invoke("--params", "1M", "--corpus", str(tmp_path)).stdout
     assert "epochs" in shown
     assert "1.00M tokens" in shown
-
-
-def test_a_corpus_sets_the_vocabulary(tmp_path):
-    """--vocab overrides it."""
-    mixed(tmp_path, catalogue({"crawl": (600_000, 2)}))
-    known = json.loads((tmp_path / "manifest.json").read_text())["tokenizer"]["vocab_size"]
-    options = ("--params", "10M", "--corpus", str(tmp_path))
-    assert budget_json(*options)["embedding"]["vocab"] == known != 128_000
-    assert budget_json(*options, "--vocab", "500")["embedding"]["vocab"] == 500
-    assert budget_json("--params", "1B")["embedding"]["vocab"] == 128_000
-
-
-def test_a_vocabulary_larger_than_the_model_is_reported():
-    """It is a hint when the width is a guess, and an error when the user gave the width."""
-    assert "use a smaller --vocab" in invoke("--params", "10M").stdout
-    with pytest.raises(UserError, match=r"128,000 tokens at width 4,096.*Correct --params, --vocab or --width"):
-        budget.command(params="100M", width="4096")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import gristmill as gristmill_package
 from gristmill.cli.main import main
 from gristmill.cli.run.steps import reflowed
 from gristmill.recipe.stage_module import known_steps
-from gristmill.store.leases import hold
+from gristmill.store.leases import DEAD_SECONDS, hold
 
 ROOT = Path(__file__).parents[2]
 COMMANDS = (
@@ -333,6 +333,7 @@ def test_gc_refuses_while_a_run_is_active(ran, run_command):
         done = run_command("gc", project.recipe)
     assert done.returncode == 2
     assert "in use by" in done.stderr
+    assert f"are ignored after {DEAD_SECONDS:.0f} seconds" in " ".join(done.stderr.split())
     assert run_command("gc", project.recipe).returncode == 0
     assert not (project.store / "parts" / "00" / ("00" * 32 + ".parquet")).exists()
 

@@ -254,6 +254,7 @@ def test_a_fault_of_a_step_stops_the_run_and_no_document_is_to_blame(fault, own)
     assert message.startswith("all/faulty, notes part 0.0: ")
     assert telling in message
     assert "no document is at fault" in message
+    assert ("Add the column to the `reads` of the step and run again." in message) == (fault == "raises")
     assert project.notes == []
 
 

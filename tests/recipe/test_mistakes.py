@@ -39,6 +39,8 @@ CASES: dict[str, tuple[str, int, list[str]]] = {
     "backslash": ('store: "C:\\data"\n', 1, ["column 12", "double quotes", "Use single quotes"]),
     "text of two lines before a fault": ("a: 'two\n  lines'\nb: [c\nd: 3\n", 4, ["bracket opens on line 3"]),
     "key without a colon": ("recipe: demo\nsteps\nseed: 3\n", 2, ["no value", "colon"]),
+    "first line without a colon": ("recipe docs\nsources:\n  a: {}\n", 1, ["no colon", "a name, a colon and a value"]),
+    "step without a colon": (STEPS + "  - near_dedup\n      threshold: 0.8\n", 5, ["no colon"]),
     "bad indentation": ("recipe: demo\nsteps:\n    - a\n  - b\n", 4, ["column 3", "does not fit", "indentation"]),
     "character of no meaning": ("recipe: @demo\n", 1, ["column 9", "not YAML", "'@'"]),
     "tab": ("recipe: demo\nsources:\n\ta: {}\n", 3, ["tab", "spaces"]),

@@ -76,7 +76,7 @@ def test_what_was_not_read_cannot_be_imported_from_beside_the_recipe(write):
 def test_a_name_that_is_already_loaded_is_refused(write):
     """A module next to the recipe must not replace a library, nor a library the module."""
     folder = write(numpy="")
-    with pytest.raises(UserError, match=r"numpy\.py has the same name as a module that is already loaded"):
+    with pytest.raises(UserError, match=r"numpy\.py hides a module of that name .* move the recipe"):
         own_code.use(own_code.find_code("numpy", folder))
     assert own_code.find_module("random", write(random="")) is None
 

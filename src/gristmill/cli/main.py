@@ -241,12 +241,27 @@ def _report(error: Exception) -> int:
             "--workers."
         )
         return 2
-    own_fault = own_code.trace_in_own_code(error)
+    own_fault = own_code.trace_in_own_code(error) or _trace_in_package(error)
     if own_fault is None:
         log_unwrapped("".join(traceback.format_exception(error)).rstrip("\n"))
         return 1
-    complain(f"{own_fault}\nFinished tasks are kept. Fix the code and run again.")
+    complain(f"{own_fault}\nFinished tasks are kept. Correct the code and run again.")
     return 2
+
+
+def _trace_in_package(error: Exception) -> str | None:
+    """The error of a command that a package adds, with the lines from the package on; None for any other error."""
+    points = installed.installed(installed.COMMANDS)
+    point = points.get(sys.argv[1]) or points.get(".".join(sys.argv[1:3]))
+    frames = traceback.extract_tb(error.__traceback__)
+    modules = [str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(error.__traceback__)]
+    tops = [module.partition(".")[0] for module in modules]
+    if point is None or (top := point.module.partition(".")[0]) not in tops:
+        return None
+    lines = [f"  {frame.filename}:{frame.lineno} in {frame.name}: {frame.line}" for frame in frames[tops.index(top) :]]
+    from gristmill.stages.own_code import what
+
+    return "\n".join([f"{what(error)}, in the package {installed.package_of(point)}:", *lines])
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from gristmill import stages
 from gristmill.errors import UserError, WrongSetting
 from gristmill.install_command import install_package
 from gristmill.installed import FORMATS, STEPS, installed, missing
+from gristmill.places import shown
 from gristmill.printable import aside
 from gristmill.recipe.checks.mistakes import Path, dotted, nearest, ours, suggest
 from gristmill.recipe.draft import Draft
@@ -94,6 +95,7 @@ def find_stage(noun: str, name: str, known: Mapping[str, str], folder: str) -> S
     """The module with a name: one of Gristmill's, one in `folder`, or one that Python finds. Raises Unfit."""
     if name in known:
         _refuse_twin(noun, name, folder, known[name])
+        _refuse_hidden(noun, name, folder, known[name])
     path = known.get(name, name)
     if not is_own(path):
         _import(name, path)
@@ -231,6 +233,22 @@ def _refuse_twin(noun: str, name: str, folder: str, module: str) -> None:
     if is_stage:
         whose = f"that an installed package adds ({module})" if is_own(module) else "of Gristmill"
         raise Unfit(f"{name} is a {noun} {whose}, but {name}.py next to the recipe has that name. Rename {name}.py.")
+
+
+def _refuse_hidden(noun: str, name: str, folder: str, module: str) -> None:
+    """Refuse a package next to the recipe that hides an installed one of the same name: either may be meant."""
+    top = module.partition(".")[0]
+    if not is_own(module) or not any(os.path.lexists(os.path.join(folder, f"{top}{end}")) for end in ("", ".py")):
+        return
+    source, spec = own_code.find_module(top, folder), own_code.spec_of(top)
+    if source is None or spec is None:
+        return
+    files = [spec.origin or "", *(spec.submodule_search_locations or ())]
+    if not any(os.path.exists(file) and os.path.samefile(file, source.path) for file in files):
+        raise Unfit(
+            f"{name} is a {noun} of the installed package {top}, but {shown(source.path)}, next to the recipe, hides "
+            "it. Move the recipe to another folder, or install the package from there: pip install --editable."
+        )
 
 
 def _functions(path: str) -> list[str]:

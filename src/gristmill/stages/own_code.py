@@ -123,7 +123,7 @@ def _root_of(top: str, folder: str, among_libraries: bool) -> str | None:
         return None
     if os.path.isfile(os.path.join(folder, f"{top}.py")) or _holds_modules(os.path.join(folder, top)):
         return folder
-    spec = _spec_of(top)
+    spec = spec_of(top)
     if spec is None:
         return None
     at = spec.origin if spec.has_location and spec.origin else next(iter(spec.submodule_search_locations or ()), None)
@@ -133,7 +133,7 @@ def _root_of(top: str, folder: str, among_libraries: bool) -> str | None:
     return os.path.dirname(os.path.dirname(at) if is_package and spec.has_location else at)
 
 
-def _spec_of(top: str) -> importlib.machinery.ModuleSpec | None:
+def spec_of(top: str) -> importlib.machinery.ModuleSpec | None:
     """Where Python would find a module if nothing were imported yet."""
     for finder in sys.meta_path:
         if finder is not _FINDER and (spec := finder.find_spec(top, None, None)) is not None:
@@ -254,8 +254,9 @@ def use(code: Code) -> None:
             edited.add(name)
         elif not _is_file_of(loaded, source):
             raise UserError(
-                f"{shown(source.path)} has the same name as a module that is already loaded "
-                f"({getattr(loaded, '__file__', None) or 'built in'}), so it cannot be imported. Rename it."
+                f"{shown(source.path)} hides a module of that name that is already loaded "
+                f"({getattr(loaded, '__file__', None) or 'built in'}), so it cannot be imported. Rename it, or move "
+                "the recipe to another folder."
             )
     forget(edited)
     _FINDER.code.update(code)

@@ -6,10 +6,9 @@ from typing import Any
 from gristmill.cli.shared.options import print_json
 from gristmill.cli.shared.screen import print_paragraph
 from gristmill.cli.shared.show import console, table
-from gristmill.counted import counted
+from gristmill.counted import counted, duration
 from gristmill.engine.mill import Mill
 from gristmill.errors import UserError
-from gristmill.query.sizing.limits import duration
 from gristmill_ablate.ablation import AblationResult
 from gristmill_ablate.proxy.verdict import OVERALL, TaskScore
 from gristmill_ablate.setups import AblationPlan

@@ -11,8 +11,8 @@ from math import inf, sqrt
 from pathlib import Path
 from typing import Any
 
+from gristmill.counted import duration
 from gristmill.errors import UserError
-from gristmill.query.sizing.limits import duration
 from gristmill.recipe.checks.mistakes import suggest
 from gristmill.stages.config_types import parse_count
 from gristmill_ablate.proxy.verdict import smallest_visible

@@ -39,24 +39,6 @@ MODELS = (
     ("SmolLM2 1.7B", 1.7e9, 11e12, "arXiv 2502.02737, 2025-02"),
 )
 """Published models: parameters, training tokens, and the source with its date."""
-SHAPES = (
-    ("Pythia 14M", 14e6, 128),
-    ("Pythia 31M", 31e6, 256),
-    ("Pythia 70M", 70e6, 512),
-    ("GPT-3 125M", 125e6, 768),
-    ("GPT-3 350M", 350e6, 1024),
-    ("GPT-3 760M", 760e6, 1536),
-    ("GPT-3 1.3B", 1.3e9, 2048),
-    ("GPT-3 2.7B", 2.7e9, 2560),
-    ("GPT-3 6.7B", 6.7e9, 4096),
-    ("GPT-3 13B", 13e9, 5120),
-    ("Llama 3 70B", 70e9, 8192),
-    ("GPT-3 175B", 175e9, 12288),
-    ("Llama 3 405B", 405e9, 16384),
-)
-"""Published models with their parameters and width. GPT-3: Brown et al. 2020, table 2.1."""
-VOCAB = 128_000
-"""The default size of the vocabulary."""
 FEWEST_PARAMS = 10**6
 """The smallest model that is plausible."""
 MOST = 10**24
@@ -68,15 +50,6 @@ FLOPS_PER_TOKEN = 6
 def command(
     params: Annotated[str, typer.Option(metavar="N", help="Parameters of the model: 7e9, 7B, 1.5T.")],
     tokens: Annotated[str | None, typer.Option(metavar="N", help="Number of training tokens to check: 2T.")] = None,
-    vocab: Annotated[
-        str | None,
-        typer.Option(metavar="N", help="Vocabulary size. Default: that of --corpus, or else 128,000."),
-    ] = None,
-    width: Annotated[
-        str | None,
-        typer.Option(metavar="N", help="Model width (d_model). Default: that of a published model of this size."),
-    ] = None,
-    untied: Annotated[bool, typer.Option("--untied", help="Input and output embeddings are two matrices.")] = False,
     gpus: Annotated[str | None, typer.Option(metavar="N", help="Compute the days on this many GPUs.")] = None,
     flops_per_gpu: Annotated[
         str, typer.Option(metavar="N", help="Peak FLOP/s of one GPU. Default: H100, dense BF16.")
@@ -94,7 +67,7 @@ def command(
     """Show how many tokens a model needs, and what they cost.
 
     Shows targets from compute-optimal to far over-trained, and those of published models, with their FLOPs and their
-    share of the text that there is; and the embedding's share of the parameters.
+    share of the text that there is.
     """
     if not 0 < mfu <= 1:
         hint = f" Did you mean {mfu / 100:g}?" if 1 < mfu <= 100 else ""
@@ -110,7 +83,6 @@ def command(
     speed = None if gpus is None else _count("--gpus", gpus) * _count("--flops-per-gpu", flops_per_gpu) * mfu
     manifest = None if corpus is None else _manifest(corpus)
     available = None if manifest is None else sum(group["tokens"] for group in manifest["groups"])
-    vocabulary = VOCAB if manifest is None else int(manifest["tokenizer"]["vocab_size"])
     ratios: list[tuple[str, float, str]] = [("compute-optimal", OPTIMAL, "arXiv 2203.15556, 2022-03")]
     ratios += [(f"{times} x optimal", times * OPTIMAL, "") for times in (50, WEAK)]
     ratios += [(f"as {name}", count / parameters, source) for name, parameters, count, source in MODELS]
@@ -118,9 +90,7 @@ def command(
     if chosen is not None:
         wanted.append(("requested", chosen, ""))
     targets = [_target(name, size, count, source, speed, available) for name, count, source in wanted]
-    vocabulary = vocabulary if vocab is None else _count("--vocab", vocab)
-    embedding = _embedding(size, vocabulary, None if width is None else _count("--width", width), untied)
-    answer = {"params": size, "targets": targets, "embedding": embedding, "corpus_tokens": available, "stock": STOCK}
+    answer = {"params": size, "targets": targets, "corpus_tokens": available, "stock": STOCK}
     print_json(answer) if json else _show(answer)
 
 
@@ -165,25 +135,6 @@ def _target(
     }
 
 
-def _embedding(params: int, vocab: int, width: int | None, untied: bool) -> dict[str, Any]:
-    """Parameters of the embeddings. The default width is that of the published model with the nearest size."""
-    like, _, guess = min(SHAPES, key=lambda shape: max(shape[1] / params, params / shape[1]))
-    count = vocab * (width or guess) * (2 if untied else 1)
-    if count >= params and width:
-        raise UserError(
-            f"The embeddings of {counted(vocab, 'token')} at width {width:,} have {short(count)} parameters, but the "
-            f"whole model has {short(params)}, so there is no such model. Correct --params, --vocab or --width."
-        )
-    return {
-        "vocab": vocab,
-        "width": width or guess,
-        "width_guessed_from": None if width else like,
-        "untied": untied,
-        "params": count,
-        "share": count / params,
-    }
-
-
 def _show(answer: dict[str, Any]) -> None:
     out = console()
     columns = ["target", "tokens", "per parameter", "x optimal", "FLOPs", "of stock"]
@@ -213,19 +164,6 @@ def _show(answer: dict[str, Any]) -> None:
         f"stock: {short(STOCK)} effective tokens of public text by people; the estimate is about 300T, 90% interval "
         "100T to 1000T (Villalobos et al., arXiv 2211.04325, 2024-06)."
     )
-    one = answer["embedding"]
-    kind = "untied" if one["untied"] else "tied"
-    out.print(
-        f"\nEmbeddings: {short(one['params'])} parameters, {one['share']:.1%} of the model "
-        f"({counted(one['vocab'], 'token')}, {kind}, width {one['width']:,})."
-    )
-    if one["width_guessed_from"]:
-        out.print(
-            f"The width is a guess: that of {one['width_guessed_from']}, the published model nearest to "
-            f"{short(answer['params'])} parameters. Give yours with --width."
-        )
-    if one["share"] >= 1:
-        out.print("The embeddings alone are larger than the model: use a smaller --vocab or --width.")
     if answer["corpus_tokens"] is not None:
         out.print(
             f"The corpus has {short(answer['corpus_tokens'])} tokens; beyond {MAX_EPOCHS:g} epochs, repetition helps "

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from gristmill.cli.run.plan_cluster import parse_cluster, plan_cluster
+from gristmill.cli.run.plan_cluster import plan_cluster
 from gristmill.cli.shared.options import Json, RecipePath, StoreUri, dry_run_with_inputs, open_mill, print_json
 from gristmill.cli.shared.screen import passage, words
 from gristmill.cli.shared.show import console, size, table
@@ -18,7 +18,7 @@ from gristmill.errors import UserError
 from gristmill.printable import one_line
 from gristmill.query.publishing import unguarded, unweighted
 from gristmill.query.sizing.asking import asking_lines
-from gristmill.query.sizing.disk import Disk, estimate
+from gristmill.query.sizing.disk import SMALL_BYTES, Disk, estimate
 from gristmill.query.sizing.mixture import foresee_mixture
 from gristmill.query.sizing.plan import PlanLine, make_plan
 from gristmill.query.versions.pinning import tokenizer_hint
@@ -46,27 +46,22 @@ def command(
     tokens: Annotated[
         str | None, typer.Option(metavar="N", help="With --cluster: tokens of the corpus (1T). Default: all inputs.")
     ] = None,
-    node_memory: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="With --cluster: memory of a node, such as 64GB.")
-    ] = None,
     json: Json = False,
 ) -> None:
     """Show what a run would do, and why.
 
     For each stage of the recipe: what is cached, what would run, and what changed since the last run. With
-    --cluster: CPU time, wall time, memory and storage for a corpus of --tokens, and what would fail.
+    --cluster: CPU time, wall time, memory and storage for a corpus of --tokens.
 
     Exit code 2: the shards exist, but the mixture that the recipe requests from them is impossible.
     """
-    options = {"--tokens": tokens is not None, "--node-memory": node_memory is not None}
-    if cluster is None and (given := next((option for option, is_given in options.items() if is_given), None)):
-        raise UserError(f"{given} only applies with --cluster. Add --cluster NODESxCORES, such as --cluster 1000x16.")
+    if cluster is None and tokens is not None:
+        raise UserError("--tokens only applies with --cluster. Add --cluster NODESxCORES, such as --cluster 1000x16.")
     mill = open_mill(recipe, store)
     known = mill.check_takedowns()
     make_watch(mill)  # refuses what a run would refuse
     if cluster is not None:
-        machines = parse_cluster(cluster, node_memory)
-        plan_cluster(mill, machines, tokens, json)
+        plan_cluster(mill, cluster, tokens, json)
         return
     run = dry_run_with_inputs(mill, previews=True)
     idle = " ".join(filter(None, (idle_settings(mill.recipe), unused_models(mill.recipe), *known))) or None
@@ -181,24 +176,20 @@ def _to_run(to_run: int, waiting: int) -> str:
 
 def _plain(disk: Disk) -> dict[str, Any]:
     return {
-        "needed_bytes": [disk.least_bytes, disk.most_bytes],
+        "needed_bytes": disk.added_bytes,
         "stored_bytes": disk.stored_bytes,
         "free_bytes": disk.free_bytes,
-        "measured": disk.measured,
         "short": disk.is_short,
     }
 
 
 def _show_disk(disk: Disk, store: str) -> None:
-    by = "measured by earlier runs; less if a change gives the same output"
-    by = by if disk.measured else "an estimate by rules of thumb, since no run has been measured"
     free = "" if disk.free_bytes is None else f" {size(disk.free_bytes)} are free."
-    least, most = size(disk.least_bytes), size(disk.most_bytes)
-    added = most if least == most else f"{least} to {most}"
-    text = f"The run will add about {added} to {one_line(store)} ({by}).{free}"
+    added = f"about {size(disk.added_bytes)}" if disk.added_bytes > SMALL_BYTES else f"less than {size(SMALL_BYTES)}"
+    text = f"The run will add {added} to {one_line(store)}.{free}"
     if disk.is_short:
         text += (
-            f"\nWARNING: that {'will' if disk.least_bytes > (disk.free_bytes or 0) else 'may'} not fit. Choose another "
-            "--store, free some space (gristmill gc), or try a sample first (--sample 1%)."
+            "\nWARNING: that may not fit. Choose another --store, free some space (gristmill gc), or try a sample "
+            "first (--sample 1%)."
         )
     console().print(passage("\n" + text))

@@ -27,7 +27,7 @@ from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.sections.mix import MIX
 from gristmill.shardformat.manifest import read_manifest
 from gristmill.store.faults import Unwritable
-from gristmill.store.leases import hold, holders
+from gristmill.store.leases import DEAD_SECONDS, hold, holders
 from gristmill.store.records import DAMAGED, DamagedRecord
 from gristmill.store.store import CorruptPart, Store
 
@@ -83,7 +83,7 @@ def alone(store: Store, find: Callable[[], Garbage] | None = None) -> Iterator[N
             raise UserError(
                 f"The store {store.uri} is in use by {listed(users, 5)}. Nothing was removed. "
                 "Collect when that is over. Leases in locks/ from a machine that is gone for good are ignored after "
-                "two minutes."
+                f"{DEAD_SECONDS:.0f} seconds."
             )
         yield
 

@@ -90,7 +90,9 @@ def perform(task: Task, store: Store) -> Result:
         message = own_code.trace_in_own_code(error)
         if message is None:
             raise
-        raise UserError(f"{task.node}, {task.label}: {message}\n{STOPPED} Correct the code and run again.") from None
+        is_unread = isinstance(error, KeyError) and "does not exist in schema" in str(error)
+        fix = "Add the column to the `reads` of the step" if is_unread else "Correct the code"
+        raise UserError(f"{task.node}, {task.label}: {message}\n{STOPPED} {fix} and run again.") from None
     kind = task.kind
     result.cost |= {
         "cpu_s": round(cpu_seconds() - cpu, 6),

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from gristmill.counted import counted, number
+from gristmill.counted import counted, duration, number
 from gristmill.engine.mill import Mill
 from gristmill.engine.plan.graph import CORPUS, Node, reads_from
 from gristmill.engine.publish.run_record import task_names
@@ -12,7 +12,6 @@ from gristmill.engine.schedule.run import Run
 from gristmill.hints import option
 from gristmill.places import shown_exact
 from gristmill.query.removal.funnel import scope_of
-from gristmill.query.sizing.limits import duration
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.stages.declarations import stage_of
 

@@ -7,6 +7,7 @@ from yaml.reader import ReaderError
 
 _INDENT = re.compile(r"[ \t]*")
 _BRACKET = re.compile(r"[\[{,]")
+_CONTENT = re.compile(r"\s*[^\s#]")
 _STAR = re.compile(r"[:\[,]\s*\*[^\w]")
 _CHECK = "Check the indentation, the colons and the brackets here and on the line above."
 _QUOTES = "'\""
@@ -54,5 +55,8 @@ def explain(error: yaml.YAMLError, text: str) -> tuple[int, str]:
     if problem.startswith("expected <block end>"):
         return line, f"column {column}: this line does not fit below the one above it. Correct the indentation."
     if "mapping values are not allowed" in problem:
+        above = next((number for number in range(line - 1, 0, -1) if _CONTENT.match(lines[number - 1])), line)
+        if ":" not in lines[line - 1][: column - 1] and ":" not in lines[above - 1]:
+            return above, "this line has no colon, but the next one continues it. Write a name, a colon and a value."
         return line, f"column {column}: a second colon. Put text with a colon in quotes, or correct the indentation."
     return line, f"column {column}: this is not YAML: {problem}. {_CHECK}"
