@@ -8,7 +8,7 @@ from tests.stages.decontaminate.suites import item, prose, write_suite
 from demo import evals
 from gristmill.cli.main import run_command
 from gristmill.stages.decontaminate import eval_index
-from gristmill.stages.decontaminate.suite.ready_benchmarks import ready_names
+from gristmill.stages.decontaminate.suite.describe import ready_names
 from gristmill.stages.decontaminate.suite.suite import read_suite
 
 ITEMS = {"short": [evals.Item(f"s{n}", f"Which millstone is {n} plus one?", str(n + 1)) for n in range(5)]}

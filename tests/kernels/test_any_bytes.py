@@ -16,8 +16,7 @@ from gristmill.kernels.bpe.pretoken_classes import class_table
 from gristmill.kernels.bpe.pretoken_counts import count_pretokens
 from gristmill.kernels.bpe.pretokenize import CL100K
 from gristmill.kernels.decontaminate.match import TEXT_FROM, TEXT_TO
-from gristmill.kernels.decontaminate.support import Support
-from gristmill.kernels.decontaminate.texts import match_texts, word_spans, words_of
+from gristmill.kernels.decontaminate.texts import Support, match_texts, word_spans, words_of
 from gristmill.kernels.dedup.exact_hash import NONE, WHITESPACE, WORDS, hash_texts
 from gristmill.kernels.dedup.keepers import keepers
 from gristmill.kernels.dedup.line_units import count_units, find_units

@@ -5,6 +5,7 @@ before anything is built.
 """
 
 import math
+import os
 import re
 from difflib import get_close_matches
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from gristmill.errors import UserError
+from gristmill.errors import UserError, cause_of
 
 Model = TypeVar("Model", bound=BaseModel)
 MOST_FAULTS = 20
@@ -59,6 +60,25 @@ def _refuse_nesting(text: str, shown: str, shape: str) -> None:
     if deep:
         line = text.count("\n", 0, deep.start()) + 1
         raise UserError(f"{shown}:{line}: the line is indented too deeply. {shape}")
+
+
+def read_values(path: str, noun: str, shape: str, most_bytes: int) -> "Values":
+    """The values of a file of at most `most_bytes`; `noun` and `shape` as for `compose`. Raises UserError."""
+    if not os.path.isfile(path):
+        raise UserError(f"{path}: not a regular file, so the {noun} cannot be read. Replace it with a YAML file.")
+    try:
+        with open(path, "rb") as file:
+            data = file.read(most_bytes + 1)
+        text = data.decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        cause = cause_of(error) if isinstance(error, OSError) else "not UTF-8"
+        raise UserError(f"{path}: the {noun} cannot be read: {cause}. Correct the file.") from None
+    if len(data) > most_bytes:
+        raise UserError(f"{path}: the {noun} is larger than {most_bytes:,} bytes, the limit. Name another file.")
+    root = compose(text, path, noun, shape)
+    if root is None:
+        raise UserError(f"{path}: the {noun} is empty. Write its fields.")
+    return Values(root, text, path)
 
 
 def line_of(node: yaml.Node) -> int:

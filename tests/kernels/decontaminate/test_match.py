@@ -18,8 +18,7 @@ from gristmill.kernels.decontaminate.match import (
     UNIT_FROM,
     UNIT_TO,
 )
-from gristmill.kernels.decontaminate.support import Support
-from gristmill.kernels.decontaminate.texts import match_texts
+from gristmill.kernels.decontaminate.texts import Support, match_texts
 from gristmill.kernels.decontaminate.units import seeds_of
 from gristmill.kernels.dedup.shingles import ROLL, copy_tables
 from gristmill.stages.buffers import bytes_of

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.kernels.decontaminate.test_match import HASHES
 
 from gristmill.kernels.decontaminate.match import FIELDS, TEXT_TO, UNIT
-from gristmill.kernels.decontaminate.support import Support, drop_unsupported
+from gristmill.kernels.decontaminate.texts import Support, drop_unsupported
 from gristmill.kernels.dedup.shingles import ROLL
 
 BAGS = st.lists(st.sets(st.integers(0, 6), max_size=4), min_size=1, max_size=3)

@@ -7,8 +7,7 @@ from tests.kernels.dedup.test_shingles import READ, TEXTS, hash_word
 from tests.kernels.dedup.test_shingles import words_of as oracle
 
 from gristmill.kernels.decontaminate.match import IS_RUN, ROW, TEXT_FROM, TEXT_TO, UNIT
-from gristmill.kernels.decontaminate.support import Support
-from gristmill.kernels.decontaminate.texts import match_texts, word_spans, words_of
+from gristmill.kernels.decontaminate.texts import Support, match_texts, word_spans, words_of
 from gristmill.kernels.dedup.shingles import copy_tables, word_tables
 from gristmill.kernels.text.look_alikes import readings
 from gristmill.stages.decontaminate.matching.index import search_of

@@ -2,7 +2,6 @@
 
 import random
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,8 +9,6 @@ from tests.stages.decontaminate.suites import Step, item, prose, write_suite
 
 from gristmill.errors import CannotBeMet
 from gristmill.stages.decontaminate import decontaminate, eval_index, eval_match
-from gristmill.stages.decontaminate.matching import findings
-from gristmill.stages.decontaminate.matching.index import open_index
 
 ITEM = item(0)
 WORDS = ITEM["q"].split()
@@ -91,17 +88,6 @@ def test_a_whole_item_counts_in_any_number_of_documents(step, limit):
     assert [row["drop"] for row in rows] == ["eval_item"] * 60
     assert counts["let_go_as_phrases"] == 0
     assert [{one["whole"] for one in row["evidence"]} for row in rows] == [{True}] * 50 + [{False}] * 10
-
-
-def test_a_phrase_in_an_item_does_not_hide_the_rest_of_it(tmp_path):
-    """An n-gram in more documents counts less on both sides of the share, so the other n-grams decide."""
-    step = Step(write_suite(tmp_path, {"b": [ITEM]}), fuzzy=False, coverage=0.9)
-    phrase, rest = " ".join(WORDS[:20]), " ".join(WORDS[8:])
-    for count, share in ((10, 0), (12, 0), (20, 0), (40, 20 / 22), (100, 20 / 20.8)):
-        rows, _ = step.run([*documents(phrase, count), *documents(rest, 1)])
-        assert [row["evidence"] for row in rows[:count]] == [None] * count
-        found = [round(flag["coverage"], 4) for flag in rows[count]["evidence"] or ()]
-        assert found == ([round(share, 4)] if share else []), "20 n-grams, and 8 that count as 10 of so many documents"
 
 
 TEXTS = [
@@ -206,23 +192,6 @@ def test_a_document_without_items_is_not_cut(cutting):
     rows, _ = cutting[10].run([prose("other"), "", None])
     assert [row["text"] for row in rows] == [prose("other"), "", None]
     assert [row["drop"] for row in rows] == [None] * 3
-
-
-@pytest.mark.parametrize("size", [3, 7, 40])
-def test_words_whose_hashes_collide_never_flag(tmp_path, size):
-    """If an index has the hashes of other words, it finds those words, but their letters do not match."""
-    suite = write_suite(tmp_path, {"b": [item(0, size)]})
-    step = Step(suite)
-    texts = pa.array([f"{prose('before')}. {item(0, size)['q']}? {item(0, size)['a']}. {prose('after')}"])
-    table = open_index(step.models["eval_index"])
-    found, _ = findings.find(texts, table)
-    assert found
-    other = prose("of another kind", size)
-    tables = {
-        name: held._replace(units=[unit._replace(text=other) for unit in held.units])
-        for name, held in table.tables.items()
-    }
-    assert findings.find(texts, table._replace(tables=tables))[0] == []
 
 
 def test_spellings_of_an_item_are_one_flag(tmp_path):

@@ -6,10 +6,8 @@ import pyarrow as pa
 import pytest
 from tests.stages.decontaminate.suites import Step, item, prose, write_suite
 
-from gristmill.stages.decontaminate.matching.evidence import WorkBudget
 from gristmill.stages.decontaminate.matching.findings import find
 from gristmill.stages.decontaminate.matching.index import open_index
-from gristmill.stages.decontaminate.matching.passage import WordWindow
 
 CHOICES = {"b": ", choices: c"}
 NUMBERS = {"id": "i0", "q": "Cultural homogenization.", "a": "1,3,4", "c": ["1,3,4", "1,2,3", "1,2,3,4", "2,3,4"]}
@@ -244,18 +242,6 @@ def test_parts_of_other_items_do_not_hide_a_copy(tmp_path):
     text = f"{decoys}\n\n{items[7]['q']}"
     assert "i7" in {name for name, _ in step.flags([text])[0]}
     assert find(pa.array([text]), open_index(step.models["eval_index"]))[1].tolist() == [True]
-
-
-def test_words_that_are_spelled_are_charged(tmp_path, monkeypatch):
-    """The budget counts, for every unit that is hit, its own words and the words of the text between its hits."""
-    shared = prose("shared", 16)
-    step = step_of(tmp_path, *(item(n, q=f"{shared} {prose(n, 14)}", a="yes indeed") for n in range(60)), settings=None)
-    index, spelled, charged = open_index(step.models["eval_index"]), [], []
-    letters, allows = WordWindow.letters, WorkBudget.allows
-    monkeypatch.setattr(WordWindow, "letters", lambda self, *place: spelled.append(1) or letters(self, *place))
-    monkeypatch.setattr(WorkBudget, "allows", lambda self, cost: charged.append(cost) or allows(self, cost))
-    find(pa.array([f"{shared} {prose(-1, 5)}"]), index)
-    assert 0 < len(spelled) <= sum(charged)
 
 
 COFFEE = "Which of these valleys has the oldest water mill that still grinds coffee for the monks of the abbey?"

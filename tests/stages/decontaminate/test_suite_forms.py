@@ -7,9 +7,9 @@ import pytest
 from tests.stages.decontaminate.published import PUBLISHED, parquet
 
 from gristmill.errors import UserError
+from gristmill.stages.decontaminate.suite.describe import ready, ready_names
 from gristmill.stages.decontaminate.suite.form import Form, item_of
 from gristmill.stages.decontaminate.suite.prompt import read_prompt
-from gristmill.stages.decontaminate.suite.ready_benchmarks import ready, ready_names
 from gristmill.stages.decontaminate.suite.suite import read_suite, read_with_counts
 
 

@@ -3,8 +3,7 @@
 import re
 from pathlib import Path
 
-from gristmill.stages.decontaminate.suite.describe import Benchmark, describe
-from gristmill.stages.decontaminate.suite.ready_benchmarks import ready_names
+from gristmill.stages.decontaminate.suite.describe import Benchmark, describe, ready_names
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "suites.md").read_text()

@@ -25,7 +25,7 @@ import orjson
 
 from gristmill.errors import UserError
 from gristmill.stages.contract import StageConfig
-from gristmill.stages.yaml_nodes import Values, checked, compose
+from gristmill.stages.yaml_nodes import checked, read_values
 
 FIELDS = ("text", "title", "url", "language", "source")
 """The fields of a document that a template may name."""
@@ -134,18 +134,7 @@ def fill(template: Template, values: Mapping[str, str]) -> str:
 @functools.lru_cache(maxsize=64)
 def read_prompt(path: str, more: tuple[str, ...] = ()) -> ModelPrompt:
     """The prompt in a file; `more` are fields that the recipe defines. Raises UserError with the line."""
-    try:
-        with open(path, "rb") as file:
-            data = file.read(MOST_BYTES + 1)
-        text = data.decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path}: the prompt cannot be read: {error}. Correct the file.") from None
-    if len(data) > MOST_BYTES:
-        raise UserError(f"{path}: a prompt has at most {MOST_BYTES:,} bytes. Shorten it.")
-    root = compose(text, path, "prompt", "A prompt is two levels deep.")
-    if root is None:
-        raise UserError(f"{path}: the prompt is empty. Add name and user.")
-    values = Values(root, text, path)
+    values = read_values(path, "prompt", "A prompt is two levels deep.", MOST_BYTES)
     fields = checked(PromptFields, values.value, values, (), "a prompt")
     if (fields.answer is None) != (fields.write is None) or (fields.many and fields.answer is None):
         fact = "answer and write belong together, and many needs both: answer lists the fields, write makes a text"

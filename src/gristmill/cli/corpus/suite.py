@@ -16,10 +16,9 @@ from gristmill.counted import counted
 from gristmill.stages.decontaminate.eval_index import HASH_DIGITS, Config, unprotected_warning
 from gristmill.stages.decontaminate.matching.units import ALONE_OR_SUPPORT, NOTHING, PIECES, SUPPORT, Unit, units_of
 from gristmill.stages.decontaminate.matching.words import hash_words
-from gristmill.stages.decontaminate.suite.benchmark import Counts
+from gristmill.stages.decontaminate.suite.describe import ready, ready_names
 from gristmill.stages.decontaminate.suite.form import Item
-from gristmill.stages.decontaminate.suite.ready_benchmarks import ready, ready_names
-from gristmill.stages.decontaminate.suite.suite import Suite, prompt_warnings, read_with_counts
+from gristmill.stages.decontaminate.suite.suite import Counts, Suite, prompt_warnings, read_with_counts
 
 app = typer.Typer(
     help="Check eval suites; show which items a corpus contains.",

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.decontaminate.units import AROUND, AT_WORD, GOES_ON, LAST, UNIT_BITS, WORD_BITS, Units
+from gristmill.kernels.decontaminate import units as layout
+from gristmill.kernels.decontaminate.units import Units
 from gristmill.kernels.dedup.shingles import word_at
 from gristmill.kernels.memory import Uint64s, borrow, tail, view
 
@@ -66,25 +67,6 @@ class UnitWords(NamedTuple):
     number: int
     words: Uint64s
     size: int
-
-
-@njit(nogil=True, cache=True)
-def _is_near(text: TextWords, unit: UnitWords, at: int, diagonal: int) -> bool:
-    """Whether three of five words around word `at` of the unit are in the text, in place or one word further on."""
-    low, high = max(0, at - AROUND), min(unit.size, at + AROUND)
-    misses = 2 * (high - low) // 5
-    # Give up as soon as more than two of five words have no equal.
-    for k in range(low, high):
-        wanted = unit.words[k]
-        # The word itself, or one word earlier or later in the text.
-        for place in range(max(0, k + diagonal - 1), min(text.size, k + diagonal + 2)):
-            if word_at(text.sums, place) == wanted:
-                break
-        else:
-            misses -= 1
-            if misses < 0:
-                return False
-    return True
 
 
 @njit(nogil=True, cache=True)
@@ -176,11 +158,14 @@ def match(
         at, posting = leads[lead, 0], leads[lead, 1]
         # The postings of a seed are consecutive; the last one has a flag.
         while posting >= 0:
-            head = postings[posting, 0]
-            posting = -1 if head & LAST else posting + 1
-            number, at_word = int(np.int64(head & UNIT_BITS)), int(np.int64(head >> AT_WORD & WORD_BITS))
+            head = postings[posting]
+            posting = -1 if head & layout.LAST else posting + 1
+            number, at_word = (
+                int(np.int64(head & layout.UNIT_BITS)),
+                int(np.int64(head >> layout.AT_WORD & layout.WORD_BITS)),
+            )
             unit = UnitWords(number, tail(all_words, starts[number]), starts[number + 1] - starts[number])
-            if head & GOES_ON:
+            if head & layout.GOES_ON:
                 # A run that is longer than the seed has an equal word on either side. A run with edits on both sides
                 # is left to the other seeds of its unit, except for the seeds at its ends.
                 behind = at_word + length
@@ -206,9 +191,9 @@ def match(
             edits = allowed[number]
             if edits < 0 or high - low == unit.size or cells <= 0:
                 continue
-            cells -= AROUND
-            if not _is_new(text, unit, at_word, diagonal, seen):
-                continue
+            if memory.near_row == row and abs(memory.near - diagonal) <= _REACH:
+                continue  # an alignment here was tried
+            memory.near, memory.near_row = diagonal, row
             made, start, stop = _align(text, unit, diagonal, edits, rows)
             cells -= unit.size * (2 * edits + 5)
             if made <= edits:
@@ -233,15 +218,3 @@ def _run(text: TextWords, unit: UnitWords, at: int, at_word: int, length: int, s
         low -= 1
     memory.row, memory.diagonal, memory.end = text.row, diagonal, high + diagonal
     return low, high
-
-
-@njit(nogil=True, cache=True)
-def _is_new(text: TextWords, unit: UnitWords, at_word: int, diagonal: int, seen: Array) -> bool:
-    """Whether an alignment is likely, and none was tried within two words."""
-    memory = seen[unit.number]
-    if memory.near_row == text.row and abs(memory.near - diagonal) <= _REACH:
-        return False
-    if not _is_near(text, unit, at_word, diagonal):
-        return False
-    memory.near, memory.near_row = diagonal, text.row
-    return True

@@ -1,4 +1,8 @@
-"""The words of texts: matched with units (`match`), as hashes, and as spans."""
+"""The words of texts: matched with units (`match`), as hashes, and as spans.
+
+Books are full of short questions of a suite (`a knife`). Most of these hits mean nothing: the hashes of the words after
+them show that neither the answer nor the choices follow, and they are dropped before their text is read.
+"""
 
 from typing import Any, NamedTuple
 
@@ -6,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.decontaminate.match import FIELDS, make_scratch, match
+from gristmill.kernels.decontaminate.match import FIELDS, TEXT_TO, UNIT, make_scratch, match
 from gristmill.kernels.decontaminate.sift import make_buffers, read_text, text_search
-from gristmill.kernels.decontaminate.support import Support, drop_unsupported
 from gristmill.kernels.decontaminate.units import Units
 from gristmill.kernels.dedup.shingles import ROLL, WordTables, room_for, sums_of
 from gristmill.kernels.memory import view
@@ -20,6 +23,64 @@ from gristmill.kernels.text.unicode_classes import ALONE, LETTER, MARK, NUMBER, 
 Array = np.ndarray[Any, Any]
 
 
+class Support(NamedTuple):
+    """What a unit needs near it to count."""
+
+    least: npt.NDArray[np.int64]
+    """For each unit: how many different words of its support are required; 0: it is never dropped."""
+    reach: npt.NDArray[np.int64]
+    """For each unit: within how many words they must be."""
+    starts: npt.NDArray[np.int64]
+    """The support of unit u is words[starts[u] : starts[u + 1]], each word once."""
+    words: npt.NDArray[np.uint64]
+
+
+@njit(nogil=True, cache=True)
+def _has_support(sums: Array, count: int, behind: int, unit: int, support: Support) -> bool:
+    asked = support.least[unit]
+    begin, end = support.starts[unit], support.starts[unit + 1]
+    last = min(behind + support.reach[unit], count)
+    # Count the words of the unit's support that the text has after the hit, until they are enough or cannot be any
+    # more.
+    for k in range(begin, end):
+        if end - k < asked:
+            return False
+        wanted = support.words[k]
+        # Search for the word within the reach.
+        for at in range(behind, last):
+            if sums[at + 1] - sums[at] * ROLL == wanted:
+                asked -= 1
+                break
+        if asked == 0:
+            return True
+    return False
+
+
+@njit(nogil=True, cache=True)
+def drop_unsupported(
+    sums: Array, count: int, row: int, hits: Array, begin: int, end: int, support: Support, supported: Array
+) -> int:
+    """Removes the hits of units without support from hits[begin:end], the hits of one text; returns the new end. If one
+    hit of a unit has support, all its hits stay.
+
+    `supported` is the last row in which each unit had support; `row` increases from call to call.
+    """
+    # First find the units with support, since one hit is enough for all.
+    for k in range(begin, end):
+        unit = hits[k, UNIT]
+        if supported[unit] != row and _has_support(sums, count, hits[k, TEXT_TO], unit, support):
+            supported[unit] = row
+    kept = begin
+    # Then move the hits that stay to the front.
+    for k in range(begin, end):
+        unit = hits[k, UNIT]
+        if support.least[unit] == 0 or supported[unit] == row:
+            for field in range(FIELDS):
+                hits[kept, field] = hits[k, field]
+            kept += 1
+    return kept
+
+
 class TextHits(NamedTuple):
     """What `match_texts` finds, each in the order of rows."""
 
@@ -27,8 +88,6 @@ class TextHits(NamedTuple):
     """Hits with units of several words (`match`)."""
     short_hits: npt.NDArray[np.int64]
     """Hits with units that have seeds of one word, without those that lack support."""
-    places: npt.NDArray[np.int64]
-    """Positions in texts with hits: row, byte, word."""
     bounded: npt.NDArray[np.bool_]
     """Whether the bound on work was reached, for each row."""
 
@@ -45,14 +104,13 @@ def match_texts(
     scratch, scratch_short = make_scratch(units), make_scratch(short)
     supported = np.full(max(len(short.ngram), 1), -1, np.int64)
     hits, hits_short = np.empty((64, FIELDS), np.int64), np.empty((64, FIELDS), np.int64)
-    places = np.empty((64, 3), np.int64)
-    count = count_short = placed = 0
+    count = count_short = 0
     bounded = np.zeros(len(offsets) - 1, np.bool_)
     # Each turn reads one text, and matches what its seeds lead to.
     for row in range(len(offsets) - 1):
         begin, end = int(offsets[row]), int(offsets[row + 1])
         counts = read_text(data, begin, end, search, buffers)
-        total, first_short = count + count_short, count_short
+        first_short = count_short
         if counts.leads:
             leads = buffers.leads[: counts.leads]
             hits, count, bounded[row] = match(buffers.sums, counts.words, row, leads, units, scratch, hits, count)
@@ -66,16 +124,7 @@ def match_texts(
                 count_short = drop_unsupported(
                     buffers.sums, counts.words, row, hits_short, first_short, count_short, support, supported
                 )
-        if count + count_short > total:
-            needed = placed + counts.stretches
-            if needed > len(places):
-                grown = np.empty((2 * needed, 3), np.int64)
-                grown[:placed] = places[:placed]
-                places = grown
-            places[placed:needed, 0] = row
-            places[placed:needed, 1:] = buffers.stretches[: counts.stretches]
-            placed = needed
-    return TextHits(hits[:count].copy(), hits_short[:count_short].copy(), places[:placed].copy(), bounded)
+    return TextHits(hits[:count].copy(), hits_short[:count_short].copy(), bounded)
 
 
 @njit(nogil=True, cache=True)
@@ -129,12 +178,10 @@ def word_spans(data: Array, begin: int, end: int, tables: WordTables) -> Array:
         length = 1 if byte < 0x80 else 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
         if at + length > end:
             break
-        point = byte
-        if length > 1:
-            point = byte & (0x7F >> length)
-            for k in range(1, length):
-                point = point << 6 | text[at + k] & 0x3F
-            point = min(point, 0x10FFFF)
+        point = byte & (0xFF if length == 1 else 0x7F >> length)
+        for k in range(1, length):
+            point = point << 6 | text[at + k] & 0x3F
+        point = min(point, 0x10FFFF)
         kind = _kind(point, unicode)
         if started >= 0 and (kind == 0 or kind >= (2 if alone else 3)):
             spans[count, 0], spans[count, 1] = started - begin, at - begin

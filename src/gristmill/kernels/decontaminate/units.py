@@ -24,18 +24,10 @@ _ONE = np.uint64(1)
 UPPER = np.uint64(0xFFFFFFFF00000000)
 LOWER = np.uint64(0xFFFFFFFF)
 _SIX_BITS = np.uint64(63)
-AROUND = 12
-"""Words from the start of a seed, on either side, that are compared before an alignment is tried."""
-
-POSTING_NUMBERS = 3
-LAST, GOES_ON, IS_PART = (np.uint64(1 << bit) for bit in (63, 62, 61))
+LAST, GOES_ON = np.uint64(1 << 63), np.uint64(1 << 62)
 UNIT_BITS, WORD_BITS, AT_WORD = LOWER, np.uint64((1 << 27) - 1), np.uint64(32)
-"""Fields of the first number of a posting, see `pack_postings`."""
-FIVE_BITS = np.uint64(31)
-COUNT_BITS = np.uint64(15)
-AT_COUNT, AT_MISSES = np.uint64(55), np.uint64(59)
-"""Fields of the third number of a posting: how many words after the seed it has, at most eleven, and how many words on
-both sides may differ."""
+"""Fields of a posting: flags, the unit, and the word of it where the seed begins. LAST: the last posting of its seed.
+GOES_ON: a word beside the seed must agree."""
 
 
 class Units(NamedTuple):
@@ -50,7 +42,7 @@ class Units(NamedTuple):
     slots: npt.NDArray[np.uint64]
     """Hash table of seeds with open addressing: the upper half of a seed, and 1 + its first posting; 0 is free."""
     postings: npt.NDArray[np.uint64]
-    """Three numbers for each posting, those of a seed together: see `pack_postings`."""
+    """One number for each posting, those of a seed together."""
     starts: npt.NDArray[np.int64]
     """Unit u has the words starts[u] to starts[u + 1]."""
     words: npt.NDArray[np.uint64]
@@ -62,27 +54,18 @@ class Units(NamedTuple):
 
 
 @njit(nogil=True, cache=True)
-def _seed(words: Array, at: int, length: int) -> np.uint64:
-    total = np.uint64(0)
-    for k in range(length):
-        total = total * ROLL + words[at + k]
-    return total + np.uint64(length) * LENGTH
-
-
-@njit(nogil=True, cache=True)
 def three_bits(seed: np.uint64) -> np.uint64:
     """The bits that a seed sets in a number of the filter."""
     one, two, three = seed & _SIX_BITS, seed >> np.uint64(6) & _SIX_BITS, seed >> np.uint64(12) & _SIX_BITS
     return _ONE << one | _ONE << two | _ONE << three
 
 
-@njit(nogil=True, cache=True)
 def seeds_of(words: Array, at: Array, length: int) -> Array:
     """The hash of each window of words."""
-    found = np.empty(len(at), np.uint64)
-    for k in range(len(at)):
-        found[k] = _seed(words, at[k], length)
-    return found
+    total = np.zeros(len(at), np.uint64)
+    for k in range(length):
+        total = total * ROLL + words[at + k]
+    return total + np.uint64(length * int(LENGTH) & (1 << 64) - 1)
 
 
 @njit(nogil=True, cache=True)
@@ -137,59 +120,6 @@ def fill_table(sorted_seeds: Array, filter_: Array, slots: Array) -> None:
         while slots[place]:
             place = (place + 1) & mask
         slots[place] = seed & UPPER | np.uint64(at + 1)
-
-
-@njit(nogil=True, cache=True)
-def pack_postings(
-    of_unit: Array,
-    at_word: Array,
-    is_last: Array,
-    length: int,
-    starts: Array,
-    words: Array,
-    ngram: Array,
-    allowed: Array,
-) -> Array:
-    """Packs postings into three numbers each, so that most are rejected without reading their unit.
-
-    The first number has the unit, the word of it where the seed begins, and flags: the last posting of its seed, a word
-    beside the seed must agree, the unit has more words than the seed. The second number has five bits of each word
-    before the seed, the nearest word lowest. The third number has the same for the words after the seed, their number,
-    and how many words on both sides may differ if a run of `ngram` words or an alignment (`_is_near` of `match`) goes
-    through the seed.
-    """
-    packed = np.zeros((len(of_unit), POSTING_NUMBERS), np.uint64)
-    # Each posting is packed alone.
-    for posting in range(len(of_unit)):
-        unit, at = of_unit[posting], at_word[posting]
-        head = np.uint64(unit) | (LAST if is_last[posting] else np.uint64(0))
-        begin, size = starts[unit], starts[unit + 1] - starts[unit]
-        needed = min(ngram[unit], size)
-        if needed > length:
-            is_inside = at > 0 and at + length < size
-            head |= IS_PART | (GOES_ON if is_inside or allowed[unit] < 0 else np.uint64(0))
-        packed[posting, 0] = head | np.uint64(at) << AT_WORD
-        # Five bits of up to AROUND words on either side of the seed.
-        before, behind = min(at, AROUND), min(max(size - at, 0), AROUND) - length
-        for k in range(before):
-            packed[posting, 1] |= (words[begin + at - 1 - k] & FIVE_BITS) << np.uint64(5 * k)
-        for k in range(behind):
-            packed[posting, 2] |= (words[begin + at + length + k] & FIVE_BITS) << np.uint64(5 * k)
-        misses = before + behind - min(needed, AROUND) + length
-        if allowed[unit] >= 0:
-            misses = max(misses, 2 * (before + length + behind) // 5)
-        packed[posting, 2] |= np.uint64(behind) << AT_COUNT | np.uint64(max(misses, 0)) << AT_MISSES
-    return packed
-
-
-@njit(nogil=True, cache=True)
-def fill_gate(seeds: Array, gate: Array) -> None:
-    """Sets the bits of seeds in the gate; the upper half of a seed is enough to find its bit."""
-    shift = np.uint64(58 - table_bits(len(gate)))
-    # One bit for each seed.
-    for seed in seeds:
-        place = seed >> shift
-        gate[place >> np.uint64(6)] |= _ONE << (place & _SIX_BITS)
 
 
 @njit(nogil=True, cache=True)

@@ -9,6 +9,7 @@ A flag names the item, the rule, the share of the item that the document contain
 `evidence`; the command line shows it with both texts side by side, and lists the items that were found.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -100,13 +101,8 @@ def _flags(evidence: Sequence[Mapping[str, Any]], items: Mapping[int, Item]) -> 
                 "stop": stop,
             }
             key = (item.benchmark, item.id, finding["piece"], finding["rule"], start, stop)
-            if key not in flags or _strength(flags[key]) < _strength(flag):
-                flags[key] = flag
+            flags[key] = max(flags.get(key, flag), flag, key=lambda other: (other["whole"], other["coverage"]))
     return sorted(flags.values(), key=lambda flag: tuple(flag.values()))
-
-
-def _strength(flag: Mapping[str, Any]) -> tuple[bool, float]:
-    return flag["whole"], flag["coverage"]
 
 
 def _detail(flags: Sequence[Mapping[str, Any]]) -> str | None:
@@ -148,21 +144,19 @@ def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: Config) -> d
     """Count documents per benchmark and flags per rule. `found` counts the documents that are dropped, or cut for a
     benchmark, by source and language.
     """
-    documents: dict[str, int] = {}
-    rules: dict[str, int] = {}
+    documents: Counter[str] = Counter()
+    rules: Counter[str] = Counter()
     kinds: list[tuple[int, list[str]]] = []
     drops = answers.column("drop").to_pylist()
-    for row, found in enumerate(answers.column("evidence").to_pylist()):
-        benchmarks = sorted({flag["benchmark"] for flag in found or ()})
+    for row, flags in enumerate(answers.column("evidence").to_pylist()):
+        benchmarks = sorted({flag["benchmark"] for flag in flags or ()})
         kinds.append((row, [drops[row]] if benchmarks and drops[row] else benchmarks))
-        for benchmark in benchmarks:
-            documents[benchmark] = documents.get(benchmark, 0) + 1
-        for flag in found or ():
-            rules[flag["rule"]] = rules.get(flag["rule"], 0) + 1
+        documents.update(benchmarks)
+        rules.update(flag["rule"] for flag in flags or ())
     return {
         "documents_seen": batch.num_rows,
-        "benchmarks": documents,
-        "flags": rules,
+        "benchmarks": dict(documents),
+        "flags": dict(rules),
         "found": found_in(kinds, batch),
     }
 

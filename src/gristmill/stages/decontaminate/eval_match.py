@@ -1,4 +1,4 @@
-"""Decides which findings count, over all documents: an n-gram in many documents is a phrase, not a copy of an item.
+"""Decides which findings count, over all documents: words in many documents are a phrase, not a copy of an item.
 
 GPT-3 (Brown et al. 2020, appendix C) ignored 13-grams that occur in more than ten documents, and so missed items that
 leaked often. Here a unit that occurs in more documents must carry more information (words.py): a finding with ENOUGH
@@ -7,14 +7,14 @@ line of forty letters is flagged in up to 2,560 documents, a long question in an
 (question and answer, or half of the choices, or the code) are not counted, and are always flagged.
 
     emit     sends the findings of each document to their item
-    by_item  gives n-grams less weight the more documents have them, and compares the rest with `coverage`
+    by_item  counts the documents of each unit, and judges their findings
     reduce   collects the evidence of each document
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +25,7 @@ from gristmill.counted import counted
 from gristmill.stages.buffers import changes
 from gristmill.stages.contract import AsCount, Exchange, StageConfig
 from gristmill.stages.decontaminate.eval_scan import HIT, SPAN_TYPE
-from gristmill.stages.decontaminate.matching.evidence import EXACT, FUZZY, MILLION, NGRAM
+from gristmill.stages.decontaminate.matching.evidence import EXACT, FUZZY, MILLION
 from gristmill.stages.decontaminate.matching.index import open_suite
 from gristmill.stages.decontaminate.matching.words import ENOUGH
 
@@ -47,10 +47,7 @@ DOUBLES = 4
 """Letters of information that make a finding count in twice as many documents."""
 NAMED = 5
 """Items that a warning names."""
-LEFT = 5
-"""A unit is ignored if fewer than one in five of its n-grams are uncommon."""
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
-Array = np.ndarray[Any, Any]
 
 
 class Config(StageConfig):
@@ -77,73 +74,40 @@ def emit(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> p
     return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
 
 
-class _Tally(NamedTuple):
-    """How many documents without the whole item have a unit, and each of its n-grams."""
-
-    units: int
-    ngrams: Array
-
-    def __add__(self, other: "_Tally") -> "_Tally":  # type: ignore[override]
-        if not len(self.ngrams) or not len(other.ngrams):
-            return _Tally(self.units + other.units, self.ngrams if len(self.ngrams) else other.ngrams)
-        return _Tally(self.units + other.units, self.ngrams + other.ngrams)
-
-
-_Unit = tuple[int, int]
-"""The numbers of an item and of a unit."""
-
-
-class _FindingRows:
-    """The columns of the records as Python lists."""
-
-    def __init__(self, records: pa.Table, coverage: float) -> None:
-        self.count = records.num_rows
-        self.needed = round(coverage * MILLION)
-        """The least share of a unit that flags, in millionths."""
-        names = ("key", "unit", "rule", "whole", "share", "alike", "windows", "information", "name", "bits")
-        columns = [records.column(name).to_pylist() for name in names]
-        self.keys, self.units, self.rules, self.whole, self.shares, self.alike = columns[:6]
-        self.windows, self.information, self.names, bits = columns[6:]
-        self.bits = [np.unpackbits(np.frombuffer(packed, np.uint8)).astype(np.int64) for packed in bits]
-
-    def unit(self, row: int) -> _Unit:
-        return self.keys[row], self.units[row]
-
-    def has_unit(self, row: int) -> bool:
-        """Whether a document has a unit, by any rule."""
-        return bool(self.alike[row] or self.rules[row] == EXACT or self.shares[row] >= self.needed)
-
-    def tally(self) -> dict[_Unit, _Tally]:
-        tallies: dict[_Unit, _Tally] = {}
-        for row in range(self.count):
-            if not self.whole[row]:
-                tally = _Tally(int(self.has_unit(row)), self.bits[row])
-                sums = tallies.get(self.unit(row))
-                tallies[self.unit(row)] = tally if sums is None else sums + tally
-        return tallies
+def _units(records: pa.Table, coverage: float) -> Counter[tuple[int, int]]:
+    """In how many documents without the whole item each unit (of an item, by number) is."""
+    share, alike, rule = (records.column(name).to_numpy() for name in ("share", "alike", "rule"))
+    counts = (alike > 0) | (rule == EXACT) | (share >= round(coverage * MILLION))
+    found = records.filter(pa.array(counts & ~records.column("whole").to_numpy()))
+    return Counter(zip(found.column("key").to_pylist(), found.column("unit").to_pylist(), strict=True))
 
 
 def by_item(records: pa.Table, config: Config, others: pa.Table | None = None) -> tuple[pa.Table, dict[str, Any]]:
     """Send the findings that count to their documents; also count the findings of each item ignored as phrases."""
-    rows = _FindingRows(records, config.coverage)
-    tallies = rows.tally()
+    documents = _units(records, config.coverage)
     for other in [] if others is None else others.to_pylist():
-        unit, more = (other["key"], other["unit"]), _Tally(other["units"], np.array(other["ngrams"], np.int64))
-        tallies[unit] = tallies[unit] + more if unit in tallies else more
-    judged = [_judged(rows, row, tallies.get(rows.unit(row)), config.common_documents) for row in range(rows.count)]
-    kept = [row for row, (share, _) in enumerate(judged) if share]
+        documents[other["key"], other["unit"]] += other["documents"]
+    needed = round(config.coverage * MILLION)
+    kept, shares, rules = [], [], []
+    ignored: Counter[str] = Counter()
+    columns = ("key", "unit", "rule", "whole", "share", "alike", "information", "name")
+    rows = zip(*(records.column(name).to_pylist() for name in columns), strict=True)
+    for row, (key, unit, rule, whole, share, alike, letters, name) in enumerate(rows):
+        is_verbatim = rule != FUZZY and share >= needed
+        if not is_verbatim and not alike:
+            continue
+        if whole or documents[key, unit] <= _most_documents(letters, config.common_documents):
+            kept.append(row)
+            shares.append(share if is_verbatim else alike)
+            rules.append(rule if is_verbatim else FUZZY)
+        else:
+            ignored[name] += 1
     sent = records.select(["part", "row", "key", "piece", "whole", "spans"]).take(pa.array(kept, pa.int64()))
     sent = sent.rename_columns(["part", "row", "item", "piece", "whole", "spans"])
     part, row_of = sent.column("part").to_numpy(), sent.column("row").to_numpy().astype(np.uint64)
-    added = {
-        "rule": pa.array([judged[row][1] for row in kept], pa.uint8()),
-        "share": pa.array([judged[row][0] for row in kept], pa.uint32()),
-        "key": pa.array((part ^ (row_of * _SPREAD)) * _SPREAD),
-    }
-    for name, column in added.items():
-        sent = sent.append_column(name, column)
-    ignored = Counter(rows.names[row] for row, (share, _) in enumerate(judged) if not share and rows.has_unit(row))
-    return sent, {"findings": rows.count, "let_go_as_phrases": ignored.total(), "let_go_items": dict(ignored)}
+    sent = sent.append_column("rule", pa.array(rules, pa.uint8())).append_column("share", pa.array(shares, pa.uint32()))
+    sent = sent.append_column("key", pa.array((part ^ (row_of * _SPREAD)) * _SPREAD))
+    return sent, {"findings": records.num_rows, "let_go_as_phrases": ignored.total(), "let_go_items": dict(ignored)}
 
 
 def warnings(found: Mapping[str, Any], config: Config) -> Sequence[str]:
@@ -165,31 +129,12 @@ def _most_documents(letters: int, common: int) -> int:
     return (common << min(twice, 64)) * (DOUBLES + rest) // DOUBLES
 
 
-def _judged(rows: _FindingRows, row: int, tally: _Tally | None, common: int) -> tuple[int, int]:
-    """The share of a unit that a document has, in millionths, and the rule that found it; 0 if that is not enough."""
-    share, alike, rule, windows = rows.shares[row], rows.alike[row], rows.rules[row], rows.windows[row]
-    is_copy = rows.whole[row] or tally is None or tally.units <= _most_documents(rows.information[row], common)
-    if rule == NGRAM and tally is not None and not rows.whole[row] and not (is_copy and share >= rows.needed):
-        counts = MILLION * common // np.maximum(tally.ngrams, common)
-        left = windows * MILLION - int((MILLION - counts).sum())  # an n-gram in twice as many documents counts half
-        share = int(counts[rows.bits[row] > 0].sum()) * MILLION // left if left * LEFT >= windows * MILLION else 0
-    if share >= rows.needed and (rule == NGRAM or (is_copy and rule != FUZZY)):
-        return share, rule
-    return (alike, FUZZY) if alike and is_copy else (0, rule)
-
-
 def in_short(records: pa.Table, config: Config) -> pa.Table:
-    """For each unit, how many documents have it and each of its n-grams."""
-    tallies = _FindingRows(records, config.coverage).tally()
-    units = sorted(tallies)
-    return pa.table(
-        {
-            "key": pa.array([key for key, _ in units], pa.uint64()),
-            "unit": pa.array([unit for _, unit in units], pa.uint32()),
-            "units": pa.array([tallies[unit].units for unit in units], pa.int64()),
-            "ngrams": pa.array([tallies[unit].ngrams.tolist() for unit in units], pa.list_(pa.int64())),
-        }
-    )
+    """In how many documents each unit is."""
+    documents = _units(records, config.coverage)
+    keys, units = ([unit[at] for unit in documents] for at in (0, 1))
+    columns = [pa.array(keys, pa.uint64()), pa.array(units, pa.uint32()), pa.array(documents.values(), pa.int64())]
+    return pa.table(columns, names=["key", "unit", "documents"])
 
 
 def reduce(records: pa.Table, config: Config) -> pa.Table:
@@ -209,7 +154,7 @@ def reduce(records: pa.Table, config: Config) -> pa.Table:
 
 
 STAGE = Exchange(
-    version=3,
+    version=4,
     config=Config,
     reads=("eval_scan.hits",),
     only_kept=True,

@@ -1,20 +1,18 @@
 """Finds the items of the suite in each document, without judging the documents.
 
-hits  findings (findings.py): the item, its unit, the rule, the share that was found, which n-grams, and the positions
+hits  findings (findings.py): the item, its unit, the rule, the share that was found, and the positions
 """
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.counted import counted
 from gristmill.hints import hint
 from gristmill.stages.contract import Map, StageConfig
-from gristmill.stages.decontaminate.matching.evidence import Finding
 from gristmill.stages.decontaminate.matching.findings import find
 from gristmill.stages.decontaminate.matching.index import open_index
 
@@ -28,8 +26,6 @@ HIT = pa.struct(
         ("whole", pa.bool_()),
         ("share", pa.uint32()),
         ("alike", pa.uint32()),
-        ("windows", pa.uint32()),
-        ("bits", pa.binary()),
         ("spans", SPAN_TYPE),
         ("information", pa.uint32()),
     ]
@@ -45,7 +41,11 @@ class Config(StageConfig):
 def apply(batch: pa.RecordBatch, config: Config, models: Mapping[str, Path]) -> pa.RecordBatch:
     """Find the items of the suite in each text of a batch."""
     findings, bounded = find(batch.column("text"), open_index(models["eval_index"]))
-    return pa.RecordBatch.from_arrays([_lists(findings, batch.num_rows), pa.array(bounded)], schema=SCHEMA)
+    hits: list[list[dict[str, Any]]] = [[] for _ in range(batch.num_rows)]
+    for finding in findings:
+        hits[finding.row].append({name: getattr(finding, name) for name in HIT.names})
+    columns = [pa.array(hits, SCHEMA.field("hits").type), pa.array(bounded)]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
 def metrics(batch: pa.RecordBatch, answers: pa.RecordBatch, config: StageConfig) -> dict[str, Any]:
@@ -67,16 +67,8 @@ def warnings(found: dict[str, Any], config: StageConfig) -> Sequence[str]:
     )
 
 
-def _lists(findings: Sequence[Finding], rows: int) -> pa.Array:
-    """A column with the list of findings of each row; they are sorted by row."""
-    offsets = np.zeros(rows + 1, np.int32)
-    np.cumsum(np.bincount([finding.row for finding in findings], minlength=rows), out=offsets[1:])
-    values = pa.array([{name: getattr(finding, name) for name in HIT.names} for finding in findings], HIT)
-    return pa.ListArray.from_arrays(pa.array(offsets), values).cast(SCHEMA.field("hits").type)
-
-
 STAGE = Map(
-    version=7,
+    version=8,
     config=Config,
     libraries=("unicode",),
     reads=("text",),

@@ -2,7 +2,7 @@
 
 A finding is a unit of an item, or some of its n-grams, in a document. Its rule says how it was found:
 
-    ngram  n-grams of the unit; the finding lists them, since n-grams in many documents do not count
+    ngram  n-grams of the unit
     exact  the whole unit, of fewer words than an n-gram
     fuzzy  the whole unit with edits, or its beginning
 
@@ -15,8 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gristmill.stages.decontaminate.matching.index import EvalIndex, UnitTable
-from gristmill.stages.decontaminate.matching.passage import BESIDE_WORDS, SEVERAL, WordWindow, pieces_of, spelled
-from gristmill.stages.decontaminate.matching.support import MOST, NEAR_WORDS
+from gristmill.stages.decontaminate.matching.passage import BESIDE_WORDS, SEVERAL, WordSequence, hashes_of, raw_words
 from gristmill.stages.decontaminate.matching.units import ANSWER, CHOICE, CODE, NOTHING, QUESTION, SUPPORT, Unit
 from gristmill.stages.decontaminate.matching.words import (
     ALONE,
@@ -24,6 +23,8 @@ from gristmill.stages.decontaminate.matching.words import (
     ENOUGH,
     IN_A_LINE,
     LITTLE,
+    MOST,
+    NEAR_WORDS,
     PLENTY,
     SENTENCE_ENDS,
     STRONG,
@@ -62,10 +63,6 @@ class Finding(NamedTuple):
     """The share of the unit that was found, in millionths."""
     alike: int
     """ngram and fuzzy: the similarity of the best edited copy to the unit, in millionths; 0: no edited copy."""
-    bits: bytes
-    """ngram: which n-grams of the unit were found, packed, without those that do not count."""
-    windows: int
-    """The number of n-grams of the unit that count; 0 for other rules."""
     spans: tuple[int, ...]
     """Start, stop, start, stop ... in bytes of the text."""
     information: int = 0
@@ -84,12 +81,12 @@ class WorkBudget:
 
 
 class Candidate(NamedTuple):
-    """A finding, its unit (a number in a table), the window of words around it, and its spans in words."""
+    """A finding, its unit (a number in a table), the words of its text, and its spans in words."""
 
     finding: Finding
     table: UnitTable
     number: int
-    words: WordWindow
+    words: WordSequence
     spans: Sequence[tuple[int, int]]
 
     @property
@@ -133,12 +130,13 @@ def _is_enough(candidate: Candidate, low: int, high: int, index: EvalIndex) -> b
         return True
     if candidate.finding.rule == NGRAM or unit.needs == SUPPORT:
         return False
-    own, question = spelled(unit.text), index.items[unit.item].question
+    own, question = table.words(candidate.number), index.items[unit.item].question
     letters, size, edge = information(unit.text), table.weights[candidate.number], 0
     if is_fuzzy:  # only unchanged words carry information; the first or last word may have been replaced
         low, high = words.with_ends(low, high, own)
         common = words.in_common(low, min(high, low + NEAR_WORDS), own)
-        letters, edge, is_beginning = information(" ".join(common)), 1, common == own[: high - low]
+        written, edge, is_beginning = raw_words(unit.text), 1, common == [*range(min(high - low, len(own)))]
+        letters = information(" ".join(written[number] for number in common))
         size = min(size, len(common)) if is_beginning or len(common) < MOST * len(own) else size
         if letters < least_left(size, is_beginning):
             return False
@@ -151,7 +149,7 @@ def _is_enough(candidate: Candidate, low: int, high: int, index: EvalIndex) -> b
     return words.stands_alone(low, high, in_a_line, edge, letters < PLENTY)
 
 
-def _is_supported(unit: Unit, words: WordWindow, low: int, high: int, index: EvalIndex) -> bool:
+def _is_supported(unit: Unit, words: WordSequence, low: int, high: int, index: EvalIndex) -> bool:
     """Whether the rest of an item is close to its question or choice, and both together carry enough information. The
     rest is the answer or half of the choices verbatim, or most of the words of all. A choice needs its question.
     """
@@ -159,31 +157,31 @@ def _is_supported(unit: Unit, words: WordWindow, low: int, high: int, index: Eva
     if unit.piece not in (QUESTION, CHOICE):
         return False
     rest = [*item.choices] if item.choices else [item.answer]
-    question, *others = pieces_of(item.question, *rest)
-    together = np.concatenate([text.words for text in others])
-    around = NEAR_WORDS + 2 * len(together) + (len(question.words) if unit.piece == CHOICE else 0)
+    question, *others = hashes_of(item.question, *rest)
+    together = np.concatenate(others)
+    around = NEAR_WORDS + 2 * len(together) + (len(question) if unit.piece == CHOICE else 0)
     first, last = max(low - around, 0), min(high + around, len(words.spans))
     has_enough, is_little = information(item.question, *rest) >= ENOUGH, not is_telling(item.question)
     if unit.piece == CHOICE:
-        own, answer = pieces_of(unit.text, item.answer)
-        is_answer = len(answer.words) >= SEVERAL and np.array_equal(own.words, answer.words)
-        if is_answer and len(question.words) and words.holds(question, low - len(question.words) - BESIDE_WORDS, low):
+        own, answer = hashes_of(unit.text, item.answer)
+        is_answer = len(answer) >= SEVERAL and np.array_equal(own, answer)
+        if is_answer and len(question) and words.holds(question, low - len(question) - BESIDE_WORDS, low):
             return True
-        both = (question.words, np.concatenate([question.words, together]))
+        both = (question, np.concatenate([question, together]))
         return has_enough and all(words.share(part, first, last) >= MOST for part in both)
     # The less information a question and its choices carry, the closer they must be.
     if information(*rest) < (PLENTY if is_little else ENOUGH):
         last = min(high + BESIDE_WORDS + 2 * len(together), last)
     # Support must add information: `2.0` does not answer `Version 2.0`, and a single letter answers nothing.
     adds_answer = information(item.question, item.answer) >= max(ENOUGH, information(item.question) + 2)
-    is_open = len(question.words) >= ALONE
+    is_open = len(question) >= ALONE
     # `Define entropy.` is not answered inside a longer sentence: `we define entropy as a measure of disorder`.
     is_question = is_open or words.stands_alone(low, high, False)
-    if adds_answer and is_question and words.answers(pieces_of(item.answer)[0], high, last, is_open):
+    if adds_answer and is_question and words.answers(hashes_of(item.answer)[0], high, last, is_open):
         return True
     if not item.choices:
         return False
-    named = [(text, choice) for text, choice in zip(rest, others, strict=True) if len(choice.words)]
+    named = [(text, choice) for text, choice in zip(rest, others, strict=True) if len(choice)]
     there = [text for text, choice in named if words.holds(choice, high, last)]
     half = max(2, (len(named) + 1) // 2)
     if sum(map(supports, there)) >= half and information(item.question, *there) >= ENOUGH:

@@ -4,7 +4,7 @@ An item has a number made from its content. Units of at least SEED_WORDS words a
 in the table SHORT and are found by their rarest word.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
@@ -14,12 +14,13 @@ import numpy as np
 import orjson
 
 from gristmill.kernels.decontaminate import units as kernel
-from gristmill.kernels.decontaminate.support import Support
-from gristmill.stages.decontaminate.matching.passage import spelled
-from gristmill.stages.decontaminate.matching.support import support_of
-from gristmill.stages.decontaminate.matching.units import ANSWER, CODE, QUESTION, SHARED, Unit, units_of
+from gristmill.kernels.decontaminate.texts import Support
+from gristmill.stages.decontaminate.matching.passage import hashes_of, raw_words
+from gristmill.stages.decontaminate.matching.units import ANSWER, CODE, QUESTION, SHARED, SUPPORT, Unit, units_of
 from gristmill.stages.decontaminate.matching.words import (
     EDITED,
+    MOST,
+    NEAR_WORDS,
     STRONG,
     WordHashes,
     hash_words,
@@ -41,8 +42,6 @@ SEEDS = 5
 """The approximate number of seeds of a unit. A long unit has more, so that any run of `ngram` words contains one."""
 MOST_POSTINGS = 64
 """The most units of one seed; a seed of more units is a common phrase."""
-COMMON_ITEMS = 10
-"""The most items with the same n-gram; an n-gram of more items is a phrase of the benchmark."""
 CUT = 0.6
 """The share of the words of a question that flags if the rest is cut off. 70% of the words between spaces may be less
 here, since a number such as `1,000` is several words."""
@@ -71,8 +70,6 @@ class UnitTable(NamedTuple):
 
     units: list[Unit]
     search: kernel.Units
-    counts: list[Array]
-    """For each unit, which of its n-grams count (bool)."""
     weights: Array
     """The number of words of each unit, in which characters of scripts without spaces count half."""
     ngrams: Array
@@ -91,8 +88,6 @@ class EvalIndex(NamedTuple):
     """An index that was read from its file."""
 
     items: list[Item]
-    keys: list[int]
-    """The number of each item."""
     tables: dict[str, UnitTable]
     support: Support
     """The support that the units of SHORT need."""
@@ -103,23 +98,21 @@ def key_of(item: Item) -> int:
     return int(item.digest[:16], 16)
 
 
-def write_index(suite: Suite, ngram: int, fuzzy: float, path: Path) -> tuple[int, list[Item]]:
-    """Write the index of a suite to `path`. Return its number of units, and the items that have none. `fuzzy` 0: edited
-    copies are not searched for.
+def write_index(suite: Suite, ngram: int, fuzzy: float, path: Path) -> list[Item]:
+    """Write the index of a suite to `path` and return the items without a unit. `fuzzy` 0: edited copies are not
+    searched for.
     """
     units, bare = units_of(suite.items, suite.protected, ngram)
     hashes = hash_words([unit.text for unit in units])
     is_long = (hashes.sizes() >= SEED_WORDS).tolist()
-    arrays: dict[str, Array | Sequence[str]] = {
-        "items": [orjson.dumps(tuple(item)).decode() for item in suite.items],
-        "item_keys": np.array([key_of(item) for item in suite.items], np.uint64),
-    }
+    arrays: dict[str, Array | Sequence[str]] = {}
+    arrays["items"] = [orjson.dumps(tuple(item)).decode() for item in suite.items]
     for name in TABLES:
         chosen = [unit for unit, is_in_long in zip(units, is_long, strict=True) if is_in_long == (name == LONG)]
         table = table_of(chosen, SEED_WORDS if name == LONG else 1, ngram, fuzzy, hashes.words)
         arrays |= {f"{name}_{field}": value for field, value in table.items()}
     write_arrays(path, {"name": suite.name, "version": suite.version, "hash": suite.hash}, arrays)
-    return len(units), [suite.items[number] for number in bare]
+    return [suite.items[number] for number in bare]
 
 
 def table_of(
@@ -137,12 +130,10 @@ def table_of(
     edits = np.where(is_aligned & (fuzzy > 0), ((1 - fuzzy) * sizes + 1e-9).astype(np.int64), -1)
     cuts = _cuts(units, hashes, weights, edits)
     search = search_of(hashes, np.minimum(ngrams, cuts), edits, seed_words, all_words)
-    counts = _counting(hashes, ngrams, np.array([unit.item for unit in units], np.uint64))
     return {
         **{f"search_{field}": np.asarray(value) for field, value in search._asdict().items()},
         "texts": texts,
         "units": np.array([[unit.item, unit.piece, unit.needs] for unit in units], np.int64).reshape(-1, 3),
-        "counts": np.concatenate([*counts, np.zeros(0, np.bool_)]),
         "weights": weights,
         "ngrams": ngrams,
         "cuts": cuts,
@@ -172,9 +163,14 @@ def search_of(hashes: WordHashes, ngrams: Array, edits: Array, seed_words: int, 
     kernel.fill_table(seeds, filter_, slots)
     one_word = slots[slots > 0] if seed_words == 1 else slots[:0]
     gate = np.zeros(_power_of_two(GATE_BITS * len(one_word) // 64), np.uint64)
-    kernel.fill_gate(one_word, gate)
+    bits = one_word >> np.uint64(58 - kernel.table_bits(len(gate)))  # the upper half of a seed is enough for its bit
+    np.bitwise_or.at(gate, (bits >> np.uint64(6)).astype(np.int64), np.uint64(1) << (bits & np.uint64(63)))
     is_last = np.append(seeds[1:] != seeds[:-1], True)[: len(seeds)]
-    postings = kernel.pack_postings(owner, offset, is_last, seed_words, hashes.starts, hashes.words, ngrams, edits)
+    sizes, ends = sizes[owner], offset + seed_words
+    # A run that is longer than the seed goes on at one of its sides, except at the ends of a unit with edits.
+    goes_on = (np.minimum(ngrams[owner], sizes) > seed_words) & (((offset > 0) & (ends < sizes)) | (edits[owner] < 0))
+    postings = owner.astype(np.uint64) | offset.astype(np.uint64) << kernel.AT_WORD
+    postings |= np.where(is_last, kernel.LAST, np.uint64(0)) | np.where(goes_on, kernel.GOES_ON, np.uint64(0))
     return kernel.Units(seed_words, gate, filter_, slots, postings, hashes.starts, hashes.words, ngrams, edits)
 
 
@@ -198,44 +194,50 @@ def _cuts(units: Sequence[Unit], hashes: WordHashes, weights: Array, edits: Arra
     cuts = np.full(len(units), NO_CUT)
     for number in questions:
         size = len(hashes.of(number))
-        weight, own = weights[number] / size, spelled(units[number].text)
+        weight, own = weights[number] / size, raw_words(units[number].text)
         least = int(np.ceil(max(CUT * size, SEED_WORDS, shared[first[units[number].item]] + 1)))
         lengths = (n for n in range(least, size) if information(" ".join(own[:n])) >= least_left(n * weight, True))
         cuts[number] = next(lengths, NO_CUT)
     return cuts
 
 
-def _counting(hashes: WordHashes, ngrams: Array, owners: Array) -> list[Array]:
-    """For each unit, which of its n-grams are in at most COMMON_ITEMS items; all of them if none would be left."""
-    if not len(owners):
-        return []
-    sizes = hashes.sizes()
-    windows = _windows(sizes, ngrams)
-    unit = np.repeat(np.arange(len(sizes)), windows)
-    offset = np.arange(len(unit)) - np.repeat(np.cumsum(windows) - windows, windows)
-    width = np.minimum(ngrams, sizes)[unit]
-    keys = np.zeros(len(unit), np.uint64)
-    for one_width in np.unique(width).tolist():
-        chosen = width == one_width
-        keys[chosen] = kernel.seeds_of(hashes.words, hashes.starts[unit[chosen]] + offset[chosen], one_width)
-    pairs = np.unique(np.stack([keys, owners[unit]], axis=1), axis=0)
-    distinct, items = np.unique(pairs[:, 0], return_counts=True)
-    is_rare = items[np.searchsorted(distinct, keys)] <= COMMON_ITEMS
-    parts = np.split(is_rare, np.cumsum(windows)[:-1])
-    return [part if part.any() else np.ones(len(part), np.bool_) for part in parts]
+def support_of(items: Sequence[Item], units: Sequence[Unit], with_more: Set[int]) -> Support:
+    """A lower bound, for each unit, on the different words of its support that must follow it; the kernel drops hits
+    below it. Questions of the items `with_more`, and units that may flag without support, are never dropped.
+    """
+    least, reach = np.zeros(len(units), np.int64), np.zeros(len(units), np.int64)
+    bags: list[Array] = []
+    for number, unit in enumerate(units):
+        bags.append(np.zeros(0, np.uint64))
+        if unit.piece == QUESTION and unit.needs == SUPPORT and unit.item not in with_more:
+            item = items[unit.item]
+            answer, *others = hashes_of(item.answer, *(item.choices or (item.answer,)))
+            bags[-1] = np.unique(np.concatenate([answer, *others]))
+            reach[number] = NEAR_WORDS + 2 * sum(map(len, others))
+            least[number] = min(_bounds(item, answer, others), default=len(bags[-1]) + 1)
+    starts = np.cumsum([0, *map(len, bags)]).astype(np.int64)
+    return Support(least, reach, starts, np.concatenate([*bags, np.zeros(0, np.uint64)]))
 
 
-def _windows(sizes: Array, ngrams: Array) -> Array:
-    """The number of n-grams of units."""
-    return np.asarray(np.maximum(sizes - ngrams + 1, 1))
+def _bounds(item: Item, answer: Array, others: Sequence[Array]) -> Iterator[int]:
+    """The least number of different words that each kind of support takes."""
+    if len(answer):
+        yield len(np.unique(answer))
+    if not item.choices:
+        return
+    named = sorted(len(np.unique(one)) for one in others if len(one))
+    if len(named) > 1:
+        yield named[1]  # two of the choices
+    together = np.concatenate(others)
+    missing = int((1 - MOST) * len(together) + 1e-6)
+    yield max(len(np.unique(together)) - missing, 1)
 
 
 @lru_cache(maxsize=2)
 def open_suite(path: Path) -> OpenSuite:
     """Read the suite of an index, and nothing else of the file."""
     file = ArrowFile(path)
-    items = dict(zip(file.array("item_keys").tolist(), _items(file), strict=True))
-    return OpenSuite(**file.header, items=items)
+    return OpenSuite(**file.header, items={key_of(item): item for item in _items(file)})
 
 
 def _items(file: ArrowFile) -> list[Item]:
@@ -251,7 +253,7 @@ def open_index(path: Path) -> EvalIndex:
     # A question is whole if the document has its answer or code anywhere.
     with_more = {unit.item for table in tables.values() for unit in table.units if unit.piece in (ANSWER, CODE)}
     support = support_of(items, tables[SHORT].units, with_more)
-    return EvalIndex(items, file.array("item_keys").tolist(), tables, support)
+    return EvalIndex(items, tables, support)
 
 
 def _table(file: ArrowFile, name: str) -> UnitTable:
@@ -264,6 +266,4 @@ def _table(file: ArrowFile, name: str) -> UnitTable:
         for (item, piece, needs), text in zip(about, file.texts(f"{name}_texts"), strict=True)
     ]
     weights, ngrams, cuts = (file.array(f"{name}_{field}") for field in ("weights", "ngrams", "cuts"))
-    ends = np.cumsum(_windows(np.diff(search.starts), ngrams))
-    counts = np.split(file.array(f"{name}_counts"), ends[:-1]) if len(ends) else []
-    return UnitTable(units, search, counts, weights, ngrams, cuts)
+    return UnitTable(units, search, weights, ngrams, cuts)

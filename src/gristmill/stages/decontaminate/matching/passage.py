@@ -1,17 +1,14 @@
-"""A passage of a text as words: their letters, their positions, and the text around them."""
+"""A text as words: their hashes, their positions, and the signs around them."""
 
 import re
 from collections import Counter
-from collections.abc import Sequence
 from functools import cached_property, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gristmill.kernels.decontaminate.texts import word_spans
 from gristmill.kernels.dedup.shingles import copy_tables
-from gristmill.kernels.text.look_alikes import readings
-from gristmill.kernels.text.unicode_data import known
 from gristmill.stages.decontaminate.matching.words import SENTENCE_ENDS, hash_words
 
 Array = np.ndarray[Any, Any]
@@ -27,53 +24,29 @@ _LABEL = re.compile(rb"(?i)(?:\A|\n)[ \t#*>-]*(?:question|query|q|problem|goal)[
 LABEL_BYTES = 40
 
 
-class ItemText(NamedTuple):
-    """One text of an item, as words and as letters."""
+class WordSequence:
+    """A text as words: their hashes and their positions."""
 
-    words: Array
-    letters: str
-
-
-class WordWindow:
-    """The words of a part of a text."""
-
-    def __init__(self, data: Array, begin: int, end: int) -> None:
-        self.begin = begin
-        self.text = data[begin:end].tobytes()
+    def __init__(self, data: Array) -> None:
+        self.text = data.tobytes()
+        self._data = np.frombuffer(self.text or b" ", np.uint8)
 
     @cached_property
     def spans(self) -> Array:
-        data = np.frombuffer(self.text or b" ", np.uint8)
-        return np.asarray(word_spans(data, 0, len(self.text), copy_tables()))
+        """The first and last byte (exclusive) of each word."""
+        return np.asarray(word_spans(self._data, 0, len(self.text), copy_tables()))
 
     @cached_property
     def words(self) -> Array:
         return hash_words([self.text.decode("utf-8", "replace")]).words
-
-    @cached_property
-    def all_named(self) -> dict[int, str]:
-        return self.named(0, len(self.words))
-
-    def named(self, low: int, high: int) -> dict[int, str]:
-        """The letters of each word in a range, by the word's hash; empty if two different words share a hash."""
-        found: dict[int, str] = {}
-        for at, word in enumerate(self.words[low:high].tolist(), low):
-            letters = self.letters(at, at + 1)
-            if found.setdefault(word, letters) != letters:
-                found[word] = ""
-        return found
-
-    def letters(self, first: int, last: int) -> str:
-        """The letters and digits of a range of words, in lower case."""
-        return letters_of(self.read(first, last)) if first < last else ""
 
     def read(self, first: int, last: int) -> str:
         """The text of a range of words."""
         return self.text[self.spans[first, 0] : self.spans[last - 1, 1]].decode("utf-8", "replace")
 
     def bytes(self, first: int, last: int) -> tuple[int, int]:
-        """The byte offsets of a range of words in the whole text."""
-        return self.begin + int(self.spans[first, 0]), self.begin + int(self.spans[last - 1, 1])
+        """The byte offsets of a range of words."""
+        return int(self.spans[first, 0]), int(self.spans[last - 1, 1])
 
     def stands_alone(self, first: int, last: int, in_a_line: bool, edge: int = 0, is_strict: bool = False) -> bool:
         """Whether a range of words, with up to `edge` more words at each end, is a whole sentence or paragraph; a line
@@ -85,24 +58,26 @@ class WordWindow:
             self._ends(place, in_a_line, is_strict) for place in range(last, min(last + edge, len(self.spans)) + 1)
         )
 
-    def _each(self, first: int, last: int) -> list[str]:
-        return [self.letters(at, at + 1) for at in range(max(first, 0), min(last, len(self.spans)))]
-
-    def with_ends(self, first: int, last: int, own: Sequence[str]) -> tuple[int, int]:
+    def with_ends(self, first: int, last: int, own: Array) -> tuple[int, int]:
         """Extend the range of an edited copy to its first or last word if one word was inserted next to it."""
-        before, after = self._each(first - 2, first + 1), self._each(last - 1, last + 2)
-        first -= 2 * (len(before) == 3 and before[0] == own[0] not in before[1:])
-        return first, last + 2 * (len(after) == 3 and after[2] == own[-1] not in after[:2])
+        before, after = self.words[max(first - 2, 0) : first + 1], self.words[last - 1 : last + 2]
+        first -= 2 * (len(before) == 3 and before[0] == own[0] and own[0] not in before[1:])
+        return first, last + 2 * (len(after) == 3 and after[2] == own[-1] and own[-1] not in after[:2])
 
-    def in_common(self, first: int, last: int, own: Sequence[str]) -> list[str]:
-        """The words of an item that occur in a range, each at most as often as in the range."""
-        here = self._each(first, last)
-        return [one for number, one in enumerate(own) if own[:number].count(one) < here.count(one)]
+    def in_common(self, first: int, last: int, own: Array) -> list[int]:
+        """The positions of words of a unit that occur in a range, each at most as often as in the range."""
+        left = Counter(self.words[first:last].tolist())
+        found = []
+        for number, word in enumerate(own.tolist()):
+            if left[word]:
+                left[word] -= 1
+                found.append(number)
+        return found
 
     def is_verbatim(self, first: int, text: str) -> bool:
         """Whether `text` is there verbatim, its first word at `first`, and white space follows it."""
         wanted = text.strip().encode()
-        at = int(self.spans[first, 0] - WordWindow(np.frombuffer(wanted, np.uint8), 0, len(wanted)).spans[0, 0])
+        at = int(self.spans[first, 0] - WordSequence(np.frombuffer(wanted, np.uint8)).spans[0, 0])
         end = at + len(wanted)
         return at >= 0 and self.text.startswith(wanted, at) and not self.text[end : end + 1].strip()
 
@@ -127,43 +102,32 @@ class WordWindow:
         here = Counter(self.words[low:high].tolist())
         return sum(min(times, here[word]) for word, times in Counter(wanted.tolist()).items()) / max(len(wanted), 1)
 
-    def answers(self, answer: ItemText, high: int, last: int, is_open: bool) -> bool:
+    def answers(self, answer: Array, high: int, last: int, is_open: bool) -> bool:
         """Whether an answer follows a question that ends at `high`; a short answer must follow closely. `is_open`: the
         answer may also complete a question that does not end there.
         """
-        size = len(answer.words)
+        size = len(answer)
         if size < SEVERAL:
             reach = BESIDE_WORDS + size if self._ends(high, False) else size * is_open
             last = min(high + reach, len(self.spans))
         return size > 0 and self.holds(answer, high, last)
 
-    def holds(self, wanted: ItemText, low: int, high: int) -> bool:
-        """Whether a range of words contains a text of an item, letter by letter."""
-        size = len(wanted.words)
-        places = self.words[max(low, 0) : max(high - size + 1, 0)] == wanted.words[0]
-        return any(
-            np.array_equal(self.words[at : at + size], wanted.words) and self.letters(at, at + size) == wanted.letters
-            for at in (np.flatnonzero(places) + max(low, 0)).tolist()
-        )
-
-
-def letters_of(text: str) -> str:
-    """The letters and digits of a text in lower case, with look-alike characters replaced (`look_alikes.py`)."""
-    lower = known(text).lower()
-    if not lower.isascii():
-        lower = lower.translate(readings())
-    return lower if lower.isalnum() else "".join(filter(str.isalnum, lower))
+    def holds(self, wanted: Array, low: int, high: int) -> bool:
+        """Whether a range of words contains these words in this order."""
+        size, low = len(wanted), max(low, 0)
+        starts = np.flatnonzero(self.words[low : max(high - size + 1, 0)] == wanted[0]) + low
+        return any(np.array_equal(self.words[at : at + size], wanted) for at in starts.tolist())
 
 
 @lru_cache(maxsize=4096)
-def spelled(text: str) -> list[str]:
-    """The letters of each word of a unit."""
-    words = WordWindow(np.frombuffer(text.encode(), np.uint8), 0, len(text.encode()))
-    return [words.letters(at, at + 1) for at in range(len(words.spans))]
+def raw_words(text: str) -> list[str]:
+    """The words of a unit, as they are written."""
+    words = WordSequence(np.frombuffer(text.encode(), np.uint8))
+    return [words.read(number, number + 1) for number in range(len(words.spans))]
 
 
 @lru_cache(maxsize=4096)
-def pieces_of(*texts: str) -> tuple[ItemText, ...]:
-    """The texts of an item as words and letters."""
+def hashes_of(*texts: str) -> tuple[Array, ...]:
+    """The hashes of the words of each text."""
     hashes = hash_words(texts)
-    return tuple(ItemText(hashes.of(number), letters_of(text)) for number, text in enumerate(texts))
+    return tuple(hashes.of(number) for number in range(len(texts)))

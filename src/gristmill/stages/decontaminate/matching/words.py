@@ -71,6 +71,11 @@ ALONE = 4
 IN_A_LINE = 3
 """The words of a question that flags on a line to itself."""
 
+NEAR_WORDS = 60
+"""The most words between a question and its support, not counting the words of its choices."""
+MOST = 0.8
+"""The share of an item's words that counts as the item."""
+
 
 class WordHashes(NamedTuple):
     """Texts as the hashes of their words."""

@@ -1,23 +1,68 @@
-"""Loads and checks suite.yaml, the file that describes a suite. Errors name the line."""
+"""Loads and checks suite.yaml, the file that describes a suite, and the ready descriptions of public benchmarks.
 
+Ready descriptions (ready/*.yaml) have several forms, since a benchmark is published by its authors, as Parquet on a
+hub, and by evaluation tools. A file has the first form that fits one of its first records.
+"""
+
+import functools
 import os
 from difflib import get_close_matches
 from typing import Annotated, Any, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
-from gristmill.errors import UserError, cause_of
+from gristmill.errors import UserError
 from gristmill.stages.config_types import matching
 from gristmill.stages.contract import StageConfig
+from gristmill.stages.decontaminate.suite.files import SUITE
 from gristmill.stages.decontaminate.suite.form import FieldPath, Form, Role
-from gristmill.stages.decontaminate.suite.ready_benchmarks import Ready, ready, ready_names
-from gristmill.stages.yaml_nodes import Path, Values, checked, compose
+from gristmill.stages.yaml_nodes import Path, Values, checked, read_values
 
 MOST_YAML_BYTES = 4 << 20
+FOLDER = os.path.join(os.path.dirname(__file__), "ready")
+PROMPTS: dict[str, dict[str, Any]] = {
+    "llm-foundry": {"question": "query", "choices": "choices", "answer_choice": "gold"},
+    "llm-foundry prompt": {"question": "context", "answer": "answer"},
+}
+"""Forms that any benchmark with choices may have: prompts as evaluation tools send them."""
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}"
 _RULE = "Use up to 100 of A-Z a-z 0-9 _ . + - and begin with a letter or a digit"
 _Name = Annotated[str, matching(_NAME, _RULE)]
 _Glob = Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+class Ready(NamedTuple):
+    """A ready description."""
+
+    name: str
+    about: str
+    forms: dict[str, Form]
+    protect: tuple[Role, ...] | None
+
+
+class _Fields(StageConfig):
+    about: str
+    protect: tuple[Role, ...] | None = None
+    forms: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]
+
+
+@functools.cache
+def ready_names() -> list[str]:
+    return sorted(name[:-5] for name in os.listdir(FOLDER) if name.endswith(".yaml"))
+
+
+@functools.cache
+def ready(name: str) -> Ready:
+    """Load the description `name`, one of `ready_names()`."""
+    path = os.path.join(FOLDER, f"{name}.yaml")
+    values = read_values(path, "ready description", "It is a few levels deep.", MOST_YAML_BYTES)
+    fields = checked(_Fields, values.value, values, (), "a ready description")
+    prompts = PROMPTS if any("choices" in form for form in fields.forms.values()) else {}
+    forms = {
+        form: checked(Form, {"prompt": True, **given}, values, ("forms", form), "a form")
+        for form, given in (fields.forms | prompts | fields.forms).items()
+    }
+    return Ready(name, fields.about, forms, fields.protect)
 
 
 def _as_tuple(value: object) -> Any:
@@ -32,7 +77,7 @@ class Benchmark(Form):
     """One benchmark of a suite: its files, and the meaning of their fields."""
 
     files: Annotated[tuple[_Glob, ...], BeforeValidator(_as_tuple), Field(min_length=1)]
-    """Globs below the folder: `*` within a name, `**` for any folders. A folder name means all files below it."""
+    """Globs below the folder: `*` within a name. The name of a folder means all files below it."""
     like: str | None = None
     """A ready description, instead of `question` and the other fields (`gristmill suite show`)."""
     protect: tuple[Role, ...] | None = None
@@ -76,48 +121,13 @@ class Description(NamedTuple):
 
 def describe(folder: str) -> Description:
     """Read the description of the suite in a folder; a UserError names the line."""
-    path = _path(folder)
-    values = _load(path)
+    path = os.path.join(os.path.dirname(folder) or "." if os.path.isfile(folder) else folder, SUITE)
+    if not os.path.lexists(path):
+        raise UserError(f"{folder}: no {SUITE} in this folder. A suite is a folder with one. Name such a folder.")
+    values = read_values(path, "description of a suite", "A suite is a few levels deep.", MOST_YAML_BYTES)
     fields = checked(SuiteFields, values.value, values, (), "a suite")
     benchmarks = {name: _described(name, given, values) for name, given in sorted(fields.benchmarks.items())}
     return Description(path, fields.suite, fields.version, benchmarks)
-
-
-def _path(folder: str) -> str:
-    """The only YAML file in a folder; the file itself may be given instead of its folder."""
-    if os.path.isfile(folder):
-        folder = os.path.dirname(folder) or "."
-    try:
-        names = sorted(name for name in os.listdir(folder) if name.lower().endswith((".yaml", ".yml")))
-    except (OSError, ValueError) as error:
-        raise UserError(
-            f"{folder}: the suite cannot be read: {cause_of(error)}. Name a folder with a suite.yaml."
-        ) from None
-    if len(names) != 1:
-        present = f"{len(names)} YAML files ({', '.join(names[:5])})" if names else "no YAML file"
-        raise UserError(
-            f"{folder}: {present} in this folder. A suite has exactly one, next to its benchmark files. Name the "
-            "folder of suite.yaml."
-        )
-    return os.path.join(folder, names[0])
-
-
-def _load(path: str) -> Values:
-    if not os.path.isfile(path):
-        raise UserError(f"{path}: not a regular file, so it cannot describe a suite. Replace it with a YAML file.")
-    try:
-        with open(path, "rb") as file:
-            data = file.read(MOST_YAML_BYTES + 1)
-        text = data.decode("utf-8-sig")
-    except (OSError, ValueError) as error:
-        cause = cause_of(error) if isinstance(error, OSError) else "not UTF-8"
-        raise UserError(f"{path}: the suite cannot be read: {cause}. Correct the file.") from None
-    if len(data) > MOST_YAML_BYTES:
-        raise UserError(f"{path}: the file is larger than 4 MiB, the limit for a suite.yaml. Name another file.")
-    root = compose(text, path, "description of a suite", "A suite is a few levels deep.")
-    if root is None:
-        raise UserError(f"{path}: the file is empty. Write suite, version and benchmarks (docs/suites.md).")
-    return Values(root, text, path)
 
 
 def _described(name: str, given: Any, values: Values) -> Described:

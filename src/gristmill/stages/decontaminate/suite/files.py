@@ -8,7 +8,6 @@ import csv
 import fnmatch
 import io
 import os
-import re
 from collections.abc import Callable, Iterator
 from typing import IO, Any, Literal
 
@@ -24,13 +23,10 @@ from gristmill.stages.reading.stream import without_compression_suffix
 Format = Literal["jsonl", "json", "csv", "tsv", "parquet"]
 SUFFIXES: dict[str, Format] = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json", ".csv": "csv", ".tsv": "tsv"}
 SUFFIXES |= {".tab": "tsv", ".parquet": "parquet"}
-MOST_FILES = 500_000
+SUITE = "suite.yaml"
+"""The file that describes a suite, beside or above its benchmark files."""
 MOST_BYTES = 2 << 30
 """The most bytes of a file, unpacked."""
-_NO_DATA = (".yaml", ".yml")
-"""Suffixes of the description of a suite."""
-Record = tuple[int, dict[str, Any] | ReadFault]
-"""The number of a record, from 1, and the record or its fault."""
 
 
 class Folder:
@@ -39,20 +35,23 @@ class Folder:
     def __init__(self, path: str) -> None:
         self.path = path
         self._root = os.path.realpath(path)
-        self._names = sorted(name for name in _walk(path) if "/" in name or not name.endswith(_NO_DATA))
-        self._folders = {name[:at] for name in self._names for at in range(len(name)) if name[at] == "/"}
+        self._names: list[str] = []
+        """The description of the suite is none of them."""
+        for at, folders, names in os.walk(path):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            below = os.path.relpath(at, path)
+            paths = [name if below == "." else f"{below}/{name}" for name in sorted(names) if name[0] != "."]
+            self._names += [name for name in paths if name != SUITE]
 
     def find(self, pattern: str) -> list[str]:
-        """The names that match a glob or are in the folder that it names."""
+        """The names that match a glob, with `*` and `?` within a name, and all names below folders that match it."""
         if os.path.isabs(pattern) or ".." in pattern.split("/") or "\0" in pattern:
             raise UserError(f"{pattern!r} is outside the folder of the suite, where no file is read")
-        pattern = pattern.removeprefix("./").rstrip("/")
-        matches = matcher(f"{pattern}/**" if pattern in self._folders else pattern)
-        names = [name for name in self._names if matches(name)]
+        steps = pattern.removeprefix("./").rstrip("/").split("/")
+        names = [name for name in self._names if name.count("/") >= len(steps) - 1]
+        names = [name for name in names if all(map(fnmatch.fnmatchcase, name.split("/"), steps))]
         if not names:
-            last = pattern.rpartition("/")[2].lower().strip("*")[:4]
-            near = [name for name in self._names if name.rpartition("/")[2].lower().startswith(last)]
-            listed = f"; it contains {', '.join((near or self._names)[:5])}" if self._names else "; it is empty"
+            listed = f"; it contains {', '.join(self._names[:5])}" if self._names else "; it is empty"
             raise UserError(f"no file matches {pattern!r} below {self.path}{listed}")
         return names
 
@@ -65,40 +64,6 @@ class Folder:
         if not os.path.isfile(path):
             raise UserError(f"{name} is not a readable file. Remove it, or name other files.")
         return open(path, "rb")
-
-
-def _walk(folder: str) -> Iterator[str]:
-    count = 0
-    for at, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        below = os.path.relpath(at, folder)
-        for name in names:
-            if not name.startswith("."):
-                yield name if below == "." else f"{below}/{name}"
-                count += 1
-        if count > MOST_FILES:
-            raise UserError(f"{folder} has more than {MOST_FILES:,} files, the limit for a suite. Name another folder.")
-
-
-def matcher(pattern: str) -> Callable[[str], bool]:
-    """A function that matches paths with a glob: `*`, `?` and `[...]` within a name, `**` for any folders."""
-    steps = [None if step == "**" else re.compile(fnmatch.translate(step)) for step in pattern.split("/")]
-
-    def matches(name: str) -> bool:
-        # Track all steps that may come next: trying them one by one would be exponential for `**` after `**`.
-        states = {0}
-        for part in name.split("/"):
-            following: set[int] = set()
-            for state in states:
-                while state < len(steps) and steps[state] is None:
-                    following.add(state)
-                    state += 1
-                if state < len(steps) and steps[state].match(part):  # type: ignore[union-attr]
-                    following.add(state + 1)
-            states = following
-        return any(all(step is None for step in steps[state:]) for state in states)
-
-    return matches
 
 
 def format_of(name: str, given: Format | None) -> Format:
@@ -114,9 +79,9 @@ def format_of(name: str, given: Format | None) -> Format:
 
 def records(
     name: str, file: IO[bytes], kind: Format, columns: Callable[[list[str]], list[str]] = lambda names: names
-) -> Iterator[Record]:
-    """The records of a file, in order; a fault replaces a record that cannot be read. `columns` chooses the columns of
-    Parquet to read. Raises UserError if the file cannot be read to its end.
+) -> Iterator[tuple[int, dict[str, Any] | ReadFault]]:
+    """The records of a file, numbered from 1; a fault replaces a record that cannot be read. `columns` chooses the
+    columns of Parquet to read. Raises UserError if the file cannot be read to its end.
     """
     try:
         data = _unpacked(file)
