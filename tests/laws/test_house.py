@@ -138,26 +138,6 @@ def test_kernels_import_only_kernels():
             assert module.startswith("gristmill.kernels"), f"{path.name} imports {module}"
 
 
-def loops_without_comment(text):
-    """The lines of loops of three and more lines that have no comment before them or beside them."""
-    lines = text.splitlines()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.For | ast.While) and node.end_lineno - node.lineno >= 2:
-            before, first = lines[node.lineno - 2], lines[node.lineno - 1]
-            if not before.strip().startswith("#") and "  # " not in first:
-                yield node.lineno
-
-
-def test_a_comment_before_each_loop_of_a_kernel_says_what_it_does():
-    """Loops with one line in their body speak for themselves. Kernels of HTML and PDF are not checked yet."""
-    for path in sorted((SOURCE / "kernels").rglob("*.py")):
-        found = [f"{path.relative_to(SOURCE)}:{line}" for line in loops_without_comment(path.read_text("utf-8"))]
-        assert path.parent.name in ("html", "pdf") or not found
-    commented = "# Add.\nfor a in b:\n    c += a\n    d += c\n"
-    assert not [*loops_without_comment(commented)]
-    assert [*loops_without_comment(commented.replace("# Add.", ""))] == [2]
-
-
 def test_optional_libraries_are_not_imported_at_start():
     """Heavy libraries are imported where they are used, so users without that feature do not need them. A package may
     import the library that it is for.

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.html.assemble import write_text
-from gristmill.kernels.html.block_names import B_START, B_STOP, BOX, BOX_FLAGS, BOX_NAMES, SKIPPED, SPACED
 from gristmill.kernels.html.bounds import as_words
 from gristmill.kernels.html.boxes import S_END, S_FULL
+from gristmill.kernels.html.layout import B_START, B_STOP, BOX, BOX_FLAGS, BOX_NAMES, SKIPPED, SPACED
 from gristmill.kernels.html.page import PageBuffers, cut_and_measure
 from gristmill.stages.extract.formulas import write_formulas
 

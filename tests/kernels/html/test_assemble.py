@@ -21,7 +21,9 @@ from gristmill.kernels.html.assemble import (
     keep_headline,
     keep_terms,
 )
-from gristmill.kernels.html.block_names import (
+from gristmill.kernels.html.context import CHANCES
+from gristmill.kernels.html.features import AT_TITLE, G_COLUMNS
+from gristmill.kernels.html.layout import (
     B_CHARS,
     B_ELEMENT,
     B_KIND,
@@ -41,8 +43,6 @@ from gristmill.kernels.html.block_names import (
     E_PATH,
     ELEMENT_COLUMNS,
 )
-from gristmill.kernels.html.context import CHANCES
-from gristmill.kernels.html.features import AT_TITLE, G_COLUMNS
 from gristmill_extractor.align import align
 
 SCORES = st.one_of(st.integers(-6000, 6000), st.sampled_from([0, 31, 32, -32, -33, -(2**31), 2**31 - 1]))

@@ -26,8 +26,8 @@ from gristmill.kernels.html.attributes import (
     hints_of,
     read_attributes,
 )
-from gristmill.kernels.html.block_names import HINT_HIDDEN, HINT_INVISIBLE, HINTS
 from gristmill.kernels.html.bounds import as_words
+from gristmill.kernels.html.layout import HINT_HIDDEN, HINT_INVISIBLE, HINTS
 
 GROUPS = {word: 0 for words in HINTS.values() for word in words.split()}
 for bit, members in enumerate(HINTS.values()):

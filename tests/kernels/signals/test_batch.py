@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from tests.kernels.signals.oracle import GOPHER_STOP_WORDS, signals
 from tests.kernels.text.test_words import TEXTS
 
-from gristmill.kernels.signals.batch import COUNTS, measure
+from gristmill.kernels.signals.batch import measure
 from gristmill.kernels.signals.characters import log2
+from gristmill.kernels.signals.columns import COUNTS
 from gristmill.kernels.signals.terms import word_sets
 from gristmill.kernels.text.unicode_classes import unicode_tables
 

@@ -8,7 +8,9 @@ import pyarrow as pa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gristmill.kernels.signals.batch import COUNTS, measure, word_sets
+from gristmill.kernels.signals.batch import measure
+from gristmill.kernels.signals.columns import COUNTS
+from gristmill.kernels.signals.terms import word_sets
 from gristmill.kernels.text.lines import RULES, cut_lines
 from gristmill.kernels.text.unicode_classes import TERMINAL, unicode_tables
 

@@ -5,8 +5,8 @@ import unicodedata
 import pytest
 from tests.stages.extract.test_extract import one
 
-from gristmill.kernels.html.block_names import B_ENDS, B_LAST, B_WORDS
 from gristmill.kernels.html.block_text import END
+from gristmill.kernels.html.layout import B_ENDS, B_LAST, B_WORDS
 from gristmill.stages.extract.main_text import Extractor, default_model
 
 PAGES = {

@@ -13,7 +13,8 @@ from gristmill.engine.plan.graph import Node
 from gristmill.engine.publish.run_record import last_finished
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
-from gristmill.kernels.html.block_names import (
+from gristmill.kernels.html.features import FEATURES
+from gristmill.kernels.html.layout import (
     ANCESTRY,
     B_CHARS,
     B_KIND,
@@ -23,7 +24,6 @@ from gristmill.kernels.html.block_names import (
     BOX_NAMES,
     HINTS,
 )
-from gristmill.kernels.html.features import FEATURES
 from gristmill.kernels.html.page import MAX_BLOCKS
 from gristmill.kernels.html.trees import ONE
 from gristmill.places import shown

@@ -13,10 +13,10 @@ import numpy as np
 
 from gristmill.counted import counted
 from gristmill.errors import UserError
-from gristmill.kernels.html.block_names import B_KIND
 from gristmill.kernels.html.bounds import as_words
 from gristmill.kernels.html.context import CONTEXT_FEATURES
 from gristmill.kernels.html.features import AT_TITLE, FEATURES, LEVEL, SINCE_TITLE
+from gristmill.kernels.html.layout import B_KIND
 from gristmill.kernels.html.page import COLUMNS
 from gristmill.kernels.html.trees import Trees, score
 from gristmill.stages.extract.main_text import Blocks, Extractor, ExtractorModel, TooManyBlocks

@@ -8,22 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gristmill.kernels.bpe.cache import (
-    LONGEST,
-    SHORT,
-    LongPretoken,
-    PretokenCache,
-    Ring,
-    keep_long,
-    keep_short,
-    key_of,
-    recall_long,
-    recall_second,
-    recall_short,
-    same,
-    set_of,
-    span_hash,
-)
+from gristmill.kernels.bpe import cache as token_cache
 from gristmill.kernels.bpe.merge import (
     FEW,
     Merges,
@@ -122,7 +107,7 @@ def _fill_whole(slots: Array, data: Array, offsets: Array, wanted: Array) -> Non
     text, mask = view(data), np.uint64(len(slots) - 1)
     # Open addressing: a token goes into the first free slot after its own.
     for token in wanted:
-        slot = (span_hash(text, offsets[token], offsets[token + 1]) >> _HALF) & mask
+        slot = (token_cache.span_hash(text, offsets[token], offsets[token + 1]) >> _HALF) & mask
         while slots[slot] >= 0:
             slot = (slot + _ONE) & mask
         slots[slot] = token
@@ -140,12 +125,12 @@ def build_whole(data: Array, offsets: Array, wanted: Array) -> Array:
 def _whole_token(text: Bytes, begin: int, end: int, whole: Array, data: Bytes, offsets: Array) -> int:
     """Returns the token that has exactly these bytes, or -1."""
     mask = np.uint64(len(whole) - 1)
-    slot = (span_hash(text, begin, end) >> _HALF) & mask
+    slot = (token_cache.span_hash(text, begin, end) >> _HALF) & mask
     # Follow the chain of slots to the first free one.
     while whole[slot] >= 0:
         start = offsets[whole[slot]]
         length = offsets[whole[slot] + 1] - start
-        if length == end - begin and same(text, begin, data, start, length):
+        if length == end - begin and token_cache.same(text, begin, data, start, length):
             return signed(whole[slot])
         slot = (slot + _ONE) & mask
     return signed(-1)
@@ -194,7 +179,7 @@ def encode_rows(
     table: Array,
     vocabulary: TokenTables,
     trie: Trie,
-    cache: PretokenCache,
+    cache: token_cache.PretokenCache,
     space: Space,
     ids: Array,
     ends: Array,
@@ -214,7 +199,7 @@ def encode_rows(
     bench = borrow(space.bench)
     strings = Trie(borrow(trie.byte), borrow(trie.child), borrow(trie.sibling), borrow(trie.token))
     short, long, head = view(cache.short), view(cache.long), cache.head[0]
-    ring = Ring(view(cache.ring), np.uint64(len(cache.ring)))
+    ring = token_cache.Ring(view(cache.ring), np.uint64(len(cache.ring)))
     short_mask, long_mask = np.uint64(len(cache.short) // 8 - 1), np.uint64(len(cache.long) // 4 - 1)
     cuts, keys, out = borrow(space.cuts), view(space.keys), view(ids)
     count = 0
@@ -232,9 +217,9 @@ def encode_rows(
                 at = begin
                 # First pass: the keys of short pre-tokens; the memory of their cache sets is requested.
                 for number in range(found):
-                    if cuts[number] - at <= SHORT:
-                        one, two = key_of(text, at, cuts[number] - at, safe)
-                        where = set_of(one, two, short_mask)
+                    if cuts[number] - at <= token_cache.SHORT:
+                        one, two = token_cache.key_of(text, at, cuts[number] - at, safe)
+                        where = token_cache.set_of(one, two, short_mask)
                         prefetch(short, where << _THREE)
                         keys[3 * number], keys[3 * number + 1], keys[3 * number + 2] = one, two, where
                     at = cuts[number]
@@ -242,22 +227,22 @@ def encode_rows(
                 for number in range(found):
                     end, first = cuts[number], count
                     length = end - begin
-                    if length <= SHORT:
+                    if length <= token_cache.SHORT:
                         one, two = keys[3 * number], keys[3 * number + 1]
                         spot = tail(short, keys[3 * number + 2])
-                        count = recall_short(spot, one, two, out, count)
+                        count = token_cache.recall_short(spot, one, two, out, count)
                         if count == first:
-                            count = recall_second(spot, one, two, ring, head, out, count)
+                            count = token_cache.recall_second(spot, one, two, ring, head, out, count)
                             if count == first:
                                 count = _merge(text, begin, end, tables, bench, out, count)
-                                head = keep_short(spot, one, two, ring, head, out, first, count)
-                    elif length <= LONGEST:
-                        token = LongPretoken(text, begin, length, span_hash(text, begin, end))
+                                head = token_cache.keep_short(spot, one, two, ring, head, out, first, count)
+                    elif length <= token_cache.LONGEST:
+                        token = token_cache.LongPretoken(text, begin, length, token_cache.span_hash(text, begin, end))
                         spot = tail(long, (token.mark >> _HALF & long_mask) << _TWO)
-                        count = recall_long(token, spot, ring, head, out, count)
+                        count = token_cache.recall_long(token, spot, ring, head, out, count)
                         if count == first:
                             count = _merge(text, begin, end, tables, bench, out, count)
-                            head = keep_long(token, spot, ring, head, out, first, count)
+                            head = token_cache.keep_long(token, spot, ring, head, out, first, count)
                     else:
                         count = _merge(text, begin, end, tables, bench, out, count)
                     begin = end

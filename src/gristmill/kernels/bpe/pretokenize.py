@@ -24,17 +24,7 @@ Reference: Hugging Face `tokenizers`, `Split(Regex(...), "isolated")`; every cut
 import numpy as np
 import numpy.typing as npt
 
-from gristmill.kernels.bpe.pretoken_classes import (
-    CLASSES_AT,
-    LETTER,
-    LOWER,
-    NEWLINE,
-    NUMBER,
-    PAGES_AT,
-    SPACE,
-    UPPER,
-    WIDE,
-)
+from gristmill.kernels.bpe import pretoken_classes
 from gristmill.kernels.bpe.pretokenize_ahead import CASED, NUMBER_CHARS, SPACED, TAIL, contraction_end, starts_ahead
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, trailing_zeros, view
@@ -71,8 +61,8 @@ def _wide_class(data: Bytes, at: int, stop: int, table: Bytes) -> int:
         point = (lead & 0x07) << 18 | second << 12 | third << 6 | (data[at + 3] & 0x3F)
         if point > 0x10FFFF:
             return size
-    page: int = table[PAGES_AT + (point >> 8)]
-    kind: int = table[CLASSES_AT + (page << 8 | point & 255)]
+    page: int = table[pretoken_classes.PAGES_AT + (point >> 8)]
+    kind: int = table[pretoken_classes.CLASSES_AT + (page << 8 | point & 255)]
     return kind << 3 | size
 
 
@@ -80,7 +70,7 @@ def _wide_class(data: Bytes, at: int, stop: int, table: Bytes) -> int:
 def _class_at(data: Bytes, at: int, stop: int, table: Bytes) -> int:
     """Returns class << 3 | bytes of the character at `at`, which is below `stop`."""
     kind: int = table[data[at]]
-    if kind & WIDE:
+    if kind & pretoken_classes.WIDE:
         return _wide_class(data, at, stop, table)
     return kind << 3 | 1
 
@@ -104,9 +94,9 @@ def _cased_word_end(data: Bytes, at: int, stop: int, table: Bytes) -> int:
     """Returns the end of the o200k word that begins at `at`, or `at` if there is none."""
     packed = _class_at(data, at, stop, table)
     before = packed >> 3
-    if before & (NUMBER | NEWLINE):
+    if before & (pretoken_classes.NUMBER | pretoken_classes.NEWLINE):
         return at
-    begin = at if before & LETTER else at + (packed & 7)
+    begin = at if before & pretoken_classes.LETTER else at + (packed & 7)
     here = begin
     both = at
     kind = 0
@@ -114,16 +104,16 @@ def _cased_word_end(data: Bytes, at: int, stop: int, table: Bytes) -> int:
     while here < stop:
         packed = _class_at(data, here, stop, table)
         kind = packed >> 3
-        if not kind & UPPER:
+        if not kind & pretoken_classes.UPPER:
             break
         here += packed & 7
-        if kind & LOWER:
+        if kind & pretoken_classes.LOWER:
             both = here
-    if here < stop and kind & LOWER:
-        end = _run_end(data, here, stop, table, LOWER, 1)
+    if here < stop and kind & pretoken_classes.LOWER:
+        end = _run_end(data, here, stop, table, pretoken_classes.LOWER, 1)
     elif both > at:
         end = both
-    elif begin > at and before & LOWER:
+    elif begin > at and before & pretoken_classes.LOWER:
         end = begin  # a mark that no lower-case letter follows
     elif here > begin:
         end = here
@@ -138,13 +128,13 @@ def _cased_word_end(data: Bytes, at: int, stop: int, table: Bytes) -> int:
 def _number_end(data: Bytes, at: int, stop: int, most: int, table: Bytes) -> int:
     """Returns the end of the number that begins at `at`, after at most `most` characters; 0: no limit."""
     if most == 0:
-        return _run_end(data, at, stop, table, NUMBER, 1)
+        return _run_end(data, at, stop, table, pretoken_classes.NUMBER, 1)
     # Go on character by character, while there are digits and room.
     for _ in range(most):
         if at >= stop:
             break
         packed = _class_at(data, at, stop, table)
-        if not packed >> 3 & NUMBER:
+        if not packed >> 3 & pretoken_classes.NUMBER:
             break
         at += packed & 7
     return at
@@ -160,11 +150,11 @@ def _space_end(data: Bytes, at: int, stop: int, pattern: int, table: Bytes) -> i
     while here < stop:
         packed = _class_at(data, here, stop, table)
         kind = packed >> 3
-        if not kind & SPACE:
+        if not kind & pretoken_classes.SPACE:
             break
         last = here
         here += packed & 7
-        if kind & NEWLINE:
+        if kind & pretoken_classes.NEWLINE:
             newline = here
     if here == stop and (pattern & TAIL or newline == at or pattern & SPACED):
         return here
@@ -193,24 +183,30 @@ def next_end(data: Bytes, at: int, stop: int, pattern: int, table: Bytes) -> int
             end = contraction_end(data, at, stop, not pattern & SPACED)
             if end > at:
                 return end
-        if kind & LETTER:
-            return _run_end(data, after, stop, table, LETTER, 1)
-    if kind & NUMBER:
+        if kind & pretoken_classes.LETTER:
+            return _run_end(data, after, stop, table, pretoken_classes.LETTER, 1)
+    if kind & pretoken_classes.NUMBER:
         return _number_end(data, at, stop, pattern & NUMBER_CHARS, table)
     following = 0
     if after < stop:
         following = _class_at(data, after, stop, table) >> 3
         if pattern & SPACED:
-            if byte == _SPACE_BYTE and following & LETTER:
-                return _run_end(data, after, stop, table, LETTER, 1)
-            if byte == _SPACE_BYTE and following & NUMBER:
-                return _run_end(data, after, stop, table, NUMBER, 1)
-        elif following & LETTER and not kind & NEWLINE and not pattern & CASED:
-            return _run_end(data, after, stop, table, LETTER, 1)
-    if kind & SPACE and (byte != _SPACE_BYTE or after >= stop or following & (LETTER | NUMBER | SPACE)):
+            if byte == _SPACE_BYTE and following & pretoken_classes.LETTER:
+                return _run_end(data, after, stop, table, pretoken_classes.LETTER, 1)
+            if byte == _SPACE_BYTE and following & pretoken_classes.NUMBER:
+                return _run_end(data, after, stop, table, pretoken_classes.NUMBER, 1)
+        elif following & pretoken_classes.LETTER and not kind & pretoken_classes.NEWLINE and not pattern & CASED:
+            return _run_end(data, after, stop, table, pretoken_classes.LETTER, 1)
+    if kind & pretoken_classes.SPACE and (
+        byte != _SPACE_BYTE
+        or after >= stop
+        or following & (pretoken_classes.LETTER | pretoken_classes.NUMBER | pretoken_classes.SPACE)
+    ):
         return _space_end(data, at, stop, pattern, table)
 
-    end = _run_end(data, after, stop, table, LETTER | NUMBER | SPACE, 0)
+    end = _run_end(
+        data, after, stop, table, pretoken_classes.LETTER | pretoken_classes.NUMBER | pretoken_classes.SPACE, 0
+    )
     if pattern & SPACED:
         return end
     # Line ends after symbols belong to them; in the pattern CASED slashes do, too.

@@ -15,17 +15,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.dedup.known_windows import (
-    MOST_CONTEXT,
-    Anchor,
-    Windows,
-    WindowSearch,
-    grown,
-    look_up,
-    new_stack,
-    new_table,
-    same_ahead,
-)
+from gristmill.kernels.dedup import known_windows
 from gristmill.kernels.hash.splitmix import GOLDEN, mix
 from gristmill.kernels.memory import Bytes, Uint64s, borrow, view
 
@@ -93,8 +83,8 @@ def _find(
     text, into, out_of = view(data), view(byte_values), view(leaving)
     length = size - width + 1
     windows, search = (
-        Windows(borrow(offsets), size, length, within),
-        WindowSearch(borrow(table), borrow(stack), borrow(spans)),
+        known_windows.Windows(borrow(offsets), size, length, within),
+        known_windows.WindowSearch(borrow(table), borrow(stack), borrow(spans)),
     )
     hashes = view(values)
     count, entries, started = state[_COUNT], state[_ENTRIES], state[_NUMBER]
@@ -140,7 +130,7 @@ def _find(
             if first <= at - width and least == hash_before and not within:
                 period = least_at - before
                 if first - period >= begin and _unmarked(spans, count, row, first - period + size):
-                    known = max(known, first + same_ahead(text, first - period, first, end - first))
+                    known = max(known, first + known_windows.same_ahead(text, first - period, first, end - first))
                     first = max(first, known - size + 1)
             if first <= at - width:
                 if _is_full(spans, count, width) or (entries + width) * 10 > len(table) * 7:
@@ -149,8 +139,8 @@ def _find(
                     state[_LOW], state[_BEFORE], state[_LEAST_AT] = low, before, least_at
                     marks[0], marks[1], marks[2] = rolled, least, hash_before
                     return False
-                anchor = Anchor(row, least_at, least)
-                count, added, reached = look_up(text, windows, anchor, first, at - width, search, count)
+                anchor = known_windows.Anchor(row, least_at, least)
+                count, added, reached = known_windows.look_up(text, windows, anchor, first, at - width, search, count)
                 entries += added
                 known = max(known, reached)
             if at > last:
@@ -188,7 +178,7 @@ def window_width(size: int) -> int:
     More of them mean fewer entries (0.4 bytes of table per byte of text at a quarter of 500, 0.2 at a half) and a
     faster scan (128 and 158 MB/s), and more walks where short stretches are repeated.
     """
-    return max(1, min(size // 2, MOST_CONTEXT))
+    return max(1, min(size // 2, known_windows.MOST_CONTEXT))
 
 
 def repeated_spans(
@@ -203,8 +193,8 @@ def repeated_spans(
     data, offsets, order = _fixed(data, np.uint8), _fixed(offsets, np.int64), _fixed(order, np.int64)
     leaving = _VALUES * np.uint64(pow(_BASE, size - width + 1, 1 << 64))
     texts = int((offsets[order + 1] - offsets[order]).sum())
-    table = new_table(2 * texts // (width + 1) + 4 * width)
-    stack, spans = new_stack(width), np.empty((4 * width + 64, 3), np.int64)
+    table = known_windows.new_table(2 * texts // (width + 1) + 4 * width)
+    stack, spans = known_windows.new_stack(width), np.empty((4 * width + 64, 3), np.int64)
     values = np.zeros(width + max(width, _AT_ONCE), np.uint64)
     state, marks = np.zeros(_LEAST_AT + 1, np.int64), np.zeros(3, np.uint64)
     # Each turn continues with twice the space for the buffers that were full.
@@ -214,7 +204,7 @@ def repeated_spans(
         if _is_full(spans, state[_COUNT], width):
             spans = np.concatenate([spans, np.empty_like(spans)])
         else:
-            table = grown(table)
+            table = known_windows.grown(table)
     return spans[: state[_COUNT]].copy(), int(table.nbytes)
 
 

@@ -28,19 +28,8 @@ from gristmill.kernels.compile import njit
 from gristmill.kernels.hash.splitmix import mix
 from gristmill.kernels.memory import Bytes, Uint64s, eight_bytes_at, trailing_zeros, view
 from gristmill.kernels.memory_blocks import BLOCK, wide_bits, word_bits
+from gristmill.kernels.text import unicode_classes
 from gristmill.kernels.text.look_alikes import IGNORED, parts, reading_tables, unpacked
-from gristmill.kernels.text.unicode_classes import (
-    ALONE,
-    LETTER,
-    LOWER,
-    MARK,
-    NUMBER,
-    UPPER,
-    UnicodeTables,
-    class_of,
-    lower_change,
-    unicode_tables,
-)
 from gristmill.kernels.text.words import hash_bytes, trimmed
 
 Array = np.ndarray[Any, Any]
@@ -67,7 +56,7 @@ _ZERO = np.uint64(0)
 class WordTables(NamedTuple):
     """The classes and lower case of characters; `word_tables()` builds it."""
 
-    unicode: UnicodeTables
+    unicode: unicode_classes.UnicodeTables
     short: npt.NDArray[np.uint32]
     """For code points below 0x800: the UTF-8 of the lower case, its length << 24, the kind << 28."""
 
@@ -75,7 +64,7 @@ class WordTables(NamedTuple):
 @lru_cache(maxsize=1)
 def word_tables() -> WordTables:
     """Returns read-only tables of one Unicode version (`unicode_data.UNICODE_VERSION`)."""
-    return _word_tables(unicode_tables())
+    return _word_tables(unicode_classes.unicode_tables())
 
 
 @lru_cache(maxsize=1)
@@ -84,7 +73,7 @@ def copy_tables() -> WordTables:
     return _word_tables(reading_tables())
 
 
-def _word_tables(tables: UnicodeTables) -> WordTables:
+def _word_tables(tables: unicode_classes.UnicodeTables) -> WordTables:
     short = np.zeros(_SHORT, np.uint32)
     # An entry has all that the scan needs to know about a code point: its lower case in UTF-8, the length of that, and
     # its kind.
@@ -93,7 +82,13 @@ def _word_tables(tables: UnicodeTables) -> WordTables:
         lower = point + int(tables.lowers[int(tables.lower_pages[point >> 8]) << 8 | point & 255])
         # `_` is written as 0x7F, so that the lower case of an ASCII word is its bytes with one bit set in each.
         written = b"\x7f" if point == ord("_") else unpacked(lower).encode()
-        kind = _PART if bits & (LETTER | NUMBER) or point == ord("_") else _MARK if bits & MARK else _NONE
+        kind = (
+            _PART
+            if bits & (unicode_classes.LETTER | unicode_classes.NUMBER) or point == ord("_")
+            else _MARK
+            if bits & unicode_classes.MARK
+            else _NONE
+        )
         kind = _IGNORED if bits & IGNORED else kind
         short[point] = int.from_bytes(written, "little") | len(written) << 24 | kind << 28
     short.setflags(write=False)
@@ -231,13 +226,13 @@ def _scan_wide(
                 raw |= data[at + 3] << 24
                 point = min(point, 0x10FFFF)
             at += length
-            bits = class_of(unicode, point)
-            if bits & (LETTER | NUMBER):
-                kind = _ALONE if bits & ALONE else _PART
+            bits = unicode_classes.class_of(unicode, point)
+            if bits & (unicode_classes.LETTER | unicode_classes.NUMBER):
+                kind = _ALONE if bits & unicode_classes.ALONE else _PART
             else:
-                kind = _MARK if bits & MARK else _IGNORED if bits & IGNORED else _NONE
-            if bits & UPPER or (kind == _PART and not bits & LOWER):
-                change = lower_change(unicode, point)
+                kind = _MARK if bits & unicode_classes.MARK else _IGNORED if bits & IGNORED else _NONE
+            if bits & unicode_classes.UPPER or (kind == _PART and not bits & unicode_classes.LOWER):
+                change = unicode_classes.lower_change(unicode, point)
                 if change:
                     first, second, third = parts(point + change)
                     raw, length = _utf8(first)
@@ -327,7 +322,7 @@ def scan_words(
 
 
 @njit(nogil=True, cache=True)
-def _wordless(data: Bytes, begin: int, end: int, unicode: UnicodeTables) -> np.uint64:
+def _wordless(data: Bytes, begin: int, end: int, unicode: unicode_classes.UnicodeTables) -> np.uint64:
     """Returns the hash of a text's bytes without the white space around them."""
     begin, end = trimmed(data, begin, end, unicode)
     return mix(hash_bytes(data, begin, end) ^ _WORDLESS)

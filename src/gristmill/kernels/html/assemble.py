@@ -5,38 +5,7 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.html.block_names import (
-    B_CHARS,
-    B_ELEMENT,
-    B_KIND,
-    B_LINK_CHARS,
-    B_MARKER,
-    B_QUOTE,
-    B_START,
-    B_STOP,
-    B_UNITS,
-    B_VERBATIM,
-    B_WORDS,
-    BOX_BUTTON,
-    BOX_DD,
-    BOX_DT,
-    BOX_LI,
-    BOX_TABLE,
-    BOX_TR,
-    DEPTH_BIT,
-    DEPTHS,
-    E_ALL_HINTS,
-    E_FIRST,
-    E_KIND,
-    E_LAST,
-    E_PARENT,
-    E_PATH,
-    FORM_BIT,
-    HINT_COMMENT,
-    HINT_COOKIE,
-    HINT_INVISIBLE,
-    LIST_FORMS,
-)
+from gristmill.kernels.html import layout
 from gristmill.kernels.html.context import CHANCES
 from gristmill.kernels.html.features import AT_TITLE, LEVEL
 from gristmill.kernels.html.hashes import MAX_TRIES, text_hash
@@ -58,7 +27,7 @@ MAX_BUTTON_WORDS = 5
 MAX_INDENT = 8
 MOST_LETTERED, MOST_ROMAN = 18_000, 4000
 """Larger numbers of items are written in digits."""
-_LOWER_ALPHA, _UPPER_ALPHA, _LOWER_ROMAN, _UPPER_ROMAN = range(1, len(LIST_FORMS))
+_LOWER_ALPHA, _UPPER_ALPHA, _LOWER_ROMAN, _UPPER_ROMAN = range(1, len(layout.LIST_FORMS))
 _ROMAN = ((1000, "m "), (900, "cm"), (500, "d "), (400, "cd"), (100, "c "), (90, "xc"), (50, "l "), (40, "xl"))
 _ROMAN_DIGITS = ((10, "x "), (9, "ix"), (5, "v "), (4, "iv"), (1, "i "))
 _ROMAN_VALUES = np.array([value for value, _ in (*_ROMAN, *_ROMAN_DIGITS)], np.int64)
@@ -83,7 +52,7 @@ def choose(scores: np.ndarray, blocks: np.ndarray, count: int, keep: np.ndarray)
     # Add up words by score, and the words that are probably content.
     for row in range(count):
         byte = min(255, max(0, (scores[row] >> 5) + 128))
-        size = max(1, blocks[row, B_WORDS] + (blocks[row, B_UNITS] >> 1))
+        size = max(1, blocks[row, layout.B_WORDS] + (blocks[row, layout.B_UNITS] >> 1))
         words[byte] += size
         total += size * CHANCES[byte]
     best, least = -1, 256
@@ -108,9 +77,9 @@ def close_gaps(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.nd
     # The three blocks have equal paths.
     for row in range(1, count - 1):
         if not keep[row] and keep[row - 1] and keep[row + 1]:
-            path = elements[blocks[row, B_ELEMENT], E_PATH]
-            before, after = blocks[row - 1, B_ELEMENT], blocks[row + 1, B_ELEMENT]
-            keep[row] = elements[before, E_PATH] == path and elements[after, E_PATH] == path
+            path = elements[blocks[row, layout.B_ELEMENT], layout.E_PATH]
+            before, after = blocks[row - 1, layout.B_ELEMENT], blocks[row + 1, layout.B_ELEMENT]
+            keep[row] = elements[before, layout.E_PATH] == path and elements[after, layout.E_PATH] == path
 
 
 @njit(nogil=True, cache=True)
@@ -119,13 +88,13 @@ def keep_terms(blocks: np.ndarray, count: int, elements: np.ndarray, keep: np.nd
     blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
     # Backward, since several terms may share one definition.
     for row in range(count - 2, -1, -1):
-        if keep[row] or blocks[row, B_KIND] != BOX_DT:
+        if keep[row] or blocks[row, layout.B_KIND] != layout.BOX_DT:
             continue
-        last = elements[elements[blocks[row, B_ELEMENT], E_PARENT], E_LAST]
+        last = elements[elements[blocks[row, layout.B_ELEMENT], layout.E_PARENT], layout.E_LAST]
         # The beginning of the definition decides; it may be a label that is left out.
         for other in range(row + 1, min(row + 1 + TERM_REACH, last)):
             keep[row] |= keep[other]
-            if blocks[other, B_KIND] == BOX_DT:
+            if blocks[other, layout.B_KIND] == layout.BOX_DT:
                 break
 
 
@@ -139,7 +108,7 @@ def keep_formulas(blocks: np.ndarray, count: int, texts: np.ndarray, keep: np.nd
         # A formula that is kept keeps the next one, too.
         for place in range(count):
             row = count - 1 - place if backward else place
-            at, stop = blocks[row, B_START], blocks[row, B_STOP] - 1
+            at, stop = blocks[row, layout.B_START], blocks[row, layout.B_STOP] - 1
             while at < stop and (text[at] <= SP or text[at] == BAR):
                 at += 1
             if is_kept and at < stop and (text[at] == MARK or text[at] == BACKSLASH):
@@ -155,7 +124,7 @@ def keep_headline(blocks: np.ndarray, count: int, since_title: np.ndarray, prose
     headline = -1
     # The last heading before the prose counts.
     for row in range(count):
-        if since_title[row] == AT_TITLE and LEVEL[blocks[row, B_KIND]]:
+        if since_title[row] == AT_TITLE and LEVEL[blocks[row, layout.B_KIND]]:
             headline = row
         if keep[row] and prose[row]:
             if headline >= 0:
@@ -171,20 +140,24 @@ def drop_controls(blocks: np.ndarray, count: int, elements: np.ndarray, comments
     blocks, elements, keep = borrow(blocks), borrow(elements), borrow(keep)
     # Buttons first: they are never content.
     for row in range(count):
-        if keep[row] and blocks[row, B_KIND] == BOX_BUTTON and blocks[row, B_WORDS] <= MAX_BUTTON_WORDS:
+        if (
+            keep[row]
+            and blocks[row, layout.B_KIND] == layout.BOX_BUTTON
+            and blocks[row, layout.B_WORDS] <= MAX_BUTTON_WORDS
+        ):
             keep[row] = 0
     # Each kind of hint is decided by what the others leave.
-    for hint in (HINT_COOKIE, HINT_INVISIBLE, 0 if comments else HINT_COMMENT):
+    for hint in (layout.HINT_COOKIE, layout.HINT_INVISIBLE, 0 if comments else layout.HINT_COMMENT):
         hinted = others = 0
         # Compare the words with the hint and without it.
         for row in range(count):
-            if keep[row] and elements[blocks[row, B_ELEMENT], E_ALL_HINTS] & hint:
-                hinted += blocks[row, B_WORDS]
+            if keep[row] and elements[blocks[row, layout.B_ELEMENT], layout.E_ALL_HINTS] & hint:
+                hinted += blocks[row, layout.B_WORDS]
             elif keep[row]:
-                others += blocks[row, B_WORDS]
+                others += blocks[row, layout.B_WORDS]
         if hinted and hinted <= others:
             for row in range(count):
-                keep[row] &= elements[blocks[row, B_ELEMENT], E_ALL_HINTS] & hint == 0
+                keep[row] &= elements[blocks[row, layout.B_ELEMENT], layout.E_ALL_HINTS] & hint == 0
 
 
 @njit(nogil=True, cache=True)
@@ -196,9 +169,13 @@ def drop_lone_links(blocks: np.ndarray, count: int, elements: np.ndarray, keep: 
         kept[row + 1] = kept[row] + keep[row]
     # Count the kept blocks of the list by their sums.
     for row in range(count):
-        if keep[row] and blocks[row, B_KIND] == BOX_LI and blocks[row, B_LINK_CHARS] >= blocks[row, B_CHARS]:
-            around = elements[blocks[row, B_ELEMENT], E_PARENT]
-            first, last = elements[around, E_FIRST], elements[around, E_LAST]
+        if (
+            keep[row]
+            and blocks[row, layout.B_KIND] == layout.BOX_LI
+            and blocks[row, layout.B_LINK_CHARS] >= blocks[row, layout.B_CHARS]
+        ):
+            around = elements[blocks[row, layout.B_ELEMENT], layout.E_PARENT]
+            first, last = elements[around, layout.E_FIRST], elements[around, layout.E_LAST]
             keep[row] = 2 * (kept[last] - kept[first]) >= last - first
 
 
@@ -231,7 +208,7 @@ def drop_copies(
     longest = 0
     # Enter the first window of each long block, and compare it with an equal one.
     for row in range(count):
-        begin, stop = blocks[row, B_START], blocks[row, B_STOP]
+        begin, stop = blocks[row, layout.B_START], blocks[row, layout.B_STOP]
         if not keep[row] or stop - begin < COPY_BYTES:
             continue
         longest = max(longest, stop - begin)
@@ -243,12 +220,12 @@ def drop_copies(
         if owners[slot, 0] < 0:
             owners[slot, 0] = row
             continue
-        first = blocks[owners[slot, 0], B_START]
+        first = blocks[owners[slot, 0], layout.B_START]
         same = 0
-        box = elements[blocks[row, B_ELEMENT], E_PARENT]
-        if box == elements[blocks[owners[slot, 0], B_ELEMENT], E_PARENT]:
+        box = elements[blocks[row, layout.B_ELEMENT], layout.E_PARENT]
+        if box == elements[blocks[owners[slot, 0], layout.B_ELEMENT], layout.E_PARENT]:
             continue
-        if blocks[owners[slot, 0], B_STOP] - first == stop - begin:
+        if blocks[owners[slot, 0], layout.B_STOP] - first == stop - begin:
             while same < stop - begin and text[begin + same] == text[first + same]:
                 same += 1
         keep[row] = same < stop - begin
@@ -256,7 +233,7 @@ def drop_copies(
         return
     # Search long blocks for the windows of others.
     for row in range(count):
-        begin, stop = blocks[row, B_START], blocks[row, B_STOP]
+        begin, stop = blocks[row, layout.B_START], blocks[row, layout.B_STOP]
         if not keep[row] or stop - begin < HOLDER_BYTES:
             continue
         held = 0
@@ -349,9 +326,9 @@ def _put_letters(text: Any, at: int, number: int, form: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _put_marker(out: Any, end: int, marker: int) -> int:
-    end = _put(out, end, 0x20, 2 * min(MAX_INDENT, max(0, (marker >> DEPTH_BIT & DEPTHS) - 1)))
+    end = _put(out, end, 0x20, 2 * min(MAX_INDENT, max(0, (marker >> layout.DEPTH_BIT & layout.DEPTHS) - 1)))
     number = marker >> 1 & 0x7FFFF
-    form = marker >> FORM_BIT
+    form = marker >> layout.FORM_BIT
     if not marker & 1:
         return _put(out, end, 0x20, 2)
     if number:
@@ -407,8 +384,8 @@ def _table_of(elements: np.ndarray, element: int) -> int:
     """Returns the table of a row: the element around it, or around its <tbody>."""
     # A row is in a table, or in a part of one.
     for _ in range(2):
-        if elements[element, E_KIND] != BOX_TABLE:
-            element = elements[element, E_PARENT]
+        if elements[element, layout.E_KIND] != layout.BOX_TABLE:
+            element = elements[element, layout.E_PARENT]
     return element
 
 
@@ -438,21 +415,25 @@ def write_text(
     for row in range(count):
         if not keep[row]:
             continue
-        begin, stop = blocks[row, B_START], blocks[row, B_STOP]
-        kind, marker = blocks[row, B_KIND], blocks[row, B_MARKER]
+        begin, stop = blocks[row, layout.B_START], blocks[row, layout.B_STOP]
+        kind, marker = blocks[row, layout.B_KIND], blocks[row, layout.B_MARKER]
         level = LEVEL[kind]
-        is_row = kind == BOX_TR
+        is_row = kind == layout.BOX_TR
         new_table = is_row
-        verbatim, quoted = blocks[row, B_VERBATIM], markdown and blocks[row, B_QUOTE] > 0
+        verbatim, quoted = blocks[row, layout.B_VERBATIM], markdown and blocks[row, layout.B_QUOTE] > 0
         if last >= 0:
             end = _put(target, end, 0x0A, 1)
-            tight = marker != 0 and blocks[last, B_MARKER] != 0
-            if is_row and blocks[last, B_KIND] == BOX_TR:
-                tight |= _table_of(elements, blocks[row, B_ELEMENT]) == _table_of(elements, blocks[last, B_ELEMENT])
-            tight |= kind == BOX_DD and (blocks[last, B_KIND] == BOX_DT or blocks[last, B_KIND] == BOX_DD)
+            tight = marker != 0 and blocks[last, layout.B_MARKER] != 0
+            if is_row and blocks[last, layout.B_KIND] == layout.BOX_TR:
+                tight |= _table_of(elements, blocks[row, layout.B_ELEMENT]) == _table_of(
+                    elements, blocks[last, layout.B_ELEMENT]
+                )
+            tight |= kind == layout.BOX_DD and (
+                blocks[last, layout.B_KIND] == layout.BOX_DT or blocks[last, layout.B_KIND] == layout.BOX_DD
+            )
             new_table &= not tight
             if not tight:
-                if quoted and blocks[last, B_QUOTE] > 0:
+                if quoted and blocks[last, layout.B_QUOTE] > 0:
                     end = _put(target, end, 0x3E, 1)
                 end = _put(target, end, 0x0A, 1)
         if quoted:

@@ -5,33 +5,12 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.html.block_names import HINT_ENDINGS, HINT_HIDDEN, HINT_INVISIBLE, HINT_MASK, HINT_WORDS
+from gristmill.kernels.html import names
 from gristmill.kernels.html.bounds import seek
 from gristmill.kernels.html.hashes import mixed
-from gristmill.kernels.html.names import (
-    BYTE_CLASS,
-    BYTE_GREATER,
-    BYTE_SLASH,
-    BYTE_SPACE,
-    HASH_BASIS,
-    HASH_MIX,
-    HASH_PRIME,
-)
+from gristmill.kernels.html.layout import HINT_ENDINGS, HINT_HIDDEN, HINT_INVISIBLE, HINT_MASK, HINT_WORDS
 from gristmill.kernels.memory import view
-from gristmill.kernels.text.ascii import (
-    APOSTROPHE,
-    COLON,
-    DOT,
-    EQUALS,
-    GREATER,
-    HYPHEN,
-    LEFT_PAREN,
-    LOWER_A,
-    NINE,
-    QUOTE,
-    SP,
-    ZERO,
-)
+from gristmill.kernels.text import ascii
 
 
 def _name(text: str) -> int:
@@ -86,16 +65,16 @@ def _look_up(table: np.ndarray, code: Any) -> Any:
 def _affixes(data: np.ndarray, begin: int, stop: int) -> Any:
     """Returns the hints of the prefixes and suffixes of a long word: leftnav, sidebarbox, storycontent."""
     found: Any = 0
-    code = HASH_BASIS
+    code = names.HASH_BASIS
     # The hash of each prefix that is long enough.
     for at in range(begin, stop - 1):
-        code = (code ^ np.uint64(data[at] | 0x20)) * HASH_PRIME
+        code = (code ^ np.uint64(data[at] | 0x20)) * names.HASH_PRIME
         if at - begin + 1 >= _SHORTEST_AFFIX:
             found |= _look_up(HINT_WORDS, code)
-    code = HASH_BASIS
+    code = names.HASH_BASIS
     # The same for each suffix, backward.
     for at in range(stop - 1, begin, -1):
-        code = (code ^ np.uint64(data[at] | 0x20)) * HASH_PRIME
+        code = (code ^ np.uint64(data[at] | 0x20)) * names.HASH_PRIME
         if stop - at >= _SHORTEST_AFFIX:
             found |= _look_up(HINT_ENDINGS, code)
     return found
@@ -112,14 +91,18 @@ def hints_of(data: np.ndarray, begin: int, stop: int) -> int:
     # Each turn takes one word, or one other sign.
     while at < stop:
         start = at
-        code = HASH_BASIS
+        code = names.HASH_BASIS
         # Hash the letters up to the next sign or capital.
         while at < stop:
             byte = data[at]
             letter = byte | 0x20
-            if letter < 0x61 or letter > 0x7A or (at > start and byte < LOWER_A and data[at - 1] >= LOWER_A):
+            if (
+                letter < 0x61
+                or letter > 0x7A
+                or (at > start and byte < ascii.LOWER_A and data[at - 1] >= ascii.LOWER_A)
+            ):
                 break
-            code = (code ^ np.uint64(letter)) * HASH_PRIME
+            code = (code ^ np.uint64(letter)) * names.HASH_PRIME
             at += 1
         if at - start > 1:
             word = _look_up(HINT_WORDS, code)
@@ -137,9 +120,9 @@ def _is_invisible(data: np.ndarray, begin: int, stop: int) -> bool:
     stop = min(stop, begin + _LONGEST_VALUE)
     # Look for a colon after a `y`, and compare what is around it.
     for at in range(begin + 7, stop - 4):
-        if data[at] == COLON and data[at - 1] | 0x20 == 0x79:  # y:
+        if data[at] == ascii.COLON and data[at - 1] | 0x20 == 0x79:  # y:
             place = at + 1
-            while place < stop and data[place] == SP:
+            while place < stop and data[place] == ascii.SP:
                 place += 1
             if place + 3 >= stop:
                 return False
@@ -157,11 +140,11 @@ def _number_of(data: np.ndarray, begin: int, stop: int) -> int:
     digits.
     """
     number = 0
-    if begin < stop and data[begin] == HYPHEN:
+    if begin < stop and data[begin] == ascii.HYPHEN:
         return -1
     # Digits up to another sign.
     for at in range(begin, stop):
-        if data[at] < ZERO or data[at] > NINE:
+        if data[at] < ascii.ZERO or data[at] > ascii.NINE:
             return number + 1 if at > begin else 0
         if at - begin >= 6:
             return -1
@@ -173,7 +156,7 @@ def _number_of(data: np.ndarray, begin: int, stop: int) -> int:
 def _hints_again(data: np.ndarray, begin: int, stop: int, noted: np.ndarray) -> Any:
     """Caches `hints_of`, since pages use few classes many times. Returns the hash of the value and adds its hints."""
     stop = min(stop, begin + _LONGEST_VALUE)
-    code = np.int64(mixed(view(data), begin, stop, np.uint64(stop - begin + 1) * HASH_MIX))
+    code = np.int64(mixed(view(data), begin, stop, np.uint64(stop - begin + 1) * names.HASH_MIX))
     place = ATTRIBUTES + (code & (_REMEMBERED - 1))
     if noted[place] != code:
         noted[place] = code
@@ -197,7 +180,7 @@ def _is_api_name(data: np.ndarray, begin: int, stop: int) -> bool:
     """
     # A dot or parenthesis; Sphinx writes `module-` before the name of a module.
     for at in range(begin, min(stop, begin + _LONGEST_VALUE)):
-        if data[at] == DOT or data[at] == LEFT_PAREN:
+        if data[at] == ascii.DOT or data[at] == ascii.LEFT_PAREN:
             return True
     return bool(stop - begin > _MODULE.size and _begins_with(data, begin, _MODULE))
 
@@ -272,8 +255,8 @@ def math_class(data: np.ndarray, begin: int, stop: int) -> int:
         return CODE_LINES
     elif size == _TTC.size and _begins_with(data, begin, _TTC):
         return TOOLTIP
-    is_math = size >= 4 and data[begin] == 0x6D and data[begin + 1] == LOWER_A and data[begin + 2] == 0x74
-    if is_math and data[begin + 3] == 0x68 and (size == 4 or data[begin + 4] <= SP):
+    is_math = size >= 4 and data[begin] == 0x6D and data[begin + 1] == ascii.LOWER_A and data[begin + 2] == 0x74
+    if is_math and data[begin + 3] == 0x68 and (size == 4 or data[begin + 4] <= ascii.SP):
         return MATH_WORD
     if size >= 10 and data[begin] == 0x6B and data[begin + 4] == 0x78 and data[begin + 6] == 0x68:
         return MATH_KATEX
@@ -285,13 +268,13 @@ def math_class(data: np.ndarray, begin: int, stop: int) -> int:
         and data[begin] == 0x6D
         and data[begin + 1] == 0x77
         and data[begin + 2] == 0x65
-        and data[begin + 3] == HYPHEN
+        and data[begin + 3] == ascii.HYPHEN
     ):
         return MATH_IMAGE
-    if size >= 5 and data[begin] == 0x6C and data[begin + 1] == LOWER_A:  # latex
+    if size >= 5 and data[begin] == 0x6C and data[begin + 1] == ascii.LOWER_A:  # latex
         begin += 2
     is_tex = stop - begin >= 3 and data[begin] == 0x74 and data[begin + 1] == 0x65 and data[begin + 2] == 0x78
-    return MATH_IMAGE if is_tex and (stop - begin == 3 or data[begin + 3] <= SP) else 0
+    return MATH_IMAGE if is_tex and (stop - begin == 3 or data[begin + 3] <= ascii.SP) else 0
 
 
 @njit(nogil=True, cache=True, forceinline=True)
@@ -301,33 +284,33 @@ def read_attributes(data: np.ndarray, words: np.ndarray, at: int, stop: int, not
     """
     # Each turn reads one attribute.
     while True:
-        while at < stop and BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH):
+        while at < stop and names.BYTE_CLASS[data[at]] & (names.BYTE_SPACE | names.BYTE_SLASH):
             at += 1
-        if at >= stop or data[at] == GREATER:
+        if at >= stop or data[at] == ascii.GREATER:
             return at
         start = at
         name = np.int64(data[at] | 0x20)
         at += 1
         # The first eight letters of the name are one number; longer names are not wanted.
-        while at < stop and not BYTE_CLASS[data[at]]:
+        while at < stop and not names.BYTE_CLASS[data[at]]:
             if at - start < 8:
                 name |= np.int64(data[at] | 0x20) << np.int64(8 * (at - start))
             at += 1
         size = at - start
-        while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
+        while at < stop and names.BYTE_CLASS[data[at]] == names.BYTE_SPACE:
             at += 1
         begin = end = at
-        if at < stop and data[at] == EQUALS:
+        if at < stop and data[at] == ascii.EQUALS:
             at += 1
-            while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
+            while at < stop and names.BYTE_CLASS[data[at]] == names.BYTE_SPACE:
                 at += 1
-            if at < stop and (data[at] == QUOTE or data[at] == APOSTROPHE):
+            if at < stop and (data[at] == ascii.QUOTE or data[at] == ascii.APOSTROPHE):
                 begin = at + 1
                 end = seek(data, words, begin, stop, data[at])
                 at = end + 1
             else:
                 begin = at
-                while at < stop and not BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_GREATER):
+                while at < stop and not names.BYTE_CLASS[data[at]] & (names.BYTE_SPACE | names.BYTE_GREATER):
                     at += 1
                 end = at
         if wanted and size <= 8:

@@ -13,86 +13,9 @@ import numpy as np
 from numba.cpython.unsafe import numbers
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.html.names import (
-    ALL_BITS,
-    ATTRIBUTES,
-    BLOCK,
-    BLOCK_END,
-    BLOCKS,
-    BYTE_CLASS,
-    BYTE_GREATER,
-    BYTE_LOWER,
-    BYTE_ONES,
-    BYTE_SEVENS,
-    BYTE_SLASH,
-    BYTE_SPACE,
-    COLUMNS,
-    DEPTH,
-    ELEMENTS,
-    ENDS_ITSELF,
-    ENDS_P,
-    ESCAPES,
-    FLAGS,
-    FOREIGN_ROOT,
-    FORMAT,
-    FREE_NAMES,
-    HASH_BASIS,
-    HASH_MIX,
-    HASH_PRIME,
-    IN_SELECT,
-    INTEGRATES,
-    KIND_FOREIGN,
-    KIND_OTHER,
-    LIST,
-    NAMES,
-    NESTED,
-    NOT_SVG,
-    OPTIONAL_END,
-    PARAGRAPH,
-    RAW,
-    ROOT,
-    SHORTEST_CUT,
-    STATE_ATTRIBUTES,
-    STATE_CODES,
-    STATE_KINDS,
-    STATE_NUMBERS,
-    STATE_OPEN_FORMATS,
-    STATE_OPEN_LISTS,
-    STATE_OPEN_PRE,
-    STATE_OPEN_SELECTS,
-    STATE_OPEN_WEIGHED,
-    STATE_ROWS,
-    STATE_TOP,
-    TABLE_PART,
-    TAG_BODY,
-    TAG_FONT,
-    TAG_HASHES,
-    TAG_HTML,
-    TAG_PLAINTEXT,
-    TAG_PRE,
-    TAG_SCRIPT,
-    TAG_SELECT,
-    TAG_SHIFT,
-    TAG_SLOTS,
-    TAG_STYLE,
-    TAG_TABLE,
-    TEXT,
-    VOID,
-    WEIGHED,
-)
+from gristmill.kernels.html import names
 from gristmill.kernels.memory import borrow
-from gristmill.kernels.text.ascii import (
-    APOSTROPHE,
-    EQUALS,
-    EXCLAMATION,
-    GREATER,
-    HYPHEN,
-    LEFT_BRACKET,
-    QUESTION,
-    QUOTE,
-    RIGHT_BRACKET,
-    SLASH,
-)
+from gristmill.kernels.text import ascii
 
 _trailing_zeros: Any = numbers.trailing_zeros
 
@@ -101,17 +24,17 @@ _trailing_zeros: Any = numbers.trailing_zeros
 def seek(data: np.ndarray, words: np.ndarray, at: int, stop: int, byte: int) -> int:
     """Returns the next position of `byte`, or `stop`; reads eight bytes at a time, little-endian."""
     word = at >> 3
-    pattern = np.uint64(byte) * BYTE_ONES
-    passed = ALL_BITS << np.uint64((at & 7) << 3)
+    pattern = np.uint64(byte) * names.BYTE_ONES
+    passed = names.ALL_BITS << np.uint64((at & 7) << 3)
     # A byte that is equal becomes zero.
     while word < words.size:
         differs = words[word] ^ pattern
-        equal = ~(((differs & BYTE_SEVENS) + BYTE_SEVENS) | differs | BYTE_SEVENS) & passed
+        equal = ~(((differs & names.BYTE_SEVENS) + names.BYTE_SEVENS) | differs | names.BYTE_SEVENS) & passed
         if equal:
             return int(min(stop, (word << 3) + (_trailing_zeros(equal) >> 3)))
         if (word << 3) + 8 >= stop:
             return stop
-        passed = ALL_BITS
+        passed = names.ALL_BITS
         word += 1
     at = max(at, word << 3)
     while at < stop and data[at] != byte:
@@ -132,16 +55,20 @@ def skip_raw(data: np.ndarray, words: np.ndarray, at: int, stop: int, code: Any)
         at = seek(data, words, at, stop, 0x3C)
         if at + 2 >= stop:
             return stop, not doubt
-        if data[at + 1] == SLASH:
+        if data[at + 1] == ascii.SLASH:
             end = at + 2
-            found = HASH_BASIS
+            found = names.HASH_BASIS
             # The hash of the name after `</`.
-            while end < stop and end - at < 16 and not BYTE_CLASS[data[end]] & (BYTE_SPACE | BYTE_SLASH | BYTE_GREATER):
-                found = (found ^ BYTE_LOWER[data[end]]) * HASH_PRIME
+            while (
+                end < stop
+                and end - at < 16
+                and not names.BYTE_CLASS[data[end]] & (names.BYTE_SPACE | names.BYTE_SLASH | names.BYTE_GREATER)
+            ):
+                found = (found ^ names.BYTE_LOWER[data[end]]) * names.HASH_PRIME
                 end += 1
             if end < stop and np.int64(found) == code:
                 return at, not doubt
-        comment |= data[at + 1] == EXCLAMATION
+        comment |= data[at + 1] == ascii.EXCLAMATION
         doubt |= comment and data[at + 1] | 0x20 == 0x73
         at += 1
 
@@ -149,13 +76,18 @@ def skip_raw(data: np.ndarray, words: np.ndarray, at: int, stop: int, code: Any)
 @njit(nogil=True, cache=True)
 def skip_declaration(data: np.ndarray, words: np.ndarray, at: int, stop: int, foreign: bool) -> int:
     """Returns the end of the comment, doctype, CDATA section or processing instruction that starts at `at`."""
-    comment = at + 3 < stop and data[at + 1] == EXCLAMATION and data[at + 2] == HYPHEN and data[at + 3] == HYPHEN
+    comment = (
+        at + 3 < stop
+        and data[at + 1] == ascii.EXCLAMATION
+        and data[at + 2] == ascii.HYPHEN
+        and data[at + 3] == ascii.HYPHEN
+    )
     cdata = (
         foreign
         and at + 8 < stop
-        and data[at + 2] == LEFT_BRACKET
+        and data[at + 2] == ascii.LEFT_BRACKET
         and data[at + 3] == 0x43
-        and data[at + 8] == LEFT_BRACKET
+        and data[at + 8] == ascii.LEFT_BRACKET
     )
     first = at + 4  # where the text of a comment begins
     at += 4 if comment else 1
@@ -165,126 +97,133 @@ def skip_declaration(data: np.ndarray, words: np.ndarray, at: int, stop: int, fo
         if at >= stop:
             return stop
         if comment:
-            dashes = at - first < 2 and (at == first or data[at - 1] == HYPHEN)  # <!--> and <!--->
-            dashes |= at - first >= 2 and data[at - 1] == HYPHEN and data[at - 2] == HYPHEN
+            dashes = at - first < 2 and (at == first or data[at - 1] == ascii.HYPHEN)  # <!--> and <!--->
+            dashes |= at - first >= 2 and data[at - 1] == ascii.HYPHEN and data[at - 2] == ascii.HYPHEN
             dashes |= (
-                at - first >= 3 and data[at - 1] == EXCLAMATION and data[at - 2] == HYPHEN and data[at - 3] == HYPHEN
+                at - first >= 3
+                and data[at - 1] == ascii.EXCLAMATION
+                and data[at - 2] == ascii.HYPHEN
+                and data[at - 3] == ascii.HYPHEN
             )
-        if (not comment or dashes) and (not cdata or (data[at - 1] == RIGHT_BRACKET and data[at - 2] == RIGHT_BRACKET)):
+        if (not comment or dashes) and (
+            not cdata or (data[at - 1] == ascii.RIGHT_BRACKET and data[at - 2] == ascii.RIGHT_BRACKET)
+        ):
             return at + 1
         at += 1
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _add_text(page: np.ndarray, size: int) -> None:
-    page[0, TEXT] += size
-    page[0, NESTED] += size * page[0, STATE_OPEN_WEIGHED]
-    if page[0, STATE_OPEN_LISTS] and page[0, STATE_OPEN_PRE]:
-        page[0, TEXT] += size * (2 * page[0, STATE_OPEN_LISTS] + 2)
+    page[0, names.TEXT] += size
+    page[0, names.NESTED] += size * page[0, names.STATE_OPEN_WEIGHED]
+    if page[0, names.STATE_OPEN_LISTS] and page[0, names.STATE_OPEN_PRE]:
+        page[0, names.TEXT] += size * (2 * page[0, names.STATE_OPEN_LISTS] + 2)
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _add_elements(page: np.ndarray, elements: int) -> None:
-    page[0, ELEMENTS] += elements
-    page[0, DEPTH] = max(page[0, DEPTH], page[0, STATE_TOP] + 1)
+    page[0, names.ELEMENTS] += elements
+    page[0, names.DEPTH] = max(page[0, names.DEPTH], page[0, names.STATE_TOP] + 1)
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _count(page: np.ndarray, kind: Any, step: int) -> None:
     """Updates the counts of open elements."""
-    flags = FLAGS[kind]
-    page[0, STATE_OPEN_FORMATS] += step * (flags & FORMAT != 0)
-    page[0, STATE_OPEN_LISTS] += step * (flags & LIST != 0)
-    page[0, STATE_OPEN_WEIGHED] += step * (flags & WEIGHED != 0)
-    page[0, STATE_OPEN_PRE] += step * (kind == TAG_PRE)
-    page[0, STATE_OPEN_SELECTS] += step * (kind == TAG_SELECT)
+    flags = names.FLAGS[kind]
+    page[0, names.STATE_OPEN_FORMATS] += step * (flags & names.FORMAT != 0)
+    page[0, names.STATE_OPEN_LISTS] += step * (flags & names.LIST != 0)
+    page[0, names.STATE_OPEN_WEIGHED] += step * (flags & names.WEIGHED != 0)
+    page[0, names.STATE_OPEN_PRE] += step * (kind == names.TAG_PRE)
+    page[0, names.STATE_OPEN_SELECTS] += step * (kind == names.TAG_SELECT)
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _push(page: np.ndarray, kind: Any, code: Any) -> None:
     _add_elements(page, 1)
-    top = page[0, STATE_TOP]
+    top = page[0, names.STATE_TOP]
     if top < page.shape[1]:
-        page[STATE_KINDS, top], page[STATE_CODES, top] = kind, code
-        page[0, STATE_TOP] = top + 1
+        page[names.STATE_KINDS, top], page[names.STATE_CODES, top] = kind, code
+        page[0, names.STATE_TOP] = top + 1
         _count(page, kind, 1)
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _pop_to(page: np.ndarray, height: int) -> None:
-    for place in range(height, page[0, STATE_TOP]):
-        _count(page, page[STATE_KINDS, place], -1)
-    page[0, STATE_TOP] = height
+    for place in range(height, page[0, names.STATE_TOP]):
+        _count(page, page[names.STATE_KINDS, place], -1)
+    page[0, names.STATE_TOP] = height
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _start_tag(page: np.ndarray, kind: Any, code: Any, self_closing: bool) -> bool:
     """Handles a start tag. True: raw text follows."""
-    flags = FLAGS[kind]
-    top = page[0, STATE_TOP] - 1
-    if page[STATE_KINDS, top] == KIND_FOREIGN:
-        if not flags & NOT_SVG:
-            page[0, ESCAPES] += kind == TAG_FONT  # leaves foreign content or not, depending on its attributes
+    flags = names.FLAGS[kind]
+    top = page[0, names.STATE_TOP] - 1
+    if page[names.STATE_KINDS, top] == names.KIND_FOREIGN:
+        if not flags & names.NOT_SVG:
+            page[0, names.ESCAPES] += (
+                kind == names.TAG_FONT
+            )  # leaves foreign content or not, depending on its attributes
             if self_closing:
                 _add_elements(page, 1)
             else:
-                _push(page, KIND_OTHER if flags & INTEGRATES else KIND_FOREIGN, code)
+                _push(page, names.KIND_OTHER if flags & names.INTEGRATES else names.KIND_FOREIGN, code)
             return False
-        while page[STATE_KINDS, top] == KIND_FOREIGN:
+        while page[names.STATE_KINDS, top] == names.KIND_FOREIGN:
             top -= 1
-    if flags & ROOT:
+    if flags & names.ROOT:
         return False
-    if page[0, STATE_OPEN_SELECTS] and flags & RAW and not flags & IN_SELECT:
-        page[0, ESCAPES] += 1
-    implied = flags & (OPTIONAL_END | ENDS_ITSELF)
-    if flags & ENDS_P:
-        implied |= PARAGRAPH
-    elif flags & TABLE_PART:  # closes everything in the cell before it; without a table it is ignored
+    if page[0, names.STATE_OPEN_SELECTS] and flags & names.RAW and not flags & names.IN_SELECT:
+        page[0, names.ESCAPES] += 1
+    implied = flags & (names.OPTIONAL_END | names.ENDS_ITSELF)
+    if flags & names.ENDS_P:
+        implied |= names.PARAGRAPH
+    elif flags & names.TABLE_PART:  # closes everything in the cell before it; without a table it is ignored
         table = top
-        while FLAGS[page[STATE_KINDS, table]] & OPTIONAL_END:
+        while names.FLAGS[page[names.STATE_KINDS, table]] & names.OPTIONAL_END:
             table -= 1
-        if page[STATE_KINDS, table] == TAG_TABLE:
-            implied = OPTIONAL_END
-    while FLAGS[page[STATE_KINDS, top]] & implied:
+        if page[names.STATE_KINDS, table] == names.TAG_TABLE:
+            implied = names.OPTIONAL_END
+    while names.FLAGS[page[names.STATE_KINDS, top]] & implied:
         top -= 1
     _pop_to(page, top + 1)
-    if flags & (ENDS_P | ENDS_ITSELF | OPTIONAL_END | BLOCK_END):
+    if flags & (names.ENDS_P | names.ENDS_ITSELF | names.OPTIONAL_END | names.BLOCK_END):
         # A parser reopens unclosed formatting in every later block: a small page can make a huge tree.
-        page[0, ELEMENTS] += page[0, STATE_OPEN_FORMATS]
-    if flags & (VOID | RAW) or (flags & FOREIGN_ROOT and self_closing):
+        page[0, names.ELEMENTS] += page[0, names.STATE_OPEN_FORMATS]
+    if flags & (names.VOID | names.RAW) or (flags & names.FOREIGN_ROOT and self_closing):
         _add_elements(page, 1)
-        return bool(flags & RAW)
-    _push(page, KIND_FOREIGN if flags & FOREIGN_ROOT else kind, code)
+        return bool(flags & names.RAW)
+    _push(page, names.KIND_FOREIGN if flags & names.FOREIGN_ROOT else kind, code)
     return False
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _end_tag(page: np.ndarray, kind: Any, code: Any) -> None:
     """Handles an end tag, which closes nothing if an element inside must be closed first."""
-    flags = FLAGS[kind]
-    place = page[0, STATE_TOP] - 1
-    while page[STATE_KINDS, place] == KIND_FOREIGN and page[STATE_CODES, place] != code:
+    flags = names.FLAGS[kind]
+    place = page[0, names.STATE_TOP] - 1
+    while page[names.STATE_KINDS, place] == names.KIND_FOREIGN and page[names.STATE_CODES, place] != code:
         place -= 1
-    skipped = OPTIONAL_END if flags & (BLOCK_END | OPTIONAL_END) else 0
-    while FLAGS[page[STATE_KINDS, place]] & skipped and page[STATE_CODES, place] != code:
+    skipped = names.OPTIONAL_END if flags & (names.BLOCK_END | names.OPTIONAL_END) else 0
+    while names.FLAGS[page[names.STATE_KINDS, place]] & skipped and page[names.STATE_CODES, place] != code:
         place -= 1
-    if page[STATE_CODES, place] == code and place > 1:
+    if page[names.STATE_CODES, place] == code and place > 1:
         _pop_to(page, place)
         return
-    page[0, ESCAPES] += page[STATE_KINDS, page[0, STATE_TOP] - 1] == KIND_FOREIGN
-    page[0, ELEMENTS] += page[0, STATE_OPEN_FORMATS]  # a parser may close formatting with it, and reopen it
-    if flags & (PARAGRAPH | VOID):  # `</p>` and `</br>` are elements
+    page[0, names.ESCAPES] += page[names.STATE_KINDS, page[0, names.STATE_TOP] - 1] == names.KIND_FOREIGN
+    page[0, names.ELEMENTS] += page[0, names.STATE_OPEN_FORMATS]  # a parser may close formatting with it, and reopen it
+    if flags & (names.PARAGRAPH | names.VOID):  # `</p>` and `</br>` are elements
         _add_elements(page, 1)
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _see(page: np.ndarray, data: np.ndarray, start: int, stop: int, seen: np.ndarray, number: int) -> None:
     """Counts a name, if the page has not had it before."""
-    code = HASH_BASIS
+    code = names.HASH_BASIS
     for at in range(start, stop):
-        code = (code ^ np.uint64(data[at])) * HASH_PRIME
-    slot = np.int64((code ^ code >> np.uint64(32)) * HASH_MIX >> np.uint64(48))
-    page[0, NAMES] += seen[slot] != number
+        code = (code ^ np.uint64(data[at])) * names.HASH_PRIME
+    slot = np.int64((code ^ code >> np.uint64(32)) * names.HASH_MIX >> np.uint64(48))
+    page[0, names.NAMES] += seen[slot] != number
     seen[slot] = number
 
 
@@ -296,34 +235,34 @@ def _skip_attributes(
     attributes = 0
     # Each turn skips one attribute.
     while True:
-        while at < stop and BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH):
+        while at < stop and names.BYTE_CLASS[data[at]] & (names.BYTE_SPACE | names.BYTE_SLASH):
             at += 1
-        if at >= stop or data[at] == GREATER:
+        if at >= stop or data[at] == ascii.GREATER:
             return at, attributes
         attributes += 1
         start = at
         at += 1
-        while at < stop and not BYTE_CLASS[data[at]]:
+        while at < stop and not names.BYTE_CLASS[data[at]]:
             at += 1
-        if page[0, STATE_ATTRIBUTES] + attributes > FREE_NAMES:
+        if page[0, names.STATE_ATTRIBUTES] + attributes > names.FREE_NAMES:
             _see(page, data, start, at, seen, number)
-        while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
+        while at < stop and names.BYTE_CLASS[data[at]] == names.BYTE_SPACE:
             at += 1
-        if at >= stop or data[at] != EQUALS:
+        if at >= stop or data[at] != ascii.EQUALS:
             continue
         at += 1
-        while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
+        while at < stop and names.BYTE_CLASS[data[at]] == names.BYTE_SPACE:
             at += 1
-        if at < stop and (data[at] == QUOTE or data[at] == APOSTROPHE):
+        if at < stop and (data[at] == ascii.QUOTE or data[at] == ascii.APOSTROPHE):
             at = seek(data, words, at + 1, stop, data[at]) + 1
         else:
-            while at < stop and not BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_GREATER):
+            while at < stop and not names.BYTE_CLASS[data[at]] & (names.BYTE_SPACE | names.BYTE_GREATER):
                 at += 1
 
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _cut(start: int, stop: int, cuts: np.ndarray, written: int) -> int:
-    if stop - start < SHORTEST_CUT:
+    if stop - start < names.SHORTEST_CUT:
         return written
     cuts[written, 0], cuts[written, 1] = start, stop
     return written + 1
@@ -346,22 +285,22 @@ def _measure_page(
     # time.
     page, data, words = borrow(page), borrow(data), borrow(words)
     seen, cuts = borrow(seen), borrow(cuts)
-    for column in range(STATE_NUMBERS):
+    for column in range(names.STATE_NUMBERS):
         page[0, column] = 0
-    page[STATE_KINDS, 0], page[STATE_KINDS, 1] = TAG_HTML, TAG_BODY
-    page[0, STATE_TOP], page[0, ELEMENTS], page[0, DEPTH] = 2, 3, 2
+    page[names.STATE_KINDS, 0], page[names.STATE_KINDS, 1] = names.TAG_HTML, names.TAG_BODY
+    page[0, names.STATE_TOP], page[0, names.ELEMENTS], page[0, names.DEPTH] = 2, 3, 2
     root_attributes = 0
     # Each turn takes the text up to the next tag, and then the tag, until a bound is passed.
-    while at < stop and page[0, DEPTH] <= max_depth and not page[0, ESCAPES]:
+    while at < stop and page[0, names.DEPTH] <= max_depth and not page[0, names.ESCAPES]:
         begin = at
         at = seek(data, words, at, stop, 0x3C)
         sign = data[at + 1] if at + 1 < stop else 0
-        closing = sign == SLASH
+        closing = sign == ascii.SLASH
         letter = sign
         if closing:
             letter = data[at + 2] if at + 2 < stop else 0
         is_tag = (letter | 0x20) >= 0x61 and (letter | 0x20) <= 0x7A
-        is_markup = is_tag or sign == EXCLAMATION or sign == QUESTION or (closing and letter != 0)
+        is_markup = is_tag or sign == ascii.EXCLAMATION or sign == ascii.QUESTION or (closing and letter != 0)
         if at < stop and not is_markup:
             at += 1
         if at > begin:
@@ -370,23 +309,32 @@ def _measure_page(
             continue
         start = at
         if not is_tag:
-            at = skip_declaration(data, words, at, stop, page[STATE_KINDS, page[0, STATE_TOP] - 1] == KIND_FOREIGN)
-            if sign == EXCLAMATION and start + 3 < stop and data[start + 2] == HYPHEN and data[start + 3] == HYPHEN:
+            at = skip_declaration(
+                data, words, at, stop, page[names.STATE_KINDS, page[0, names.STATE_TOP] - 1] == names.KIND_FOREIGN
+            )
+            if (
+                sign == ascii.EXCLAMATION
+                and start + 3 < stop
+                and data[start + 2] == ascii.HYPHEN
+                and data[start + 3] == ascii.HYPHEN
+            ):
                 # The ends of the comment stay: without them the "<" before it and the letter after it would be a tag.
-                closed = data[at - 1] == GREATER and (data[at - 2] == HYPHEN or data[at - 2] == EXCLAMATION)
-                end = at - (3 if data[at - 2] == HYPHEN else 4) if closed else at
+                closed = data[at - 1] == ascii.GREATER and (
+                    data[at - 2] == ascii.HYPHEN or data[at - 2] == ascii.EXCLAMATION
+                )
+                end = at - (3 if data[at - 2] == ascii.HYPHEN else 4) if closed else at
                 written = _cut(start + 4, end, cuts, written)
             continue
         at += 2 if closing else 1
         name = at
-        code = HASH_BASIS
+        code = names.HASH_BASIS
         # The hash of the tag's name, in lower case.
-        while at < stop and not BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH | BYTE_GREATER):
-            code = (code ^ BYTE_LOWER[data[at]]) * HASH_PRIME
+        while at < stop and not names.BYTE_CLASS[data[at]] & (names.BYTE_SPACE | names.BYTE_SLASH | names.BYTE_GREATER):
+            code = (code ^ names.BYTE_LOWER[data[at]]) * names.HASH_PRIME
             at += 1
-        slot = TAG_SLOTS[np.int64(code >> TAG_SHIFT & np.uint64(4095))]
-        known = TAG_HASHES[slot] == code
-        kind: Any = np.int64(slot) if known else KIND_OTHER
+        slot = names.TAG_SLOTS[np.int64(code >> names.TAG_SHIFT & np.uint64(4095))]
+        known = names.TAG_HASHES[slot] == code
+        kind: Any = np.int64(slot) if known else names.KIND_OTHER
         if not known:
             _see(page, data, name, at, seen, number)
         at, attributes = _skip_attributes(page, data, words, at, stop, seen, number)
@@ -396,23 +344,23 @@ def _measure_page(
         if closing:
             _end_tag(page, kind, np.int64(code))
             continue
-        page[0, STATE_ATTRIBUTES] += attributes
-        if FLAGS[kind] & ROOT:
+        page[0, names.STATE_ATTRIBUTES] += attributes
+        if names.FLAGS[kind] & names.ROOT:
             root_attributes += attributes  # a second <html> or <body> adds its attributes to the first
             attributes = root_attributes
-        page[0, ATTRIBUTES] = max(page[0, ATTRIBUTES], attributes)
-        raw = _start_tag(page, kind, np.int64(code), data[at - 2] == SLASH)
-        page[0, NESTED] += 8 * page[0, STATE_OPEN_WEIGHED]
-        if FLAGS[kind] & BLOCK:
-            page[0, BLOCKS] += 1
-            page[0, TEXT] += 2 * page[0, STATE_OPEN_LISTS]
+        page[0, names.ATTRIBUTES] = max(page[0, names.ATTRIBUTES], attributes)
+        raw = _start_tag(page, kind, np.int64(code), data[at - 2] == ascii.SLASH)
+        page[0, names.NESTED] += 8 * page[0, names.STATE_OPEN_WEIGHED]
+        if names.FLAGS[kind] & names.BLOCK:
+            page[0, names.BLOCKS] += 1
+            page[0, names.TEXT] += 2 * page[0, names.STATE_OPEN_LISTS]
         if raw:
             end, sure = skip_raw(data, words, at, stop, np.int64(code))
-            if sure and kind in (TAG_SCRIPT, TAG_STYLE):
+            if sure and kind in (names.TAG_SCRIPT, names.TAG_STYLE):
                 written = _cut(at, end, cuts, written)
             at = end
-        elif kind == TAG_PLAINTEXT:
-            page[0, TEXT] += stop - at
+        elif kind == names.TAG_PLAINTEXT:
+            page[0, names.TEXT] += stop - at
             at = stop
     return written
 
@@ -421,10 +369,10 @@ def _measure_page(
 def _scan(
     data: np.ndarray, words: np.ndarray, offsets: np.ndarray, max_depth: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    rows = np.zeros((offsets.size - 1, COLUMNS), np.int64)
-    page = np.zeros((STATE_ROWS, 2 * max_depth + 64), np.int64)
+    rows = np.zeros((offsets.size - 1, names.COLUMNS), np.int64)
+    page = np.zeros((names.STATE_ROWS, 2 * max_depth + 64), np.int64)
     seen = np.zeros(1 << 16, np.int64)
-    cuts = np.empty(((offsets[-1] - offsets[0]) // SHORTEST_CUT + 1, 2), np.int64)
+    cuts = np.empty(((offsets[-1] - offsets[0]) // names.SHORTEST_CUT + 1, 2), np.int64)
     ends = np.zeros(offsets.size, np.int64)
     # Each page is measured alone.
     for number in range(offsets.size - 1):
@@ -432,7 +380,7 @@ def _scan(
         ends[number + 1] = _measure_page(
             page, data, words, start, stop, max_depth, seen, number + 1, cuts, ends[number]
         )
-        rows[number] = page[0, :COLUMNS]
+        rows[number] = page[0, : names.COLUMNS]
     return rows, cuts[: ends[-1]], ends
 
 

@@ -5,25 +5,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.html.block_names import (
-    B_CHARS,
-    B_ELEMENT,
-    B_KIND,
-    E_FIRST,
-    E_LAST,
-    E_PARENT,
-    E_PATH,
-)
-from gristmill.kernels.html.features import (
-    G_CHARS,
-    G_LINKS,
-    LEVEL,
-    SUM_CHARS,
-    SUM_PROSE,
-    log,
-    main_box,
-    share,
-)
+from gristmill.kernels.html import features, layout
 from gristmill.kernels.html.hashes import slot_of
 from gristmill.kernels.memory import borrow
 
@@ -94,20 +76,23 @@ def measure_scores(
     column = first_column
     best = 0
     for slot in range(mask + 1):
-        groups[slot, G_LINKS] = 0
+        groups[slot, features.G_LINKS] = 0
     # Expected content replaces prose.
-    sums[SUM_PROSE, 0] = 0
+    sums[features.SUM_PROSE, 0] = 0
     # Turn scores into expected content: for each block, as sums, and for each path.
     for row in range(count):
         byte = min(255, max(0, (scores[row] >> 5) + 128))
         out[column, row] = byte
         best = max(best, byte)
-        held = CHANCES[byte] * blocks[row, B_CHARS]
-        sums[SUM_PROSE, row + 1] = sums[SUM_PROSE, row] + held
-        groups[slot_of(keys, np.int64(elements[blocks[row, B_ELEMENT], E_PATH]) << 1, mask), G_LINKS] += held
-    total = sums[SUM_PROSE, count]
-    chars = sums[SUM_CHARS, count]
-    main_box(elements, element_count, sums, count, away)
+        held = CHANCES[byte] * blocks[row, layout.B_CHARS]
+        sums[features.SUM_PROSE, row + 1] = sums[features.SUM_PROSE, row] + held
+        groups[
+            slot_of(keys, np.int64(elements[blocks[row, layout.B_ELEMENT], layout.E_PATH]) << 1, mask),
+            features.G_LINKS,
+        ] += held
+    total = sums[features.SUM_PROSE, count]
+    chars = sums[features.SUM_CHARS, count]
+    features.main_box(elements, element_count, sums, count, away)
     # The scores of four blocks before and after each block.
     for shift in range(1, 5):
         # Columns of blocks that are not there stay 0.
@@ -118,34 +103,38 @@ def measure_scores(
     heading = 255
     # Forward: what is around a block, and what came before it.
     for row in range(count):
-        element = blocks[row, B_ELEMENT]
+        element = blocks[row, layout.B_ELEMENT]
         box = element
         # The share of content in the box of the block, and in the two around it.
         for level in range(3):
-            if level or elements[box, E_LAST] - elements[box, E_FIRST] <= 1:
-                box = elements[box, E_PARENT]
-            first, last = elements[box, E_FIRST], elements[box, E_LAST]
-            held = sums[SUM_PROSE, last] - sums[SUM_PROSE, first]
-            out[column + 9 + level, row] = share(held // 1000, sums[SUM_CHARS, last] - sums[SUM_CHARS, first])
-        group = slot_of(keys, np.int64(elements[element, E_PATH]) << 1, mask)
-        out[column + 12, row] = share(groups[group, G_LINKS] // 1000, groups[group, G_CHARS])
+            if level or elements[box, layout.E_LAST] - elements[box, layout.E_FIRST] <= 1:
+                box = elements[box, layout.E_PARENT]
+            first, last = elements[box, layout.E_FIRST], elements[box, layout.E_LAST]
+            held = sums[features.SUM_PROSE, last] - sums[features.SUM_PROSE, first]
+            out[column + 9 + level, row] = features.share(
+                held // 1000, sums[features.SUM_CHARS, last] - sums[features.SUM_CHARS, first]
+            )
+        group = slot_of(keys, np.int64(elements[element, layout.E_PATH]) << 1, mask)
+        out[column + 12, row] = features.share(groups[group, features.G_LINKS] // 1000, groups[group, features.G_CHARS])
         place = column + 13
         # The same within a few blocks on either side.
         for reach in (2, 5, 12):
             first, last = max(0, row - reach), min(count, row + reach + 1)
-            held = sums[SUM_PROSE, last] - sums[SUM_PROSE, first]
-            out[place, row] = share(held // 1000, sums[SUM_CHARS, last] - sums[SUM_CHARS, first])
+            held = sums[features.SUM_PROSE, last] - sums[features.SUM_PROSE, first]
+            out[place, row] = features.share(
+                held // 1000, sums[features.SUM_CHARS, last] - sums[features.SUM_CHARS, first]
+            )
             place += 1
-        out[column + 16, row] = share(total - sums[SUM_PROSE, row + 1], total)
-        out[column + 17, row] = share(sums[SUM_PROSE, row], total)
+        out[column + 16, row] = features.share(total - sums[features.SUM_PROSE, row + 1], total)
+        out[column + 17, row] = features.share(sums[features.SUM_PROSE, row], total)
         out[column + 18, row] = best
-        out[column + 19, row] = share(total // 1000, chars)
-        out[column + 20, row] = log(total // 1000)
+        out[column + 19, row] = features.share(total // 1000, chars)
+        out[column + 20, row] = features.log(total // 1000)
         out[column + 21, row] = since
         since = 0 if out[column, row] >= 128 else min(255, since + 1)
         out[column + 23, row] = min(255, away[element])
         out[column + 24, row] = heading
-        if LEVEL[blocks[row, B_KIND]]:
+        if features.LEVEL[blocks[row, layout.B_KIND]]:
             heading = out[column, row]
         out[column + 25, row] = max(0, 128 + (out[column, row] - best) // 2)
     since = 255

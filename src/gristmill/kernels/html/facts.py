@@ -11,48 +11,10 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
+from gristmill.kernels.html import names as markup
 from gristmill.kernels.html.bounds import as_words, seek, skip_declaration, skip_raw
-from gristmill.kernels.html.names import (
-    BYTE_CLASS,
-    BYTE_GREATER,
-    BYTE_LOWER,
-    BYTE_SLASH,
-    BYTE_SPACE,
-    FLAGS,
-    FOREIGN_ROOT,
-    HASH_BASIS,
-    HASH_PRIME,
-    HEADING,
-    KIND_OTHER,
-    NOT_SVG,
-    RAW,
-    TAG_BODY,
-    TAG_HASHES,
-    TAG_HTML,
-    TAG_NAMES,
-    TAG_PLAINTEXT,
-    TAG_SCRIPT,
-    TAG_SHIFT,
-    TAG_SLOTS,
-    fnv,
-)
 from gristmill.kernels.memory import borrow
-from gristmill.kernels.text.ascii import (
-    APOSTROPHE,
-    BACKSLASH,
-    EQUALS,
-    EXCLAMATION,
-    GREATER,
-    LEFT_BRACE,
-    LEFT_BRACKET,
-    QUESTION,
-    QUOTE,
-    RIGHT_BRACE,
-    RIGHT_BRACKET,
-    SEMICOLON,
-    SLASH,
-    SP,
-)
+from gristmill.kernels.text import ascii
 
 MAX_VALUE_BYTES = 1 << 14
 """A longer value is cut to this many bytes."""
@@ -91,17 +53,17 @@ _MOST[JSON_LD], _MOST[HEADING_TEXT] = 4, 64
 _MOST_OF_A_PAGE = int(_MOST.sum())
 """The most values of one source: only the first valid one is needed, or some authors, or the parts of a line."""
 
-_NAME_HASHES = np.array([fnv(name) for names in _NAMED for name in names.split()], np.uint64)
+_NAME_HASHES = np.array([markup.fnv(name) for names in _NAMED for name in names.split()], np.uint64)
 _NAME_BITS = np.array([1 << place for place, names in enumerate(_NAMED) for _ in names.split()], np.int64)
 _IN_META = (1 << CANONICAL) - 1
 _IN_TIME = 1 << DATE_PUBLISHED | 1 << OTHER_DATE
 _MAX_NAME_BYTES = 256
 
-_TAG_META, _TAG_LINK, _TAG_TITLE, _TAG_H1 = map(TAG_NAMES.index, ["meta", "link", "title", "h1"])
-_HASH_TIME = np.uint64(fnv("time"))
-_NAMING = tuple(np.uint64(fnv(name)) for name in ("name", "property", "itemprop", "http-equiv", "rel", "type"))
+_TAG_META, _TAG_LINK, _TAG_TITLE, _TAG_H1 = map(markup.TAG_NAMES.index, ["meta", "link", "title", "h1"])
+_HASH_TIME = np.uint64(markup.fnv("time"))
+_NAMING = tuple(np.uint64(markup.fnv(name)) for name in ("name", "property", "itemprop", "http-equiv", "rel", "type"))
 _HASH_CONTENT, _HASH_HREF, _HASH_DATETIME, _HASH_PUBDATE, _HASH_LANG, _HASH_XML_LANG = (
-    np.uint64(fnv(name)) for name in ("content", "href", "datetime", "pubdate", "lang", "xml:lang")
+    np.uint64(markup.fnv(name)) for name in ("content", "href", "datetime", "pubdate", "lang", "xml:lang")
 )
 _NO_NAME = np.uint64(0)
 
@@ -112,28 +74,28 @@ def _attribute(data: np.ndarray, words: np.ndarray, at: int, stop: int) -> tuple
 
     If there is none, the hash is 0 and the end is that of the tag: its ">" or `stop`.
     """
-    while at < stop and BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH):
+    while at < stop and markup.BYTE_CLASS[data[at]] & (markup.BYTE_SPACE | markup.BYTE_SLASH):
         at += 1
-    if at >= stop or data[at] == GREATER:
+    if at >= stop or data[at] == ascii.GREATER:
         return _NO_NAME, at, at, at
-    code = (HASH_BASIS ^ BYTE_LOWER[data[at]]) * HASH_PRIME
+    code = (markup.HASH_BASIS ^ markup.BYTE_LOWER[data[at]]) * markup.HASH_PRIME
     at += 1
     # The hash of the name, in lower case.
-    while at < stop and not BYTE_CLASS[data[at]]:
-        code = (code ^ BYTE_LOWER[data[at]]) * HASH_PRIME
+    while at < stop and not markup.BYTE_CLASS[data[at]]:
+        code = (code ^ markup.BYTE_LOWER[data[at]]) * markup.HASH_PRIME
         at += 1
-    while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
+    while at < stop and markup.BYTE_CLASS[data[at]] == markup.BYTE_SPACE:
         at += 1
-    if at >= stop or data[at] != EQUALS:
+    if at >= stop or data[at] != ascii.EQUALS:
         return code, at, at, at
     at += 1
-    while at < stop and BYTE_CLASS[data[at]] == BYTE_SPACE:
+    while at < stop and markup.BYTE_CLASS[data[at]] == markup.BYTE_SPACE:
         at += 1
     begin = at
-    if at < stop and (data[at] == QUOTE or data[at] == APOSTROPHE):
+    if at < stop and (data[at] == ascii.QUOTE or data[at] == ascii.APOSTROPHE):
         at = seek(data, words, at + 1, stop, data[at])
         return code, begin + 1, at, min(at + 1, stop)
-    while at < stop and not BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_GREATER):
+    while at < stop and not markup.BYTE_CLASS[data[at]] & (markup.BYTE_SPACE | markup.BYTE_GREATER):
         at += 1
     return code, begin, at, at
 
@@ -145,10 +107,10 @@ def _places(data: np.ndarray, at: int, stop: int) -> int:
     stop = min(stop, at + _MAX_NAME_BYTES)
     # Each turn takes one word.
     while at < stop:
-        code = HASH_BASIS
+        code = markup.HASH_BASIS
         # The hash of the word, in lower case.
-        while at < stop and BYTE_CLASS[data[at]] != BYTE_SPACE and data[at] != SEMICOLON:
-            code = (code ^ BYTE_LOWER[data[at]]) * HASH_PRIME
+        while at < stop and markup.BYTE_CLASS[data[at]] != markup.BYTE_SPACE and data[at] != ascii.SEMICOLON:
+            code = (code ^ markup.BYTE_LOWER[data[at]]) * markup.HASH_PRIME
             at += 1
         # There are few names.
         for name in range(_NAME_HASHES.size):
@@ -160,7 +122,7 @@ def _places(data: np.ndarray, at: int, stop: int) -> int:
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _is_blank(data: np.ndarray, at: int, stop: int) -> bool:
-    while at < stop and data[at] <= SP:
+    while at < stop and data[at] <= ascii.SP:
         at += 1
     return at >= stop
 
@@ -173,14 +135,14 @@ def _is_shallow(data: np.ndarray, at: int, stop: int) -> bool:
     # Count brackets outside of strings.
     while at < stop:
         byte = data[at]
-        if byte == QUOTE:
+        if byte == ascii.QUOTE:
             quoted = not quoted
         elif quoted:
-            at += byte == BACKSLASH
-        elif byte == LEFT_BRACKET or byte == LEFT_BRACE:
+            at += byte == ascii.BACKSLASH
+        elif byte == ascii.LEFT_BRACKET or byte == ascii.LEFT_BRACE:
             depth += 1
             deepest = max(depth, deepest)
-        elif byte == RIGHT_BRACKET or byte == RIGHT_BRACE:
+        elif byte == ascii.RIGHT_BRACKET or byte == ascii.RIGHT_BRACE:
             depth -= 1
         at += 1
     return deepest <= MAX_SCRIPT_DEPTH
@@ -219,22 +181,24 @@ def _read_page(
             _add(counts, found, page, HEADING_TEXT, begin, min(at, begin + MAX_VALUE_BYTES))
             has_heading |= not _is_blank(data, begin, at)
         sign = data[at + 1] if at + 1 < stop else 0
-        closing = sign == SLASH
+        closing = sign == ascii.SLASH
         letter = sign
         if closing:
             letter = data[at + 2] if at + 2 < stop else 0
         if (letter | 0x20) < 0x61 or (letter | 0x20) > 0x7A:
-            is_declaration = sign == EXCLAMATION or sign == QUESTION or (closing and letter != 0)
+            is_declaration = sign == ascii.EXCLAMATION or sign == ascii.QUESTION or (closing and letter != 0)
             at = skip_declaration(data, words, at, stop, foreign) if is_declaration else at + 1
             continue
         at += 2 if closing else 1
-        code = HASH_BASIS
+        code = markup.HASH_BASIS
         # The hash of the tag's name, in lower case.
-        while at < stop and not BYTE_CLASS[data[at]] & (BYTE_SPACE | BYTE_SLASH | BYTE_GREATER):
-            code = (code ^ BYTE_LOWER[data[at]]) * HASH_PRIME
+        while at < stop and not markup.BYTE_CLASS[data[at]] & (
+            markup.BYTE_SPACE | markup.BYTE_SLASH | markup.BYTE_GREATER
+        ):
+            code = (code ^ markup.BYTE_LOWER[data[at]]) * markup.HASH_PRIME
             at += 1
-        slot = TAG_SLOTS[np.int64(code >> TAG_SHIFT & np.uint64(4095))]
-        kind: Any = np.int64(slot) if TAG_HASHES[slot] == code else KIND_OTHER
+        slot = markup.TAG_SLOTS[np.int64(code >> markup.TAG_SHIFT & np.uint64(4095))]
+        kind: Any = np.int64(slot) if markup.TAG_HASHES[slot] == code else markup.KIND_OTHER
         wanted = _NO_NAME
         if not closing:
             if kind == _TAG_META:
@@ -243,7 +207,7 @@ def _read_page(
                 wanted = _HASH_HREF
             elif code == _HASH_TIME:
                 wanted = _HASH_DATETIME
-        reads = wanted != _NO_NAME or (kind == TAG_SCRIPT and not closing)
+        reads = wanted != _NO_NAME or (kind == markup.TAG_SCRIPT and not closing)
         places, has_pubdate = 0, False
         value_from = value_to = -1
         # Note the value of the wanted attribute, and what the others name.
@@ -257,7 +221,7 @@ def _read_page(
                 elif name in _NAMING:
                     places |= _places(data, first, last)
                 has_pubdate |= name == _HASH_PUBDATE
-            elif kind == TAG_HTML and not closing:
+            elif kind == markup.TAG_HTML and not closing:
                 if name == _HASH_LANG:
                     _add_value(data, counts, found, page, LANG, first, last)
                 elif name == _HASH_XML_LANG:
@@ -265,16 +229,16 @@ def _read_page(
         if at >= stop:
             break  # a tag without an end is not a tag
         at += 1
-        flags = FLAGS[kind]
-        if flags & HEADING:
+        flags = markup.FLAGS[kind]
+        if flags & markup.HEADING:
             in_heading = kind == _TAG_H1 and not closing and not has_heading
         if closing:
-            foreign = foreign and not flags & FOREIGN_ROOT
+            foreign = foreign and not flags & markup.FOREIGN_ROOT
             continue
-        if flags & FOREIGN_ROOT:
-            foreign = data[at - 2] != SLASH
-        foreign = foreign and not flags & NOT_SVG
-        head = head and kind != TAG_BODY
+        if flags & markup.FOREIGN_ROOT:
+            foreign = data[at - 2] != ascii.SLASH
+        foreign = foreign and not flags & markup.NOT_SVG
+        head = head and kind != markup.TAG_BODY
         if wanted == _HASH_DATETIME:
             if places & _IN_TIME or has_pubdate:
                 _add_value(data, counts, found, page, BODY_DATE, value_from, value_to)
@@ -287,14 +251,14 @@ def _read_page(
                 for place in range(PLACES):
                     if places >> place & 1:
                         _add_value(data, counts, found, page, place, value_from, value_to)
-        elif flags & RAW and not foreign:
+        elif flags & markup.RAW and not foreign:
             end, _ = skip_raw(data, words, at, stop, np.int64(code))
             if kind == _TAG_TITLE:
                 _add_value(data, counts, found, page, TITLE, at, end)
             elif places >> JSON_LD & 1 and end - at <= MAX_SCRIPT_BYTES and _is_shallow(data, at, end):
                 _add(counts, found, page, JSON_LD, at, end)
             at = end
-        elif kind == TAG_PLAINTEXT:
+        elif kind == markup.TAG_PLAINTEXT:
             break
 
 

@@ -5,35 +5,10 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.html.assemble import (
-    BLOCK_ROOM,
-    choose,
-    close_gaps,
-    drop_controls,
-    drop_copies,
-    drop_lone_links,
-    keep_formulas,
-    keep_headline,
-    keep_terms,
-    write_text,
-)
+from gristmill.kernels.html import assemble, boxes
 from gristmill.kernels.html.attributes import NOTED
-from gristmill.kernels.html.block_names import BLOCK_COLUMNS, BOX_NAMES, ELEMENT_COLUMNS
 from gristmill.kernels.html.block_text import TALLIES
 from gristmill.kernels.html.blocks import cut_page
-from gristmill.kernels.html.boxes import (
-    MAX_DEPTH,
-    S_BLOCKS,
-    S_ELEMENTS,
-    S_EXPECTED_F1,
-    S_FULL,
-    S_MARKDOWN,
-    S_TITLE,
-    S_TITLE_END,
-    STACK_ROWS,
-    STATES,
-    begin_page,
-)
 from gristmill.kernels.html.context import CONTEXT_FEATURES, measure_scores
 from gristmill.kernels.html.features import (
     FEATURES,
@@ -44,6 +19,7 @@ from gristmill.kernels.html.features import (
     measure,
 )
 from gristmill.kernels.html.hashes import TITLE_SLOTS
+from gristmill.kernels.html.layout import BLOCK_COLUMNS, BOX_NAMES, ELEMENT_COLUMNS
 from gristmill.kernels.html.table_rows import join_rows
 from gristmill.kernels.html.trees import score_columns
 
@@ -84,18 +60,18 @@ def cut_and_measure(
     """
     state, tally, stack, counts, missing, noted, slots = small
     blocks, elements, moved, sums, away, keys, groups = tables
-    begin_page(state, tally, stack, counts, missing, noted, elements)
-    state[S_MARKDOWN] = markdown
+    boxes.begin_page(state, tally, stack, counts, missing, noted, elements)
+    state[boxes.S_MARKDOWN] = markdown
     cut_page(data, words, begin, stop, state, tally, stack, counts, missing, noted, blocks, elements, texts)
-    count = join_rows(blocks, state[S_BLOCKS], elements, state[S_ELEMENTS], texts, moved)
+    count = join_rows(blocks, state[boxes.S_BLOCKS], elements, state[boxes.S_ELEMENTS], texts, moved)
     columns = columns_of(flat, count)
     mask = 15
     while mask < 4 * count:
         mask = 2 * mask + 1
-    title, title_end = state[S_TITLE], state[S_TITLE_END]
+    title, title_end = state[boxes.S_TITLE], state[boxes.S_TITLE_END]
     # fmt: off
     measure(
-        blocks, count, elements, state[S_ELEMENTS], texts, data, title, title_end, stop - begin,
+        blocks, count, elements, state[boxes.S_ELEMENTS], texts, data, title, title_end, stop - begin,
         sums, away, keys, groups, mask, slots, columns,
     )
     # fmt: on
@@ -106,7 +82,7 @@ def cut_and_measure(
 def tell_scores(count: int, mask: int, scores: np.ndarray, small: Any, tables: Any, flat: np.ndarray) -> None:
     """Computes the additional features of the second model."""
     blocks, elements, _, sums, away, keys, groups = tables
-    number = small[0][S_ELEMENTS]
+    number = small[0][boxes.S_ELEMENTS]
     columns = columns_of(flat, count)
     measure_scores(scores, blocks, count, elements, number, sums, away, keys, groups, mask, columns, _FIRST)
 
@@ -142,20 +118,20 @@ def decide(
     `more` are scores by which further blocks may be chosen; it may be empty.
     """
     blocks, elements, _, _, _, keys, groups = tables
-    promised = choose(scores, blocks, count, keep)
+    promised = assemble.choose(scores, blocks, count, keep)
     if more.size:
         others = np.empty(count, np.uint8)
-        choose(more, blocks, count, others)
+        assemble.choose(more, blocks, count, others)
         for row in range(count):
             keep[row] |= others[row]
-    close_gaps(blocks, count, elements, keep)
-    keep_formulas(blocks, count, texts, keep)
-    keep_terms(blocks, count, elements, keep)
+    assemble.close_gaps(blocks, count, elements, keep)
+    assemble.keep_formulas(blocks, count, texts, keep)
+    assemble.keep_terms(blocks, count, elements, keep)
     columns = columns_of(flat, count)
-    keep_headline(blocks, count, columns[SINCE_TITLE], columns[PROSE], keep)
-    drop_controls(blocks, count, elements, more.size > 0, keep)
-    drop_lone_links(blocks, count, elements, keep)
-    drop_copies(blocks, count, elements, keep, texts, keys, groups, mask)
+    assemble.keep_headline(blocks, count, columns[SINCE_TITLE], columns[PROSE], keep)
+    assemble.drop_controls(blocks, count, elements, more.size > 0, keep)
+    assemble.drop_lone_links(blocks, count, elements, keep)
+    assemble.drop_copies(blocks, count, elements, keep, texts, keys, groups, mask)
     return promised
 
 
@@ -181,7 +157,7 @@ def main_text(
     The state S_EXPECTED_F1 has what `decide` expects.
     """
     count, mask = cut_and_measure(data, words, begin, stop, markdown, small, tables, texts, flat)
-    if small[0][S_FULL]:
+    if small[0][boxes.S_FULL]:
         return -1
     if count == 0:
         return 0
@@ -191,8 +167,8 @@ def main_text(
     more = np.empty(count if comments else 0, np.int32)
     if comments:
         score_page(count, mask, small, tables, flat, first, with_comments, more)
-    small[0][S_EXPECTED_F1] = decide(scores, more, count, mask, tables, texts, flat, keep)
-    return write_text(tables[0], count, tables[1], keep, texts, out, markdown)
+    small[0][boxes.S_EXPECTED_F1] = decide(scores, more, count, mask, tables, texts, flat, keep)
+    return assemble.write_text(tables[0], count, tables[1], keep, texts, out, markdown)
 
 
 class PageBuffers:
@@ -207,9 +183,9 @@ class PageBuffers:
             slots *= 2
         kinds = len(BOX_NAMES)
         self.small = (
-            np.empty(STATES, np.int64),
+            np.empty(boxes.STATES, np.int64),
             np.empty(TALLIES, np.int64),
-            np.empty((STACK_ROWS, MAX_DEPTH + 1), np.int64),
+            np.empty((boxes.STACK_ROWS, boxes.MAX_DEPTH + 1), np.int64),
             np.empty(kinds, np.int64),
             np.empty(kinds, np.int64),
             np.empty(NOTED, np.int64),
@@ -230,7 +206,7 @@ class PageBuffers:
         # Markdown, repeated `<b>x` is the worst case: the four signs and the x are 5 bytes for 4.
         self.texts = np.empty(page_bytes * 5 // 4 + 64, np.uint8)
         self.flat = np.empty(COLUMNS * (blocks + _WIDE), np.uint8)
-        self.out = np.empty(3 * self.texts.size + BLOCK_ROOM * blocks, np.uint8)
+        self.out = np.empty(3 * self.texts.size + assemble.BLOCK_ROOM * blocks, np.uint8)
 
     def columns(self, count: int) -> np.ndarray:
         """Returns the features of a page of `count` blocks (uint8, a row for each feature), valid until the

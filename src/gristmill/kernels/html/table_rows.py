@@ -3,33 +3,7 @@
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill.kernels.html.block_names import (
-    B_BREAKS,
-    B_CAPITALS,
-    B_CELL,
-    B_CHARS,
-    B_ELEMENT,
-    B_HINTS,
-    B_KIND,
-    B_LAST,
-    B_MARKER,
-    B_ROW,
-    B_START,
-    B_STOP,
-    B_UNITS,
-    B_VERBATIM,
-    BOX_FLAGS,
-    BOX_LI,
-    BOX_TR,
-    CELL,
-    E_DEPTH,
-    E_FIRST,
-    E_KIND,
-    E_LAST,
-    E_PARENT,
-    HEADINGS,
-    UNCOUNTED,
-)
+from gristmill.kernels.html import layout
 from gristmill.kernels.memory import Bytes, borrow, view
 from gristmill.kernels.text.ascii import BAR, SP
 
@@ -39,7 +13,7 @@ MAX_CELL_BYTES = 200
 
 @njit(nogil=True, cache=True, forceinline=True)
 def _is_one_line(blocks: np.ndarray, row: int) -> bool:
-    return bool(not blocks[row, B_BREAKS] and not blocks[row, B_VERBATIM])
+    return bool(not blocks[row, layout.B_BREAKS] and not blocks[row, layout.B_VERBATIM])
 
 
 @njit(nogil=True, cache=True)
@@ -69,63 +43,71 @@ def join_rows(
     # Each turn takes a row, or a block that is not in one.
     while read < count:
         last = read + 1
-        if blocks[read, B_ROW] and read >= tried:
-            size = blocks[read, B_STOP] - blocks[read, B_START]
+        if blocks[read, layout.B_ROW] and read >= tried:
+            size = blocks[read, layout.B_STOP] - blocks[read, layout.B_START]
             simple = _is_one_line(blocks, read) and size <= MAX_CELL_BYTES
             # Cells of a row are short, or it is not data.
-            while last < count and blocks[last, B_ROW] == blocks[read, B_ROW]:
-                is_same = blocks[last, B_CELL] == blocks[last - 1, B_CELL]
+            while last < count and blocks[last, layout.B_ROW] == blocks[read, layout.B_ROW]:
+                is_same = blocks[last, layout.B_CELL] == blocks[last - 1, layout.B_CELL]
                 size = size + 1 if is_same else 0
                 if is_same:  # a heading and its text
-                    simple &= not (BOX_FLAGS[blocks[last, B_KIND]] | BOX_FLAGS[blocks[last - 1, B_KIND]]) & HEADINGS
-                size += blocks[last, B_STOP] - blocks[last, B_START]
+                    simple &= (
+                        not (
+                            layout.BOX_FLAGS[blocks[last, layout.B_KIND]]
+                            | layout.BOX_FLAGS[blocks[last - 1, layout.B_KIND]]
+                        )
+                        & layout.HEADINGS
+                    )
+                size += blocks[last, layout.B_STOP] - blocks[last, layout.B_START]
                 simple &= _is_one_line(blocks, last) and size <= MAX_CELL_BYTES
                 last += 1
-            if not simple or blocks[read, B_CELL] == blocks[last - 1, B_CELL]:
+            if not simple or blocks[read, layout.B_CELL] == blocks[last - 1, layout.B_CELL]:
                 tried, last = last, read + 1
         for field in range(blocks.shape[1]):
             blocks[write, field] = blocks[read, field]
         moved[read] = write
         if last > read + 1:
-            if blocks[write, B_KIND] == BOX_LI:
-                blocks[write, B_MARKER] = 0
-            blocks[write, B_KIND] = BOX_TR
-            if blocks[read, B_CELL] > 1 and blocks[read, B_CELL] < UNCOUNTED:
-                begin = blocks[read, B_START] - 3 * (blocks[read, B_CELL] - 1)
-                _part(text, begin, blocks[read, B_CELL] - 1)
-                blocks[write, B_START] = begin + 1
-            cell = blocks[read, B_CELL]
+            if blocks[write, layout.B_KIND] == layout.BOX_LI:
+                blocks[write, layout.B_MARKER] = 0
+            blocks[write, layout.B_KIND] = layout.BOX_TR
+            if blocks[read, layout.B_CELL] > 1 and blocks[read, layout.B_CELL] < layout.UNCOUNTED:
+                begin = blocks[read, layout.B_START] - 3 * (blocks[read, layout.B_CELL] - 1)
+                _part(text, begin, blocks[read, layout.B_CELL] - 1)
+                blocks[write, layout.B_START] = begin + 1
+            cell = blocks[read, layout.B_CELL]
             # Append each cell, with separators for the empty ones before it.
             for other in range(read + 1, last):
                 moved[other] = write
-                end = blocks[write, B_STOP]
-                if blocks[other, B_CELL] == cell:
+                end = blocks[write, layout.B_STOP]
+                if blocks[other, layout.B_CELL] == cell:
                     text[end] = SP
                     end += 1
                 else:
-                    empty = min(blocks[other, B_CELL] - cell, (blocks[other, B_START] - end) // 3) - 1
-                    cell = blocks[other, B_CELL]
+                    empty = min(blocks[other, layout.B_CELL] - cell, (blocks[other, layout.B_START] - end) // 3) - 1
+                    cell = blocks[other, layout.B_CELL]
                     end = _part(text, end, 1 + max(0, empty))
-                size = blocks[other, B_STOP] - blocks[other, B_START]
+                size = blocks[other, layout.B_STOP] - blocks[other, layout.B_START]
                 for at in range(size):
-                    text[end + at] = text[blocks[other, B_START] + at]
-                blocks[write, B_STOP] = end + size
-                for field in range(B_CHARS, B_HINTS):
+                    text[end + at] = text[blocks[other, layout.B_START] + at]
+                blocks[write, layout.B_STOP] = end + size
+                for field in range(layout.B_CHARS, layout.B_HINTS):
                     blocks[write, field] += blocks[other, field]
-                blocks[write, B_HINTS] |= blocks[other, B_HINTS]
-                blocks[write, B_UNITS] += blocks[other, B_UNITS]
-                blocks[write, B_CAPITALS] += blocks[other, B_CAPITALS]
-                blocks[write, B_LAST] = blocks[other, B_LAST]
-            box = blocks[write, B_ELEMENT]
-            while BOX_FLAGS[elements[box, E_KIND]] & CELL == 0 and elements[box, E_DEPTH] > 1:
-                box = elements[box, E_PARENT]
-            blocks[write, B_ELEMENT] = elements[box, E_PARENT]
+                blocks[write, layout.B_HINTS] |= blocks[other, layout.B_HINTS]
+                blocks[write, layout.B_UNITS] += blocks[other, layout.B_UNITS]
+                blocks[write, layout.B_CAPITALS] += blocks[other, layout.B_CAPITALS]
+                blocks[write, layout.B_LAST] = blocks[other, layout.B_LAST]
+            box = blocks[write, layout.B_ELEMENT]
+            while (
+                layout.BOX_FLAGS[elements[box, layout.E_KIND]] & layout.CELL == 0 and elements[box, layout.E_DEPTH] > 1
+            ):
+                box = elements[box, layout.E_PARENT]
+            blocks[write, layout.B_ELEMENT] = elements[box, layout.E_PARENT]
         write += 1
         read = last
     moved[count] = write
     if write < count:
         # Boxes name blocks by number, and the numbers have changed.
         for element in range(element_count):
-            elements[element, E_FIRST] = moved[elements[element, E_FIRST]]
-            elements[element, E_LAST] = moved[elements[element, E_LAST]]
+            elements[element, layout.E_FIRST] = moved[elements[element, layout.E_FIRST]]
+            elements[element, layout.E_LAST] = moved[elements[element, layout.E_LAST]]
     return write

@@ -17,19 +17,8 @@ import numpy.typing as npt
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, eight_bytes_at, trailing_zeros
 from gristmill.kernels.memory_writes import put_eight_bytes
+from gristmill.kernels.text import unicode_classes
 from gristmill.kernels.text.ascii import LF
-from gristmill.kernels.text.unicode_classes import (
-    ALONE,
-    DIGIT,
-    LETTER,
-    LOWER,
-    MARK,
-    NUMBER,
-    UnicodeTables,
-    class_of,
-    lower_change,
-    unicode_tables,
-)
 from gristmill.kernels.text.utf8 import put_utf8
 from gristmill.kernels.text.words import decode
 
@@ -58,7 +47,7 @@ class CutTables(NamedTuple):
 
     plain: npt.NDArray[np.uint8]
     """For ASCII: the byte that is written; 0: none; 10: a sentence ends."""
-    unicode: UnicodeTables
+    unicode: unicode_classes.UnicodeTables
 
 
 @lru_cache(maxsize=1)
@@ -71,22 +60,22 @@ def cut_tables() -> CutTables:
         plain[point] = _ZERO if letter.isdigit() else ord(letter.lower()) if letter.isalpha() else 0
     plain[10] = 10
     plain.setflags(write=False)
-    return CutTables(plain, unicode_tables())
+    return CutTables(plain, unicode_classes.unicode_tables())
 
 
 @njit(nogil=True, cache=True)
-def _wide(point: int, unicode: UnicodeTables) -> tuple[int, int]:
+def _wide(point: int, unicode: unicode_classes.UnicodeTables) -> tuple[int, int]:
     """Returns the role of a non-ASCII character, and the code point that is written for it."""
-    bits = class_of(unicode, point)
-    if bits & ALONE:
+    bits = unicode_classes.class_of(unicode, point)
+    if bits & unicode_classes.ALONE:
         return _ALONE, point
-    if bits & DIGIT:
+    if bits & unicode_classes.DIGIT:
         return _PART, _ZERO
-    if bits & (LETTER | NUMBER):
-        if bits & LOWER:
+    if bits & (unicode_classes.LETTER | unicode_classes.NUMBER):
+        if bits & unicode_classes.LOWER:
             return _PART, point
-        return _PART, point + lower_change(unicode, point)
-    return (_MARK if bits & MARK else _NONE), point
+        return _PART, point + unicode_classes.lower_change(unicode, point)
+    return (_MARK if bits & unicode_classes.MARK else _NONE), point
 
 
 @njit(nogil=True, cache=True, forceinline=True)

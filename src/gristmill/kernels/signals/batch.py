@@ -13,50 +13,19 @@ import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import view
+from gristmill.kernels.signals import columns, repetition, scan
 from gristmill.kernels.signals.characters import byte_entropy, count_characters, has_xml_header
-from gristmill.kernels.signals.columns import (
-    BLOCKED_TOKENS,
-    COUNTS,
-    DUP_LINE_CHARS,
-    DUP_LINES,
-    DUP_PARAGRAPH_CHARS,
-    DUP_PARAGRAPHS,
-    PARAGRAPHS,
-    TOKENS,
-)
-from gristmill.kernels.signals.repetition import (
-    GramScratch,
-    TokenNumbers,
-    new_table,
-    ngram_signals,
-    number_keys,
-    repeated_chars,
-    slot_bits,
-)
-from gristmill.kernels.signals.scan import (
-    DISTINCT,
-    LINE_COUNT,
-    N_STATE,
-    PARAGRAPH_COUNT,
-    TERMS_SEEN,
-    DistinctTokens,
-    LineHashes,
-    scan_document,
-    start_document,
-)
-from gristmill.kernels.signals.terms import MAX_TERM_BYTES, WordSets, count_blocked, word_sets
-from gristmill.kernels.text.unicode_classes import UnicodeTables, unicode_tables
+from gristmill.kernels.signals.terms import MAX_TERM_BYTES, WordSets, count_blocked
+from gristmill.kernels.text.unicode_classes import UnicodeTables
 
-__all__ = ["COUNTS", "measure", "unicode_tables", "word_sets"]
-
-N_COUNTS = len(COUNTS)
+N_COUNTS = len(columns.COUNTS)
 _INT32_MAX = 2**31 - 1
 
 
 @njit(nogil=True, cache=True)
-def _vocabulary(old: DistinctTokens, size: int) -> DistinctTokens:
+def _vocabulary(old: scan.DistinctTokens, size: int) -> scan.DistinctTokens:
     """Returns a table of `size` entries that begins with the old entries."""
-    new = DistinctTokens(
+    new = scan.DistinctTokens(
         np.empty(size, np.uint64),
         np.empty(size, np.uint64),
         np.empty(size, np.int32),
@@ -73,8 +42,8 @@ def _vocabulary(old: DistinctTokens, size: int) -> DistinctTokens:
 
 
 @njit(nogil=True, cache=True)
-def _blocks(old: LineHashes, lines: int, paragraphs: int) -> LineHashes:
-    new = LineHashes(
+def _blocks(old: scan.LineHashes, lines: int, paragraphs: int) -> scan.LineHashes:
+    new = scan.LineHashes(
         np.empty(lines, np.uint64),
         np.empty(lines, np.int32),
         np.empty(paragraphs, np.uint64),
@@ -106,7 +75,7 @@ def measure(
     xml = np.zeros(documents, np.bool_)
     histogram = np.zeros(256, np.int64)
     row = np.zeros(N_COUNTS, np.int64)
-    state = np.zeros(N_STATE, np.int64)
+    state = np.zeros(scan.N_STATE, np.int64)
     buffer = np.zeros(4 * MAX_TERM_BYTES, np.uint8)
     stop_seen = np.full(len(sets.stop_words), -1, np.int64)
     clock = np.zeros(1, np.int64)
@@ -116,7 +85,7 @@ def measure(
     numbers = np.empty(4096, np.int32)
     times = np.empty(4096, np.int32)
     keys = np.empty(4096, np.uint64)
-    vocabulary = DistinctTokens(
+    vocabulary = scan.DistinctTokens(
         np.empty(0, np.uint64),
         np.empty(0, np.uint64),
         np.empty(0, np.int32),
@@ -125,7 +94,9 @@ def measure(
         np.empty(0, np.int32),
     )
     vocabulary = _vocabulary(vocabulary, 2048)
-    blocks = LineHashes(np.empty(0, np.uint64), np.empty(0, np.int32), np.empty(0, np.uint64), np.empty(0, np.int32))
+    blocks = scan.LineHashes(
+        np.empty(0, np.uint64), np.empty(0, np.int32), np.empty(0, np.uint64), np.empty(0, np.int32)
+    )
     blocks = _blocks(blocks, 512, 512)
 
     # Each document is measured alone.
@@ -139,26 +110,26 @@ def measure(
         entropy[document] = byte_entropy(histogram, end - begin)
         xml[document] = histogram[60] > 0 and has_xml_header(view(data), begin, end)
 
-        bits = slot_bits((end - begin) >> 3)
-        table = new_table(table, bits, clock, keys, 0)
-        start_document(state, begin)
+        bits = repetition.slot_bits((end - begin) >> 3)
+        table = repetition.new_table(table, bits, clock, keys, 0)
+        scan.start_document(state, begin)
         # The scan stops when a table is full; it is enlarged, and the scan continues.
-        while not scan_document(
+        while not scan.scan_document(
             data, end, document, tables, sets, stop_seen, buffer, table, bits, clock[0], ids, vocabulary, blocks,
             state, row,
         ):  # fmt: skip
-            if row[TOKENS] == len(ids):
+            if row[columns.TOKENS] == len(ids):
                 ids = np.concatenate((ids, np.empty_like(ids)))
-            if state[DISTINCT] == len(vocabulary.keys):
+            if state[scan.DISTINCT] == len(vocabulary.keys):
                 vocabulary = _vocabulary(vocabulary, 2 * len(vocabulary.keys))
-            if state[DISTINCT] == 1 << (bits - 1):
+            if state[scan.DISTINCT] == 1 << (bits - 1):
                 bits += 2
-                table = new_table(table, bits, clock, vocabulary.keys, state[DISTINCT])
+                table = repetition.new_table(table, bits, clock, vocabulary.keys, state[scan.DISTINCT])
             lines = len(blocks.line_keys)
             paragraphs = len(blocks.paragraph_keys)
-            if state[LINE_COUNT] == lines or state[PARAGRAPH_COUNT] == paragraphs:
-                lines *= 2 if state[LINE_COUNT] == lines else 1
-                paragraphs *= 2 if state[PARAGRAPH_COUNT] == paragraphs else 1
+            if state[scan.LINE_COUNT] == lines or state[scan.PARAGRAPH_COUNT] == paragraphs:
+                lines *= 2 if state[scan.LINE_COUNT] == lines else 1
+                paragraphs *= 2 if state[scan.PARAGRAPH_COUNT] == paragraphs else 1
                 blocks = _blocks(blocks, lines, paragraphs)
 
         if len(numbers) < len(ids):  # a line has a token, so this is also enough for lines
@@ -166,21 +137,23 @@ def measure(
             numbers = np.empty(len(ids), np.int32)
             times = np.empty(len(ids), np.int32)
             keys = np.empty(len(ids), np.uint64)
-        if state[TERMS_SEEN]:
-            row[BLOCKED_TOKENS] = count_blocked(
-                ids, row[TOKENS], vocabulary.term_tokens, vocabulary.lower_keys, sets.terms
+        if state[scan.TERMS_SEEN]:
+            row[columns.BLOCKED_TOKENS] = count_blocked(
+                ids, row[columns.TOKENS], vocabulary.term_tokens, vocabulary.lower_keys, sets.terms
             )
-        lines = state[LINE_COUNT]
-        table, distinct = number_keys(table, clock, blocks.line_keys, numbers, lines)
-        row[DUP_LINES] = lines - distinct
-        row[DUP_LINE_CHARS] = repeated_chars(numbers, blocks.line_chars, lines)
-        paragraphs = state[PARAGRAPH_COUNT]
-        table, distinct = number_keys(table, clock, blocks.paragraph_keys, numbers, paragraphs)
-        row[PARAGRAPHS] = paragraphs
-        row[DUP_PARAGRAPHS] = paragraphs - distinct
-        row[DUP_PARAGRAPH_CHARS] = repeated_chars(numbers, blocks.paragraph_chars, paragraphs)
-        tokens = TokenNumbers(ids, row[TOKENS], vocabulary.chars, vocabulary.occurrences)
-        table = ngram_signals(table, clock, tokens, GramScratch(places, numbers, times, keys), row)
+        lines = state[scan.LINE_COUNT]
+        table, distinct = repetition.number_keys(table, clock, blocks.line_keys, numbers, lines)
+        row[columns.DUP_LINES] = lines - distinct
+        row[columns.DUP_LINE_CHARS] = repetition.repeated_chars(numbers, blocks.line_chars, lines)
+        paragraphs = state[scan.PARAGRAPH_COUNT]
+        table, distinct = repetition.number_keys(table, clock, blocks.paragraph_keys, numbers, paragraphs)
+        row[columns.PARAGRAPHS] = paragraphs
+        row[columns.DUP_PARAGRAPHS] = paragraphs - distinct
+        row[columns.DUP_PARAGRAPH_CHARS] = repetition.repeated_chars(numbers, blocks.paragraph_chars, paragraphs)
+        tokens = repetition.TokenNumbers(ids, row[columns.TOKENS], vocabulary.chars, vocabulary.occurrences)
+        table = repetition.ngram_signals(
+            table, clock, tokens, repetition.GramScratch(places, numbers, times, keys), row
+        )
         for k in range(N_COUNTS):
             counts[k, document] = min(row[k], _INT32_MAX)
     return counts, entropy, xml

@@ -7,22 +7,7 @@ import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes
-from gristmill.kernels.signals.columns import (
-    ALNUM_CHARS,
-    BYTES,
-    CHARS,
-    CLOSE_BRACES,
-    DIGIT_CHARS,
-    ELLIPSES,
-    HASHES,
-    LETTER_CHARS,
-    NEWLINES,
-    NON_ASCII_CHARS,
-    OPEN_BRACES,
-    RAW_LINES,
-    SPACE_CHARS,
-    UPPER_CHARS,
-)
+from gristmill.kernels.signals import columns
 from gristmill.kernels.text.ascii import DOT, LF
 from gristmill.kernels.text.unicode_classes import DIGIT, LETTER, NUMBER, SPACE, UPPER, UnicodeTables, class_of
 from gristmill.kernels.text.words import decode
@@ -136,17 +121,17 @@ def count_characters(
             numbers += count if bits & NUMBER else 0
             digits += count if bits & DIGIT else 0
             uppers += count if bits & UPPER else 0
-    row[BYTES] = end - begin
-    row[CHARS] = end - begin - continuations
-    row[NON_ASCII_CHARS] = non_ascii
-    row[SPACE_CHARS] = spaces
-    row[LETTER_CHARS] = letters
-    row[ALNUM_CHARS] = letters + numbers
-    row[DIGIT_CHARS] = digits
-    row[UPPER_CHARS] = uppers
-    row[OPEN_BRACES] = histogram[123]
-    row[CLOSE_BRACES] = histogram[125]
-    row[HASHES] = histogram[35]
-    row[ELLIPSES] = ellipses
-    row[NEWLINES] = histogram[10]
-    row[RAW_LINES] = histogram[10] + (1 if end > begin and data[end - 1] != LF else 0)
+    row[columns.BYTES] = end - begin
+    row[columns.CHARS] = end - begin - continuations
+    row[columns.NON_ASCII_CHARS] = non_ascii
+    row[columns.SPACE_CHARS] = spaces
+    row[columns.LETTER_CHARS] = letters
+    row[columns.ALNUM_CHARS] = letters + numbers
+    row[columns.DIGIT_CHARS] = digits
+    row[columns.UPPER_CHARS] = uppers
+    row[columns.OPEN_BRACES] = histogram[123]
+    row[columns.CLOSE_BRACES] = histogram[125]
+    row[columns.HASHES] = histogram[35]
+    row[columns.ELLIPSES] = ellipses
+    row[columns.NEWLINES] = histogram[10]
+    row[columns.RAW_LINES] = histogram[10] + (1 if end > begin and data[end - 1] != LF else 0)

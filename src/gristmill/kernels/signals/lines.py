@@ -7,42 +7,8 @@ import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes
-from gristmill.kernels.signals.columns import (
-    BULLET_LINES,
-    C4_ANY_END_BRACE_LINES,
-    C4_ANY_END_LINES,
-    C4_ANY_END_LOREM_IPSUM_LINES,
-    C4_ANY_END_SENTENCES,
-    C4_BRACE_LINES,
-    C4_LINES,
-    C4_LOREM_IPSUM_LINES,
-    C4_SENTENCES,
-    ELLIPSIS_LINES,
-    FEW_WORD_LINES,
-    JAVASCRIPT_LINES,
-    LINE_CHARS,
-    LINES,
-    LONG_WORD_LINES,
-    LOREM_IPSUM_LINES,
-    POLICY_LINES,
-    SENTENCES,
-    SHORT_LINES,
-    TERMINAL_LINES,
-)
-from gristmill.kernels.text.ascii import (
-    APOSTROPHE,
-    ASTERISK,
-    DOT,
-    HYPHEN,
-    LEFT_BRACE,
-    LEFT_BRACKET,
-    NINE,
-    QUOTE,
-    RIGHT_BRACKET,
-    UPPER_A,
-    UPPER_Z,
-    ZERO,
-)
+from gristmill.kernels.signals import columns
+from gristmill.kernels.text import ascii
 from gristmill.kernels.text.unicode_classes import SPACE, TERMINAL, UnicodeTables
 from gristmill.kernels.text.words import class_at, last_character
 
@@ -82,7 +48,7 @@ def _matches(data: Bytes, at: int, needle: npt.NDArray[np.uint8], begin: int, en
     # Compare byte by byte, with capitals in lower case.
     for k in range(begin, end):
         byte = data[at + k - begin]
-        if UPPER_A <= byte <= UPPER_Z:
+        if ascii.UPPER_A <= byte <= ascii.UPPER_Z:
             byte |= 32
         if byte != needle[k]:
             return False
@@ -124,12 +90,12 @@ def _without_citations(data: Bytes, begin: int, end: int, unicode: UnicodeTables
         if bits & SPACE:
             end = at
             continue
-        if point != RIGHT_BRACKET:
+        if point != ascii.RIGHT_BRACKET:
             return end
         first = at
-        while first > begin and ZERO <= data[first - 1] <= NINE:
+        while first > begin and ascii.ZERO <= data[first - 1] <= ascii.NINE:
             first -= 1
-        if first > begin and data[first - 1] == LEFT_BRACKET:
+        if first > begin and data[first - 1] == ascii.LEFT_BRACKET:
             end = first - 1
             continue
         found = False
@@ -149,7 +115,7 @@ def _without_citations(data: Bytes, begin: int, end: int, unicode: UnicodeTables
 
 @njit(nogil=True, cache=True)
 def _ends_in_dots(data: Bytes, begin: int, end: int) -> bool:
-    return end - begin >= 3 and data[end - 1] == DOT and data[end - 2] == DOT and data[end - 3] == DOT
+    return end - begin >= 3 and data[end - 1] == ascii.DOT and data[end - 2] == ascii.DOT and data[end - 3] == ascii.DOT
 
 
 @njit(nogil=True, cache=True)
@@ -159,7 +125,7 @@ def c4_end(data: Bytes, begin: int, end: int, unicode: UnicodeTables) -> bool:
     if end == begin or _ends_in_dots(data, begin, end):
         return False
     bits, point, _ = last_character(data, begin, end, unicode)
-    if bits & TERMINAL or point == QUOTE or point == APOSTROPHE or point == 0x201D or point == 0x2019:
+    if bits & TERMINAL or point == ascii.QUOTE or point == ascii.APOSTROPHE or point == 0x201D or point == 0x2019:
         return True
     return point == 0xBB or point == 0x300D or point == 0x300F
 
@@ -167,7 +133,7 @@ def c4_end(data: Bytes, begin: int, end: int, unicode: UnicodeTables) -> bool:
 @njit(nogil=True, cache=True)
 def _is_bullet(point: int) -> bool:
     if point < 0x80:
-        return point == HYPHEN or point == ASTERISK
+        return point == ascii.HYPHEN or point == ascii.ASTERISK
     if point == 0xB7 or point == 0x2022 or point == 0x2023 or point == 0x2043 or point == 0x2219:
         return True
     return point == 0x25AA or point == 0x25CF or point == 0x25E6 or point == 0x25BA
@@ -194,22 +160,22 @@ class LineFacts(NamedTuple):
 def measure_line(data: Bytes, line: LineFacts, unicode: UnicodeTables, row: npt.NDArray[np.int64]) -> None:
     """Adds a line that is not blank to `row`."""
     begin, end, chars, chunks, longest_chunk, sentences, suspect, braces = line
-    row[LINES] += 1
-    row[LINE_CHARS] += chars
-    row[SENTENCES] += sentences
+    row[columns.LINES] += 1
+    row[columns.LINE_CHARS] += chars
+    row[columns.SENTENCES] += sentences
     if chars <= SHORT_LINE_CHARS:
-        row[SHORT_LINES] += 1
+        row[columns.SHORT_LINES] += 1
     if chunks < MIN_LINE_WORDS:
-        row[FEW_WORD_LINES] += 1
+        row[columns.FEW_WORD_LINES] += 1
     if longest_chunk > LONG_WORD_CHARS:
-        row[LONG_WORD_LINES] += 1
+        row[columns.LONG_WORD_LINES] += 1
     bits, point, _ = last_character(data, begin, end, unicode)
     if bits & TERMINAL:
-        row[TERMINAL_LINES] += 1
+        row[columns.TERMINAL_LINES] += 1
     if point == 0x2026 or _ends_in_dots(data, begin, end):
-        row[ELLIPSIS_LINES] += 1
+        row[columns.ELLIPSIS_LINES] += 1
     if _is_bullet(class_at(data, begin, end, unicode)[1]):
-        row[BULLET_LINES] += 1
+        row[columns.BULLET_LINES] += 1
 
     lorem = False
     javascript = False
@@ -221,9 +187,9 @@ def measure_line(data: Bytes, line: LineFacts, unicode: UnicodeTables, row: npt.
                 lorem = lorem or k == 0
                 javascript = javascript or k == 1
                 policy = policy or k > 1
-        row[LOREM_IPSUM_LINES] += lorem
-        row[JAVASCRIPT_LINES] += javascript
-        row[POLICY_LINES] += policy
+        row[columns.LOREM_IPSUM_LINES] += lorem
+        row[columns.JAVASCRIPT_LINES] += javascript
+        row[columns.POLICY_LINES] += policy
 
     if chunks < MIN_LINE_WORDS or longest_chunk > LONG_WORD_CHARS:
         return
@@ -231,20 +197,20 @@ def measure_line(data: Bytes, line: LineFacts, unicode: UnicodeTables, row: npt.
     if braces:
         # A line with a brace is counted apart.
         for at in range(begin, end):
-            if data[at] == LEFT_BRACE:
+            if data[at] == ascii.LEFT_BRACE:
                 brace = True
                 break
     ends = c4_end(data, begin, end, unicode)
-    row[C4_ANY_END_LOREM_IPSUM_LINES] += lorem
-    row[C4_LOREM_IPSUM_LINES] += lorem and ends
+    row[columns.C4_ANY_END_LOREM_IPSUM_LINES] += lorem
+    row[columns.C4_LOREM_IPSUM_LINES] += lorem and ends
     if javascript:
         return
-    row[C4_ANY_END_BRACE_LINES] += brace
-    row[C4_BRACE_LINES] += brace and ends
+    row[columns.C4_ANY_END_BRACE_LINES] += brace
+    row[columns.C4_BRACE_LINES] += brace and ends
     if policy:
         return
-    row[C4_ANY_END_LINES] += 1
-    row[C4_ANY_END_SENTENCES] += sentences
+    row[columns.C4_ANY_END_LINES] += 1
+    row[columns.C4_ANY_END_SENTENCES] += sentences
     if ends:
-        row[C4_LINES] += 1
-        row[C4_SENTENCES] += sentences
+        row[columns.C4_LINES] += 1
+        row[columns.C4_SENTENCES] += sentences

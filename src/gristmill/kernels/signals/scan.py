@@ -11,31 +11,12 @@ import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, borrow, view
-from gristmill.kernels.signals.columns import (
-    CHUNKS,
-    LETTER_WORDS,
-    LONGEST_CHUNK_CHARS,
-    LONGEST_LINE_CHARS,
-    OPEN_BRACES,
-    STOP_WORDS,
-    TOKENS,
-    WORD_CHARS,
-    WORDS,
-)
+from gristmill.kernels.signals import columns
 from gristmill.kernels.signals.lines import LineFacts, has_stem, measure_line
 from gristmill.kernels.signals.repetition import intern
 from gristmill.kernels.signals.terms import MAX_TERM_BYTES, WordSets, find_key, lower_hash
+from gristmill.kernels.text import unicode_classes
 from gristmill.kernels.text.ascii import LF
-from gristmill.kernels.text.unicode_classes import (
-    LETTER,
-    NUMBER,
-    PUNCTUATION,
-    SPACE,
-    TERMINAL,
-    UPPER,
-    WORD,
-    UnicodeTables,
-)
 from gristmill.kernels.text.words import class_at, hash_bytes, token_end
 
 (
@@ -102,24 +83,24 @@ def start_document(state: npt.NDArray[np.int64], begin: int) -> None:
 @njit(nogil=True, cache=True)
 def _end_line(
     data: Bytes,
-    unicode: UnicodeTables,
+    unicode: unicode_classes.UnicodeTables,
     state: npt.NDArray[np.int64],
     row: npt.NDArray[np.int64],
     line_keys: npt.NDArray[np.uint64],
     line_chars: npt.NDArray[np.int32],
 ) -> None:
     """Measures the line that `state` describes, opens or extends its paragraph, and prepares for the next line."""
-    row[LONGEST_LINE_CHARS] = max(row[LONGEST_LINE_CHARS], state[PLACE] - state[LINE_PLACE])
+    row[columns.LONGEST_LINE_CHARS] = max(row[columns.LONGEST_LINE_CHARS], state[PLACE] - state[LINE_PLACE])
     first = state[FIRST]
     if first >= 0:
         last = state[LAST]
         longest_chunk = max(state[LONGEST_CHUNK], state[CHUNK_CHARS])
-        row[CHUNKS] += state[LINE_CHUNKS]
-        row[LONGEST_CHUNK_CHARS] = max(row[LONGEST_CHUNK_CHARS], longest_chunk)
+        row[columns.CHUNKS] += state[LINE_CHUNKS]
+        row[columns.LONGEST_CHUNK_CHARS] = max(row[columns.LONGEST_CHUNK_CHARS], longest_chunk)
         chars = state[LAST_PLACE] - state[FIRST_PLACE]
         chunks, sentences = state[LINE_CHUNKS], state[LINE_SENTENCES]
         line = LineFacts(
-            first, last, chars, chunks, longest_chunk, sentences, state[SUSPECT] != 0, row[OPEN_BRACES] > 0
+            first, last, chars, chunks, longest_chunk, sentences, state[SUSPECT] != 0, row[columns.OPEN_BRACES] > 0
         )
         measure_line(data, line, unicode, row)
         line_keys[state[LINE_COUNT]] = hash_bytes(data, first, last)
@@ -160,7 +141,7 @@ def scan_document(
     text: npt.NDArray[np.uint8],
     end: int,
     document: int,
-    tables: UnicodeTables,
+    tables: unicode_classes.UnicodeTables,
     sets: WordSets,
     stop_seen: npt.NDArray[np.int64],
     buffer: npt.NDArray[np.uint8],
@@ -199,7 +180,7 @@ def scan_document(
     room = min(len(keys), 1 << (bits - 1))
     at = state[AT]
     place = state[PLACE]
-    tokens = row[TOKENS]
+    tokens = row[columns.TOKENS]
     distinct = state[DISTINCT]
     last = state[LAST]
     word_end = state[WORD_END]
@@ -215,7 +196,7 @@ def scan_document(
             if state[PARAGRAPH_FIRST] >= 0 and (blank or at == end):
                 _end_paragraph(data, state, paragraph_keys, paragraph_chars)
             if at == end:
-                row[TOKENS] = tokens
+                row[columns.TOKENS] = tokens
                 state[DISTINCT] = distinct
                 return True
             at += 1
@@ -225,7 +206,7 @@ def scan_document(
             word_end = -1
             continue
         kind, _, after = class_at(data, at, end, unicode)
-        if kind & SPACE:
+        if kind & unicode_classes.SPACE:
             at = after
             place += 1
             continue
@@ -239,14 +220,14 @@ def scan_document(
             state[CHUNK_CHARS] = 0
             state[LINE_CHUNKS] += 1
         last, chars, kind = token_end(data, at, end, word_end == at, unicode)
-        if kind & (LETTER | NUMBER):
-            row[WORDS] += 1
-            row[WORD_CHARS] += chars
-            row[LETTER_WORDS] += kind & LETTER
+        if kind & (unicode_classes.LETTER | unicode_classes.NUMBER):
+            row[columns.WORDS] += 1
+            row[columns.WORD_CHARS] += chars
+            row[columns.LETTER_WORDS] += kind & unicode_classes.LETTER
             word_end = last
-        if kind & WORD == 0 and kind & TERMINAL and chars == 1:
+        if kind & unicode_classes.WORD == 0 and kind & unicode_classes.TERMINAL and chars == 1:
             state[ENDED] = 1
-        elif state[ENDED] and (kind & WORD or kind & PUNCTUATION == 0):
+        elif state[ENDED] and (kind & unicode_classes.WORD or kind & unicode_classes.PUNCTUATION == 0):
             state[ENDED] = 0
             state[LINE_SENTENCES] += 1
 
@@ -263,11 +244,11 @@ def scan_document(
             suspects[distinct] = has_stem(data, at, last)
             term_tokens[distinct] = 0
             if last - at <= MAX_TERM_BYTES:
-                if chars != last - at or kind & UPPER:
+                if chars != last - at or kind & unicode_classes.UPPER:
                     key = lower_hash(data, at, last, unicode, buffer)
                 slot = find_key(stop_words, key)
                 if slot >= 0:
-                    row[STOP_WORDS] += stop_seen[slot] != document
+                    row[columns.STOP_WORDS] += stop_seen[slot] != document
                     stop_seen[slot] = document
                 slot = find_key(term_heads, key)
                 if slot >= 0:
@@ -287,5 +268,5 @@ def scan_document(
     state[DISTINCT] = distinct
     state[LAST] = last
     state[WORD_END] = word_end
-    row[TOKENS] = tokens
+    row[columns.TOKENS] = tokens
     return False

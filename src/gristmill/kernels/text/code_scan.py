@@ -9,23 +9,7 @@ import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, tail, view
-from gristmill.kernels.text.ascii import (
-    APOSTROPHE,
-    BACKSLASH,
-    EXCLAMATION,
-    GREATER,
-    HYPHEN,
-    LESS,
-    LF,
-    LOWER_A,
-    LOWER_Z,
-    NINE,
-    QUOTE,
-    SP,
-    UPPER_A,
-    UPPER_Z,
-    ZERO,
-)
+from gristmill.kernels.text import ascii
 from gristmill.kernels.text.ascii import BACKTICK as BACKTICK_SIGN
 
 MARKS = 6
@@ -62,7 +46,7 @@ def _chars(data: Bytes, begin: int, end: int) -> int:
 
 @njit(nogil=True, cache=True)
 def _line_end(data: Bytes, at: int, end: int) -> int:
-    while at < end and data[at] != LF:
+    while at < end and data[at] != ascii.LF:
         at += 1
     return at
 
@@ -76,12 +60,12 @@ def _quote_end(data: Bytes, at: int, end: int, quote: int, spans: bool) -> int:
     # A backslash hides the character after it.
     while at < end:
         byte = data[at]
-        if byte == BACKSLASH:
+        if byte == ascii.BACKSLASH:
             at += 2
             continue
         if byte == quote:
             return at + 1
-        if byte == LF and not spans:
+        if byte == ascii.LF and not spans:
             return at
         at += 1
     return end
@@ -93,7 +77,7 @@ def _triple_end(data: Bytes, at: int, end: int, quote: int) -> int:
     # A backslash hides the character after it.
     while at < end:
         byte = data[at]
-        if byte == BACKSLASH:
+        if byte == ascii.BACKSLASH:
             at += 2
             continue
         if byte == quote and at + 2 < end and data[at + 1] == quote and data[at + 2] == quote:
@@ -139,7 +123,12 @@ def comment_chars(
         # Each turn skips a character, or takes a whole comment or string.
         while at < end:
             byte = data[at]
-            if byte <= SP or UPPER_A <= byte <= UPPER_Z or LOWER_A <= byte <= LOWER_Z or byte >= 128:
+            if (
+                byte <= ascii.SP
+                or ascii.UPPER_A <= byte <= ascii.UPPER_Z
+                or ascii.LOWER_A <= byte <= ascii.LOWER_Z
+                or byte >= 128
+            ):
                 at += 1
                 continue
             begin = at
@@ -155,12 +144,12 @@ def comment_chars(
             if at > begin:
                 continue
             triple = begin + 2 < end and data[begin + 1] == byte and data[begin + 2] == byte
-            if (byte == QUOTE or byte == APOSTROPHE) and kinds & TRIPLE and triple:
+            if (byte == ascii.QUOTE or byte == ascii.APOSTROPHE) and kinds & TRIPLE and triple:
                 at = min(_triple_end(data, begin, end, byte), end)
                 found[document] += _chars(data, begin, at)
             elif (
-                (byte == QUOTE and kinds & DOUBLE)
-                or (byte == APOSTROPHE and kinds & SINGLE)
+                (byte == ascii.QUOTE and kinds & DOUBLE)
+                or (byte == ascii.APOSTROPHE and kinds & SINGLE)
                 or (byte == BACKTICK_SIGN and kinds & BACKTICK)
             ):
                 at = min(_quote_end(data, begin, end, byte, byte == BACKTICK_SIGN), end)
@@ -181,7 +170,7 @@ def _is_tag(data: Bytes, at: int, end: int, first: int, last: int) -> bool:
     # Compare byte by byte, with capitals in lower case.
     for k in range(first, last):
         byte = data[at + k - first]
-        if UPPER_A <= byte <= UPPER_Z:
+        if ascii.UPPER_A <= byte <= ascii.UPPER_Z:
             byte |= 32
         if byte != _TAGS[k]:
             return False
@@ -210,16 +199,23 @@ def visible_chars(
         # tag.
         while at < end:
             byte = data[at]
-            if byte != LESS:
-                blank = byte <= SP
+            if byte != ascii.LESS:
+                blank = byte <= ascii.SP
                 if not (blank and space) and byte & 0xC0 != 0x80:
                     shown += 1
                 space = blank
                 at += 1
                 continue
-            if at + 3 < end and data[at + 1] == EXCLAMATION and data[at + 2] == HYPHEN and data[at + 3] == HYPHEN:
+            if (
+                at + 3 < end
+                and data[at + 1] == ascii.EXCLAMATION
+                and data[at + 2] == ascii.HYPHEN
+                and data[at + 3] == ascii.HYPHEN
+            ):
                 at += 4
-                while at < end and not (data[at] == GREATER and data[at - 1] == HYPHEN and data[at - 2] == HYPHEN):
+                while at < end and not (
+                    data[at] == ascii.GREATER and data[at - 1] == ascii.HYPHEN and data[at - 2] == ascii.HYPHEN
+                ):
                     at += 1
                 at += 1
                 continue
@@ -229,11 +225,13 @@ def visible_chars(
                 # `<script` is `</script` without its second byte.
                 if at + 1 < end and _is_tag(data, at + 1, end, _NAMES[k] + 2, _NAMES[k + 1]):
                     raw = k
-            while at < end and data[at] != GREATER:
+            while at < end and data[at] != ascii.GREATER:
                 at += 1
             at += 1
             if raw >= 0:
-                while at < end and not (data[at] == LESS and _is_tag(data, at, end, _NAMES[raw], _NAMES[raw + 1])):
+                while at < end and not (
+                    data[at] == ascii.LESS and _is_tag(data, at, end, _NAMES[raw], _NAMES[raw + 1])
+                ):
                     at += 1
         found[document] = shown
     return found
@@ -268,8 +266,8 @@ def encoded_runs(
                 # Count digits and letters of the run.
                 for k in range(begin, at):
                     byte = data[k]
-                    numbers += 1 if ZERO <= byte <= NINE else 0
-                    letters += 1 if byte >= UPPER_A else 0
+                    numbers += 1 if ascii.ZERO <= byte <= ascii.NINE else 0
+                    letters += 1 if byte >= ascii.UPPER_A else 0
                 if numbers and letters:
                     longest[document] = max(longest[document], at - begin)
                     total[document] += at - begin

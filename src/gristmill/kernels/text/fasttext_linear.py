@@ -15,17 +15,7 @@ import numpy as np
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, borrow, eight_bytes_at, trailing_zeros, view
 from gristmill.kernels.memory_blocks import BLOCK, bytes_in
-from gristmill.kernels.text.fasttext import (
-    _CACHED_BYTES,
-    _WORD_NGRAM_FACTOR,
-    CHUNK,
-    END_OF_LINE,
-    FasttextArrays,
-    _append_row,
-    find_word,
-    hash_bytes,
-    ngram_rows,
-)
+from gristmill.kernels.text import fasttext
 from gristmill.kernels.text.fasttext_output import Array
 
 _SLOTS = 1 << 14
@@ -95,14 +85,14 @@ def _collect(
     word = np.uint64(np.int64(np.int32(np.uint32(told))))  # kept as int32: the sign is extended
     if length == 2:
         if seen > 0:
-            bucket = (previous * _WORD_NGRAM_FACTOR + word) % modulus
-            waiting += _append_row(block, waiting, bucket, _ONE, words, kept, before)
+            bucket = (previous * fasttext._WORD_NGRAM_FACTOR + word) % modulus
+            waiting += fasttext._append_row(block, waiting, bucket, _ONE, words, kept, before)
     elif length > 2:
         # The n-gram that begins `back` words ago becomes one word longer.
         for back in range(min(seen, length - 1), 0, -1):
             place = (seen - back) % length
-            recent[place] = recent[place] * _WORD_NGRAM_FACTOR + word
-            waiting += _append_row(block, waiting, recent[place] % modulus, _ONE, words, kept, before)
+            recent[place] = recent[place] * fasttext._WORD_NGRAM_FACTOR + word
+            waiting += fasttext._append_row(block, waiting, recent[place] % modulus, _ONE, words, kept, before)
         recent[seen % length] = word
     return waiting, word
 
@@ -118,7 +108,13 @@ def _first_bytes(text: Bytes, at: int, count: int) -> Any:
 
 @njit(nogil=True, cache=True, error_model="numpy")
 def _means(
-    model: FasttextArrays, weights: Array, work: WordSums, data: Array, starts: Array, ends: Array, means: Array
+    model: fasttext.FasttextArrays,
+    weights: Array,
+    work: WordSums,
+    data: Array,
+    starts: Array,
+    ends: Array,
+    means: Array,
 ) -> None:
     """Writes the mean weight of the rows of each document; NaN if it has none. PADDING bytes after each can be read."""
     dictionary, word_slots = borrow(model.words), borrow(model.word_slots)
@@ -131,7 +127,7 @@ def _means(
     words, buckets, maxn, eos = shape[1], shape[2], shape[4], shape[7]
     mask = np.uint64(keys.shape[0] - 2)
     modulus = np.uint64(max(buckets, 1))
-    end_hash = np.uint64(hash_bytes(END_OF_LINE, 0, 4))
+    end_hash = np.uint64(fasttext.hash_bytes(fasttext.END_OF_LINE, 0, 4))
     # Documents are independent of each other.
     for doc in range(starts.size):
         total, count, seen, waiting = 0.0, 0, 0, 0
@@ -166,11 +162,16 @@ def _means(
                     more = False
                     continue
                 slot = ((slot * np.uint64(0x9FB21C651E98DF25)) >> np.uint64(32)) & mask
-                if size > _CACHED_BYTES:
+                if size > fasttext._CACHED_BYTES:
                     slot = mask + _ONE
-                if keys[slot, 0] != key0 or keys[slot, 1] != key1 or keys[slot, 2] != key2 or size > _CACHED_BYTES:
-                    h = hash_bytes(bytes_, start, i)
-                    entry = find_word(dictionary, word_starts, word_ends, word_slots, bytes_, start, i, h)
+                if (
+                    keys[slot, 0] != key0
+                    or keys[slot, 1] != key1
+                    or keys[slot, 2] != key2
+                    or size > fasttext._CACHED_BYTES
+                ):
+                    h = fasttext.hash_bytes(bytes_, start, i)
+                    entry = fasttext.find_word(dictionary, word_starts, word_ends, word_slots, bytes_, start, i, h)
                     at = start - 1 if maxn > 0 and buckets > 0 else i + 1
                     # A word of the text that is a label, or looks like one: "__label_" and "_".
                     label = entry >= words or (
@@ -184,7 +185,7 @@ def _means(
                     # A long word takes several turns.
                     while not label:
                         if at <= i:
-                            n, at = ngram_rows(shape, kept, before, room, n, bytes_, at, start, i)
+                            n, at = fasttext.ngram_rows(shape, kept, before, room, n, bytes_, at, start, i)
                         for row in range(n):
                             own += values[rows[row]]
                         found += n
@@ -219,7 +220,7 @@ def _means(
         means[doc] = total / count if count > 0 else np.nan
 
 
-def means(model: FasttextArrays, weights: Array, data: Array, starts: Array, ends: Array) -> Array:
+def means(model: fasttext.FasttextArrays, weights: Array, data: Array, starts: Array, ends: Array) -> Array:
     """Returns the mean weight of the rows of each document data[start:end], float64; NaN if it has none."""
     _, _, buckets, _, maxn, length, _, _ = (max(int(value), 0) for value in model.shape)
     slots, text_bytes = 256, int((ends - starts).sum())
@@ -228,9 +229,9 @@ def means(model: FasttextArrays, weights: Array, data: Array, starts: Array, end
     work = WordSums(
         keys=np.zeros((slots + 1, 4), np.uint64),
         sums=np.empty(slots + 1),
-        rows=np.empty(1 + CHUNK * maxn, np.int64),
-        piece=np.empty(4 * (CHUNK + maxn), np.uint8),
-        bounds=np.empty(CHUNK + 2 * maxn + 1, np.uint64),
+        rows=np.empty(1 + fasttext.CHUNK * maxn, np.int64),
+        piece=np.empty(4 * (fasttext.CHUNK + maxn), np.uint8),
+        bounds=np.empty(fasttext.CHUNK + 2 * maxn + 1, np.uint64),
         recent=np.empty(length if length > 1 and buckets > 0 else 1, np.uint64),
         block=np.empty(_BLOCK + length, np.int64),
     )

@@ -28,47 +28,7 @@ import numpy.typing as npt
 
 from gristmill.kernels.compile import njit
 from gristmill.kernels.memory import Bytes, eight_bytes_at, four_bytes_at, trailing_zeros, view
-from gristmill.kernels.text.ascii import (
-    APOSTROPHE,
-    AT_SIGN,
-    BACKSLASH,
-    BAR,
-    CARET,
-    COLON,
-    COMMA,
-    DOT,
-    EQUALS,
-    EXCLAMATION,
-    GREATER,
-    HYPHEN,
-    LESS,
-    LOWER_D,
-    LOWER_E,
-    LOWER_L,
-    LOWER_M,
-    LOWER_R,
-    LOWER_S,
-    LOWER_T,
-    LOWER_V,
-    PLUS,
-    QUESTION,
-    QUOTE,
-    SLASH,
-    TILDE,
-)
-from gristmill.kernels.text.unicode_classes import (
-    DIGIT,
-    LETTER,
-    LOWER,
-    NUMBER,
-    PIECE,
-    SPACE,
-    UNIT,
-    UPPER,
-    WORD,
-    UnicodeTables,
-    class_of,
-)
+from gristmill.kernels.text import ascii, unicode_classes
 
 PIECE_LETTERS = 4
 
@@ -111,14 +71,14 @@ def decode(data: Bytes, at: int, stop: int) -> tuple[int, int]:
 
 
 @njit(nogil=True, cache=True)
-def _wide_class_at(data: Bytes, at: int, stop: int, unicode: UnicodeTables) -> int:
+def _wide_class_at(data: Bytes, at: int, stop: int, unicode: unicode_classes.UnicodeTables) -> int:
     """Returns code point << 20 | bytes << 16 | class bits: one number, which a call returns in a register."""
     point, after = decode(data, at, stop)
-    return point << 20 | (after - at) << 16 | class_of(unicode, point)
+    return point << 20 | (after - at) << 16 | unicode_classes.class_of(unicode, point)
 
 
 @njit(nogil=True, cache=True)
-def class_at(data: Bytes, at: int, stop: int, unicode: UnicodeTables) -> tuple[int, int, int]:
+def class_at(data: Bytes, at: int, stop: int, unicode: unicode_classes.UnicodeTables) -> tuple[int, int, int]:
     """Returns class bits, code point and end of the character at `at`, which is below `stop`; small enough to be
     inlined.
     """
@@ -130,7 +90,7 @@ def class_at(data: Bytes, at: int, stop: int, unicode: UnicodeTables) -> tuple[i
 
 
 @njit(nogil=True, cache=True)
-def last_character(data: Bytes, begin: int, end: int, unicode: UnicodeTables) -> tuple[int, int, int]:
+def last_character(data: Bytes, begin: int, end: int, unicode: unicode_classes.UnicodeTables) -> tuple[int, int, int]:
     """Returns class bits, code point and begin of the character that ends at `end`, which is above `begin`."""
     at = end - 1
     while at > begin and data[at] & 0xC0 == 0x80:
@@ -140,18 +100,18 @@ def last_character(data: Bytes, begin: int, end: int, unicode: UnicodeTables) ->
 
 
 @njit(nogil=True, cache=True)
-def trimmed(data: Bytes, begin: int, end: int, unicode: UnicodeTables) -> tuple[int, int]:
+def trimmed(data: Bytes, begin: int, end: int, unicode: unicode_classes.UnicodeTables) -> tuple[int, int]:
     """Returns a span of text without the white space around it."""
     # Skip white space at the front.
     while begin < end:
         bits, _, after = class_at(data, begin, end, unicode)
-        if not bits & SPACE:
+        if not bits & unicode_classes.SPACE:
             break
         begin = after
     # Skip white space at the end.
     while begin < end:
         bits, _, at = last_character(data, begin, end, unicode)
-        if not bits & SPACE:
+        if not bits & unicode_classes.SPACE:
             break
         end = at
     return begin, end
@@ -193,18 +153,20 @@ def contraction_end(
     data: Bytes,
     at: int,
     stop: int,
-    unicode: UnicodeTables,
+    unicode: unicode_classes.UnicodeTables,
 ) -> int:
     """Returns the end of `s t m d ll ve re` at `at` if it is not part of a longer word; 0 if there is none."""
     first = data[at] | 32
     end = 0
-    if first == LOWER_S or first == LOWER_T or first == LOWER_M or first == LOWER_D:
+    if first == ascii.LOWER_S or first == ascii.LOWER_T or first == ascii.LOWER_M or first == ascii.LOWER_D:
         end = at + 1
     elif at + 1 < stop:
         second = data[at + 1] | 32
-        if (first == LOWER_L and second == LOWER_L) or ((first == LOWER_V or first == LOWER_R) and second == LOWER_E):
+        if (first == ascii.LOWER_L and second == ascii.LOWER_L) or (
+            (first == ascii.LOWER_V or first == ascii.LOWER_R) and second == ascii.LOWER_E
+        ):
             end = at + 2
-    if end == 0 or (end < stop and class_at(data, end, stop, unicode)[0] & WORD):
+    if end == 0 or (end < stop and class_at(data, end, stop, unicode)[0] & unicode_classes.WORD):
         return 0
     return end
 
@@ -219,18 +181,27 @@ def _cuts(
 ) -> bool:
     """Whether `run` symbols in a chunk, the first of them `symbol`, split a word; `plain`: ASCII without `..`, `--`."""
     if run > 1:
-        return not plain or symbol == DOT or symbol == EXCLAMATION or symbol == QUESTION
+        return not plain or symbol == ascii.DOT or symbol == ascii.EXCLAMATION or symbol == ascii.QUESTION
     if symbol >= 0x80:
-        return not (symbol == 0x2019 or (symbol == 0x2013 and before & NUMBER and after & NUMBER))
-    if symbol == DOT:
-        return before & LOWER != 0 and after & UPPER != 0
-    if symbol == COMMA:
-        return not (before & NUMBER and after & NUMBER)
-    if symbol == COLON or symbol == EQUALS or symbol == LESS or symbol == GREATER or symbol == SLASH:
-        return after & LETTER != 0
-    if symbol == HYPHEN:
-        return before & after & (LETTER | NUMBER) != 0
-    return symbol == QUOTE
+        return not (
+            symbol == 0x2019
+            or (symbol == 0x2013 and before & unicode_classes.NUMBER and after & unicode_classes.NUMBER)
+        )
+    if symbol == ascii.DOT:
+        return before & unicode_classes.LOWER != 0 and after & unicode_classes.UPPER != 0
+    if symbol == ascii.COMMA:
+        return not (before & unicode_classes.NUMBER and after & unicode_classes.NUMBER)
+    if (
+        symbol == ascii.COLON
+        or symbol == ascii.EQUALS
+        or symbol == ascii.LESS
+        or symbol == ascii.GREATER
+        or symbol == ascii.SLASH
+    ):
+        return after & unicode_classes.LETTER != 0
+    if symbol == ascii.HYPHEN:
+        return before & after & (unicode_classes.LETTER | unicode_classes.NUMBER) != 0
+    return symbol == ascii.QUOTE
 
 
 @njit(nogil=True, cache=True)
@@ -247,8 +218,12 @@ def _ascii_run(block: np.uint64) -> tuple[int, int]:
     before = others ^ (others - np.uint64(1))
     lower = letters & (block << np.uint64(2)) & before
     upper = letters & ~(block << np.uint64(2)) & before
-    bits: Any = (LETTER | LOWER) * np.int64(lower != 0) | (LETTER | UPPER) * np.int64(upper != 0)
-    return trailing_zeros(others) >> 3, bits | (NUMBER | DIGIT) * np.int64(digits & before != 0)
+    bits: Any = (unicode_classes.LETTER | unicode_classes.LOWER) * np.int64(lower != 0) | (
+        unicode_classes.LETTER | unicode_classes.UPPER
+    ) * np.int64(upper != 0)
+    return trailing_zeros(others) >> 3, bits | (unicode_classes.NUMBER | unicode_classes.DIGIT) * np.int64(
+        digits & before != 0
+    )
 
 
 @njit(nogil=True, cache=True)
@@ -257,7 +232,7 @@ def token_end(
     begin: int,
     stop: int,
     after_word: bool,
-    unicode: UnicodeTables,
+    unicode: unicode_classes.UnicodeTables,
 ) -> tuple[int, int, int]:
     """Returns end, characters and class bits of the token at `begin`, which is not white space.
 
@@ -266,9 +241,15 @@ def token_end(
     """
     bits, symbol, at = class_at(data, begin, stop, unicode)
     chars = 1
-    if bits & WORD == 0:
+    if bits & unicode_classes.WORD == 0:
         mark_bits = bits
-        repeats = symbol == DOT or symbol == HYPHEN or symbol == TILDE or symbol == BAR or symbol == SLASH
+        repeats = (
+            symbol == ascii.DOT
+            or symbol == ascii.HYPHEN
+            or symbol == ascii.TILDE
+            or symbol == ascii.BAR
+            or symbol == ascii.SLASH
+        )
         # Marks such as `...` and `--` are one token.
         while repeats and at < stop and data[at] == symbol:
             at += 1
@@ -276,30 +257,30 @@ def token_end(
         if at == stop:
             return at, chars, mark_bits
         if after_word:
-            if symbol == APOSTROPHE or symbol == 0x2019:
+            if symbol == ascii.APOSTROPHE or symbol == 0x2019:
                 end = contraction_end(data, at, stop, unicode)
                 if end:
-                    return end, chars + end - at, LETTER | LOWER | UPPER
+                    return end, chars + end - at, unicode_classes.LETTER | unicode_classes.LOWER | unicode_classes.UPPER
             return at, chars, mark_bits
-        attaches = symbol == HYPHEN or symbol == SLASH or symbol == TILDE or symbol == AT_SIGN
-        if not (attaches or symbol == CARET or symbol == PLUS or symbol == BACKSLASH):
+        attaches = symbol == ascii.HYPHEN or symbol == ascii.SLASH or symbol == ascii.TILDE or symbol == ascii.AT_SIGN
+        if not (attaches or symbol == ascii.CARET or symbol == ascii.PLUS or symbol == ascii.BACKSLASH):
             return at, chars, mark_bits
         bits, _, after = class_at(data, at, stop, unicode)
-        if bits & WORD == 0 or bits & UNIT:
+        if bits & unicode_classes.WORD == 0 or bits & unicode_classes.UNIT:
             return at, chars, mark_bits
         at = after
         chars += 1
-    if bits & UNIT:
+    if bits & unicode_classes.UNIT:
         # Marks on a character that is a token alone belong to it.
         while at < stop and data[at] >= 0x80:
             more, _, after = class_at(data, at, stop, unicode)
-            if more & WORD == 0 or more & LETTER or more & NUMBER:
+            if more & unicode_classes.WORD == 0 or more & unicode_classes.LETTER or more & unicode_classes.NUMBER:
                 break
             at = after
             chars += 1
         return at, chars, bits
 
-    pieces = 1 if bits & PIECE else 0
+    pieces = 1 if bits & unicode_classes.PIECE else 0
     last = bits
     alone = True  # the word so far, since its last `.`, is one letter
     host = False
@@ -315,9 +296,9 @@ def token_end(
                 last = unicode.classes[data[at - 1]]
                 continue
         more, symbol, after = class_at(data, at, stop, unicode)
-        if more & WORD:
-            if more & (UNIT | PIECE):
-                if more & UNIT or pieces >= PIECE_LETTERS:
+        if more & unicode_classes.WORD:
+            if more & (unicode_classes.UNIT | unicode_classes.PIECE):
+                if more & unicode_classes.UNIT or pieces >= PIECE_LETTERS:
                     break
                 pieces += 1
             bits |= more
@@ -326,7 +307,7 @@ def token_end(
             at = after
             chars += 1
             continue
-        if more & SPACE:
+        if more & unicode_classes.SPACE:
             break
         run = 1
         plain = symbol < 0x80
@@ -337,31 +318,31 @@ def token_end(
         # Find the end of the run of signs, and what follows it.
         while over < stop:
             over_bits, over_symbol, next_over = class_at(data, over, stop, unicode)
-            if over_bits & (WORD | SPACE):
+            if over_bits & (unicode_classes.WORD | unicode_classes.SPACE):
                 break
-            repeated = over_symbol == previous and (over_symbol == DOT or over_symbol == HYPHEN)
+            repeated = over_symbol == previous and (over_symbol == ascii.DOT or over_symbol == ascii.HYPHEN)
             plain = plain and over_symbol < 0x80 and not repeated
             previous = over_symbol
             over = next_over
             run += 1
-        if over == stop or over_bits & (SPACE | UNIT):
-            next_dot = after < stop and data[after] == DOT
-            if symbol == DOT and alone and last & LETTER and not next_dot:
+        if over == stop or over_bits & (unicode_classes.SPACE | unicode_classes.UNIT):
+            next_dot = after < stop and data[after] == ascii.DOT
+            if symbol == ascii.DOT and alone and last & unicode_classes.LETTER and not next_dot:
                 return after, chars + 1, bits
             break
         if not host:
-            quote = run == 1 and (symbol == APOSTROPHE or symbol == 0x2019) and last & LETTER != 0
+            quote = run == 1 and (symbol == ascii.APOSTROPHE or symbol == 0x2019) and last & unicode_classes.LETTER != 0
             if quote and contraction_end(data, after, stop, unicode):
                 break
             if _cuts(symbol, run, plain, last, over_bits):
                 break
-            scheme = run == 3 and symbol == COLON and data[at + 1] == SLASH and data[at + 2] == SLASH
-            host = scheme or (run == 1 and symbol == DOT and over_bits & LOWER != 0)
-        alone = run == 1 and symbol == DOT
+            scheme = run == 3 and symbol == ascii.COLON and data[at + 1] == ascii.SLASH and data[at + 2] == ascii.SLASH
+            host = scheme or (run == 1 and symbol == ascii.DOT and over_bits & unicode_classes.LOWER != 0)
+        alone = run == 1 and symbol == ascii.DOT
         chars += run
         at = over
         more, symbol, after = class_at(data, at, stop, unicode)
-        pieces += 1 if more & PIECE else 0
+        pieces += 1 if more & unicode_classes.PIECE else 0
         bits |= more
         last = more
         at = after
@@ -370,7 +351,7 @@ def token_end(
 
 
 @njit(nogil=True, cache=True)
-def scan_tokens(text: npt.NDArray[np.uint8], tables: UnicodeTables) -> npt.NDArray[np.int64]:
+def scan_tokens(text: npt.NDArray[np.uint8], tables: unicode_classes.UnicodeTables) -> npt.NDArray[np.int64]:
     """Returns begin, end, characters and class bits of every token of one text, a row each."""
     data, stop, unicode = view(text), len(text), view(tables)
     found = np.empty((stop, 4), np.int64)
@@ -380,12 +361,12 @@ def scan_tokens(text: npt.NDArray[np.uint8], tables: UnicodeTables) -> npt.NDArr
     # Each turn skips white space or takes one token.
     while at < stop:
         bits, _, after = class_at(data, at, stop, unicode)
-        if bits & SPACE:
+        if bits & unicode_classes.SPACE:
             at = after
             continue
         end, chars, bits = token_end(data, at, stop, word_end == at, unicode)
         found[count] = at, end, chars, bits
         count += 1
         at = end
-        word_end = end if bits & (LETTER | NUMBER) else -1
+        word_end = end if bits & (unicode_classes.LETTER | unicode_classes.NUMBER) else -1
     return found[:count].copy()

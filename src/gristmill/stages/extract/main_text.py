@@ -20,11 +20,11 @@ import numpy as np
 
 from gristmill.counted import size
 from gristmill.errors import UserError
-from gristmill.kernels.html.block_names import B_START, B_STOP
 from gristmill.kernels.html.bounds import as_words
 from gristmill.kernels.html.boxes import S_EXPECTED_F1, S_FULL, S_MATH, TEX_IN_TEXT, WITHOUT_TEX
 from gristmill.kernels.html.context import CONTEXT_FEATURES
 from gristmill.kernels.html.features import FEATURES
+from gristmill.kernels.html.layout import B_START, B_STOP
 from gristmill.kernels.html.page import (
     COLUMNS,
     MAX_BLOCKS,

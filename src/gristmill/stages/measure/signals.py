@@ -23,7 +23,8 @@ import pyarrow.compute as pc
 from pydantic import Field, model_validator
 
 from gristmill.errors import UserError
-from gristmill.kernels.signals.batch import COUNTS, measure
+from gristmill.kernels.signals.batch import measure
+from gristmill.kernels.signals.columns import COUNTS
 from gristmill.kernels.signals.terms import WordSets, word_sets
 from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.places import system_of

@@ -7,22 +7,7 @@ no sorting is needed; segments that belong together are joined later. All coordi
 import numpy as np
 
 from gristmill.kernels.compile import njit
-from gristmill_pdf.kernels.glyphs import (
-    BASE_X,
-    BASE_Y,
-    BOTTOM,
-    BREAK,
-    CODE,
-    FLAGS,
-    FONT,
-    HYPHEN,
-    LEFT,
-    MAP_ERROR,
-    RIGHT,
-    SIZE,
-    TOP,
-    TURN,
-)
+from gristmill_pdf.kernels import glyphs as glyph_rows
 
 FONT_MONO, FONT_BOLD, FONT_ITALIC, FONT_MATH, FONT_HEAVY = 1, 2, 4, 8, 16
 """Bits of the kind of a font. FONT_HEAVY has wide stems, by what the file says, which may be wrong."""
@@ -111,11 +96,18 @@ def _is_right_to_left(code: int) -> bool:
 @njit(nogil=True, cache=True)
 def _goes_left(glyphs: np.ndarray, count: int, at: int) -> bool:
     """Whether a glyph is to the left of the one before it, or the next one to its left, on the same base line."""
-    one, size = glyphs[at], glyphs[at, SIZE]
+    one, size = glyphs[at], glyphs[at, glyph_rows.SIZE]
     before, after = glyphs[max(at - 1, 0)], glyphs[min(at + 1, count - 1)]
-    if at > 0 and abs(before[BASE_Y] - one[BASE_Y]) * 2 < size and abs(before[LEFT] - one[LEFT]) < 2 * size:
-        return bool(one[LEFT] < before[LEFT])
-    return bool(abs(after[BASE_Y] - one[BASE_Y]) * 2 < size and after[LEFT] < one[LEFT])
+    if (
+        at > 0
+        and abs(before[glyph_rows.BASE_Y] - one[glyph_rows.BASE_Y]) * 2 < size
+        and abs(before[glyph_rows.LEFT] - one[glyph_rows.LEFT]) < 2 * size
+    ):
+        return bool(one[glyph_rows.LEFT] < before[glyph_rows.LEFT])
+    return bool(
+        abs(after[glyph_rows.BASE_Y] - one[glyph_rows.BASE_Y]) * 2 < size
+        and after[glyph_rows.LEFT] < one[glyph_rows.LEFT]
+    )
 
 
 @njit(nogil=True, cache=True)
@@ -136,7 +128,7 @@ def _script(code: int, size: int, base: int, full_size: int, full_base: int) -> 
 
 @njit(nogil=True, cache=True)
 def _is_math(font_kinds: np.ndarray, glyph: np.ndarray) -> bool:
-    return bool(font_kinds[glyph[FONT]] & FONT_MATH)
+    return bool(font_kinds[glyph[glyph_rows.FONT]] & FONT_MATH)
 
 
 @njit(nogil=True, cache=True)
@@ -151,69 +143,80 @@ def join_glyphs(
     pending = 0
     # Each turn appends a glyph to the segment, with the spaces before it, or begins a new segment.
     for at in range(count):
-        code = glyphs[at, CODE]
-        if glyphs[at, TURN] > 3:
+        code = glyphs[at, glyph_rows.CODE]
+        if glyphs[at, glyph_rows.TURN] > 3:
             continue
         if FIRST_PIECE <= code <= LAST_PIECE:
             continue
         if code == 32 or code == 0xA0 or code == 9 or code == 10 or code == 13:
             pending = 1
             continue
-        if glyphs[at, FLAGS] & HYPHEN and code < 32:
+        if glyphs[at, glyph_rows.FLAGS] & glyph_rows.HYPHEN and code < 32:
             code = 45
         if 0xDC00 <= code < 0xE000 and end > 0 and 0xD800 <= text[end - 1] < 0xDC00:
             text[end - 1] = 0x10000 + ((text[end - 1] - 0xD800) << 10) + code - 0xDC00
             continue
         if code < len(MIRRORED) and code != MIRRORED[code] and _goes_left(glyphs, count, at):
             code = MIRRORED[code]
-        kind = font_kinds[glyphs[at, FONT]]
-        left, right, base, size = glyphs[at, LEFT], glyphs[at, RIGHT], glyphs[at, BASE_Y], max(glyphs[at, SIZE], 1)
+        kind = font_kinds[glyphs[at, glyph_rows.FONT]]
+        left, right, base, size = (
+            glyphs[at, glyph_rows.LEFT],
+            glyphs[at, glyph_rows.RIGHT],
+            glyphs[at, glyph_rows.BASE_Y],
+            max(glyphs[at, glyph_rows.SIZE], 1),
+        )
         is_new = last < 0
         spaces = 0
         mark = 0
         if last >= 0:
             segment = segments[many - 1]
-            em = max(size, min(glyphs[last, SIZE], 2 * size))
-            gap = left - glyphs[last, RIGHT]
-            lean = glyphs[at, BASE_X] - left
+            em = max(size, min(glyphs[last, glyph_rows.SIZE], 2 * size))
+            gap = left - glyphs[last, glyph_rows.RIGHT]
+            lean = glyphs[at, glyph_rows.BASE_X] - left
             if 0 < lean * 100 < LEAN_SHARE * size:
                 gap += lean
-            drop = abs(base - glyphs[last, BASE_Y])
+            drop = abs(base - glyphs[last, glyph_rows.BASE_Y])
             away = abs(base - segment[S_BASE])
-            overlap = min(right, glyphs[last, RIGHT]) - max(left, glyphs[last, LEFT])
-            before = glyphs[last, CODE]
+            overlap = min(right, glyphs[last, glyph_rows.RIGHT]) - max(left, glyphs[last, glyph_rows.LEFT])
+            before = glyphs[last, glyph_rows.CODE]
             near_base = (
                 drop * 100 <= 15 * em
                 or away * 100 <= 15 * em
                 or (min(drop * 100 - 60 * em, away * 100 - 50 * segment[S_SIZE]) <= 0 and gap * 100 < 40 * em)
             )
             back = BACK_SHARE * em
-            if max(size, glyphs[last, SIZE]) * 100 <= 85 * segment[S_SIZE] and away * 100 <= 50 * segment[S_SIZE]:
+            if (
+                max(size, glyphs[last, glyph_rows.SIZE]) * 100 <= 85 * segment[S_SIZE]
+                and away * 100 <= 50 * segment[S_SIZE]
+            ):
                 back *= 3  # a subscript under a superscript
-            if glyphs[at, TURN] != glyphs[last, TURN] or glyphs[at, FLAGS] & BREAK:
+            if (
+                glyphs[at, glyph_rows.TURN] != glyphs[last, glyph_rows.TURN]
+                or glyphs[at, glyph_rows.FLAGS] & glyph_rows.BREAK
+            ):
                 is_new = True
             elif code < 0x300 and accents[code] and overlap * 2 > right - left and is_letter(before):
                 mark = 1
             elif (
                 before < 0x300
                 and accents[before]
-                and overlap * 2 > glyphs[last, RIGHT] - glyphs[last, LEFT]
+                and overlap * 2 > glyphs[last, glyph_rows.RIGHT] - glyphs[last, glyph_rows.LEFT]
                 and (is_letter(code) and end > segment[S_START] and text[end - 1] == before)
             ):
                 mark = 2
-            elif left == glyphs[last, LEFT] and right == glyphs[last, RIGHT] and drop == 0:
+            elif left == glyphs[last, glyph_rows.LEFT] and right == glyphs[last, glyph_rows.RIGHT] and drop == 0:
                 pending = 0  # a letter of a ligature, which pdfium takes apart
                 mark = 3 if _is_right_to_left(code) and _is_right_to_left(before) else 0
             elif (
                 code == 61
                 and before == 54
-                and left - glyphs[last, LEFT] < size // 4
+                and left - glyphs[last, glyph_rows.LEFT] < size // 4
                 and _is_math(font_kinds, glyphs[last])
             ):
                 end -= 1  # TeX writes a stroke, which many files call 6, and the sign of equality over it
                 code = 0x2260
             elif (
-                overlap * 2 > min(right - left, glyphs[last, RIGHT] - glyphs[last, LEFT])
+                overlap * 2 > min(right - left, glyphs[last, glyph_rows.RIGHT] - glyphs[last, glyph_rows.LEFT])
                 and (before == CIRCLE or code == CIRCLE)
                 and (min(before, code) == 99 or min(before, code) == 82)
             ):
@@ -223,10 +226,14 @@ def join_glyphs(
                 not near_base
                 or gap * 100 < -back
                 or (segment[S_GLYPHS] <= 2 and segment[S_SIZE] >= DROP_CAP_SIZES * size)
-                or (left < glyphs[last, LEFT] and right < glyphs[last, RIGHT] and _is_right_to_left(code))
+                or (
+                    left < glyphs[last, glyph_rows.LEFT]
+                    and right < glyphs[last, glyph_rows.RIGHT]
+                    and _is_right_to_left(code)
+                )
             ):
                 is_new = True
-            elif kind & FONT_MONO and font_kinds[glyphs[last, FONT]] & FONT_MONO:
+            elif kind & FONT_MONO and font_kinds[glyphs[last, glyph_rows.FONT]] & FONT_MONO:
                 advance = max(right - left, size // 4, 1)
                 is_new = gap > MOST_CODE_SPACES * advance
                 spaces = min((gap + advance // 2) // advance, MOST_CODE_SPACES) if gap > 0 else 0
@@ -243,9 +250,9 @@ def join_glyphs(
         if not is_new:
             full_size, full_base = segments[many - 1, S_SIZE], segments[many - 1, S_BASE]
             shift = _script(code, size, base, full_size, full_base)
-            if code == 69 and glyphs[last, CODE] == 84 and (base - full_base) * 100 >= 12 * full_size:
+            if code == 69 and glyphs[last, glyph_rows.CODE] == 84 and (base - full_base) * 100 >= 12 * full_size:
                 code = 101  # the logo of TeX
-            elif code == 65 and glyphs[last, CODE] == 76 and shift == RAISED:
+            elif code == 65 and glyphs[last, glyph_rows.CODE] == 76 and shift == RAISED:
                 code = 97  # the logo of LaTeX
             elif shift:
                 code += shift
@@ -257,8 +264,12 @@ def join_glyphs(
             segment = segments[many]
             segment[:] = 0
             segment[S_START], segment[S_LEFT], segment[S_RIGHT] = end, left, right
-            segment[S_TOP], segment[S_BOTTOM], segment[S_BASE] = glyphs[at, TOP], glyphs[at, BOTTOM], base
-            segment[S_SIZE], segment[S_TURN], segment[S_FIRST] = size, glyphs[at, TURN], at
+            segment[S_TOP], segment[S_BOTTOM], segment[S_BASE] = (
+                glyphs[at, glyph_rows.TOP],
+                glyphs[at, glyph_rows.BOTTOM],
+                base,
+            )
+            segment[S_SIZE], segment[S_TURN], segment[S_FIRST] = size, glyphs[at, glyph_rows.TURN], at
             many += 1
         segment = segments[many - 1]
         if end >= len(text):
@@ -275,7 +286,7 @@ def join_glyphs(
             if end + spaces >= len(text):
                 return -1
             if spaces and segment[S_WORD_RIGHT] == 0:
-                segment[S_WORD_RIGHT] = glyphs[last, RIGHT]
+                segment[S_WORD_RIGHT] = glyphs[last, glyph_rows.RIGHT]
             # Write the spaces before the glyph.
             for _ in range(spaces):
                 text[end] = 32
@@ -284,8 +295,8 @@ def join_glyphs(
             end += 1
         segment[S_STOP] = end
         segment[S_GLYPHS] += 1
-        segment[S_HYPHEN] = 1 if glyphs[at, FLAGS] & HYPHEN else 0
-        segment[S_ERRORS] += 1 if glyphs[at, FLAGS] & MAP_ERROR else 0
+        segment[S_HYPHEN] = 1 if glyphs[at, glyph_rows.FLAGS] & glyph_rows.HYPHEN else 0
+        segment[S_ERRORS] += 1 if glyphs[at, glyph_rows.FLAGS] & glyph_rows.MAP_ERROR else 0
         segment[S_MONO] += 1 if kind & FONT_MONO else 0
         segment[S_BOLD] += 1 if kind & FONT_BOLD else 0
         segment[S_ITALIC] += 1 if kind & FONT_ITALIC else 0
@@ -295,7 +306,7 @@ def join_glyphs(
             for place in range(segment[S_START], end - 1):
                 text[place] += _script(text[place], segment[S_SIZE], segment[S_BASE], size, base)
             segment[S_SIZE], segment[S_BASE] = size, base
-            segment[S_TOP], segment[S_BOTTOM] = glyphs[at, TOP], glyphs[at, BOTTOM]
+            segment[S_TOP], segment[S_BOTTOM] = glyphs[at, glyph_rows.TOP], glyphs[at, glyph_rows.BOTTOM]
         last = at
     # A segment of one word ends with it.
     for row in range(many):
