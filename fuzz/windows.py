@@ -30,7 +30,7 @@ SMALL: dict[str, dict[str, Any]] = {
         "MOST_RATIO": 2,
         "MOST_ROWS_BYTES": 1 << 10,
         "_BATCH_BYTES": 1 << 12,
-        "_SPELLED_BYTES": 1 << 12,
+        "_SHARED_BYTES": 1 << 12,
     },
     "gristmill.engine.files.grouping": {"MOST_RANGES": 4},
 }

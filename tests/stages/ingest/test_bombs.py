@@ -3,7 +3,6 @@
 import gzip
 import io
 import itertools
-import random
 import subprocess
 import sys
 import tracemalloc
@@ -19,8 +18,6 @@ from tests.stages.ingest.archives import http, packed, page, reasons, record, ro
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import jsonl, parquet
 from gristmill.stages.ingest.http import LEAST_LIMIT_BYTES, MOST_RATIO
-from gristmill.stages.ingest.parquet_footer import Unreadable, dictionary_bytes
-from gristmill.stages.ingest.row_sizes import row_bytes
 from gristmill.stages.reading.decompress import CHUNK_BYTES, unpack
 from gristmill_formats import jats, latex, mbox, mediawiki, notebook, stack_exchange, subtitles
 
@@ -151,74 +148,37 @@ def test_a_dictionary_of_one_long_text_is_expanded_in_steps(path: Path) -> None:
     assert largest < 512 << 20
 
 
+@pytest.mark.parametrize("nest", ["list", "struct", "map", "large_list"])
+def test_a_dictionary_within_other_types_is_expanded_in_steps(path: Path, nest: str) -> None:
+    """Each of 3,000 rows has the same 1 MB at some depth; `meta` would have 3 GB of them."""
+    count, texts = 3000, pa.DictionaryArray.from_arrays(pa.array(np.zeros(3000, np.int32)), pa.array(["x" * (1 << 20)]))
+    offsets = pa.array(np.arange(count + 1, dtype=np.int32))
+    column = {
+        "list": lambda: pa.ListArray.from_arrays(offsets, texts),
+        "large_list": lambda: pa.LargeListArray.from_arrays(offsets.cast(pa.int64()), texts),
+        "struct": lambda: pa.StructArray.from_arrays([texts], ["a"]),
+        "map": lambda: pa.MapArray.from_arrays(offsets, pa.array([f"{n}" for n in range(count)]), texts),
+    }[nest]()
+    table = pa.table({"text": ["a"] * count, "deep": column})
+    pq.write_table(table, path, dictionary_pagesize_limit=1 << 30, store_schema=False, compression="zstd")
+    assert path.stat().st_size < 64 << 10
+    before = pa.total_allocated_bytes()
+    largest, kept, last = 0, 0, None
+    for row in parquet.read(Piece(str(path), "x.parquet"), parquet.Config()):
+        largest = max(largest, pa.total_allocated_bytes() - before)
+        kept, last = kept + (row.drop is None), row
+    assert last is not None
+    assert last.drop == "unpacks_too_large"
+    assert 1000 < kept < 1500
+    assert largest < 256 << 20
+
+
 def test_equal_texts_that_are_honest_are_all_read(path: Path) -> None:
     """A text that many rows share is not a bomb."""
     path.write_bytes(bomb(5000, "the mill " * 100, compression="zstd"))
     found = list(parquet.read(Piece(str(path), "x.parquet"), parquet.Config()))
     assert [row.position for row in found] == list(range(5000))
     assert {row.text for row in found} == {"the mill " * 100}
-
-
-def test_sizes_of_dictionaries_are_those_that_were_written(tmp_path: Path) -> None:
-    """The largest one of each row group, with any other content of the footer; 0 without a dictionary."""
-    words = [f"{n % 7}" * 50 for n in range(100)]
-    table = pa.table(
-        {"n": range(100), "a": words, "b": [word.encode() for word in words], "l": [[word] for word in words]}
-    )
-    for options, groups, size in (
-        ({}, 1, 7 * 54),
-        ({"row_group_size": 10}, 10, 7 * 54),
-        ({"use_dictionary": False}, 1, 0),
-        ({"data_page_version": "2.0", "write_page_index": True, "write_page_checksum": True}, 1, 7 * 54),
-        ({"compression": "zstd", "sorting_columns": [pq.SortingColumn(0)]}, 1, 7 * 54),
-    ):
-        sink = io.BytesIO()
-        pq.write_table(table, sink, **options)
-        assert dictionary_bytes(sink, len(sink.getvalue())) == [size] * groups
-
-
-def test_footers_of_noise_are_unreadable_and_nothing_else() -> None:
-    """The library reports damage in the footer. Here it gives `Unreadable` or sizes, and no other fault."""
-    sink = io.BytesIO()
-    pq.write_table(pa.table({"text": ["a", "b"] * 20}), sink)
-    data = sink.getvalue()
-    chance = random.Random(3)
-    for _ in range(500):
-        broken = bytearray(data)
-        for _ in range(chance.choice((1, 3, 10))):
-            broken[chance.randrange(len(data) // 2, len(data))] = chance.randrange(256)
-        try:
-            sizes = dictionary_bytes(io.BytesIO(broken), len(broken))
-        except Unreadable:
-            continue
-        assert all(size >= 0 for size in sizes)
-
-
-def test_row_sizes_are_those_of_the_rows() -> None:
-    """Bytes of all strings in a row, at any depth, as Python counts them."""
-
-    def size(value: object) -> int:
-        if isinstance(value, str | bytes):
-            return len(value.encode() if isinstance(value, str) else value)
-        if isinstance(value, dict):
-            return sum(map(size, value.values()))
-        return sum(map(size, value)) if isinstance(value, list | tuple) else 0
-
-    struct = [{"u": "ab", "v": ["x", None]}, None, {"u": None, "v": []}, {"u": "é", "v": None}]
-    arrays = [
-        pa.array(["a", None, "é", ""]),
-        pa.array(["a", None, "é", "a"]).dictionary_encode(),
-        pa.array([b"\xff", None, b"", b"ab"], pa.large_binary()),
-        pa.array([["a", "bc"], None, [], [None, "d"]]),
-        pa.array([[["a"], ["bc"]], None, [[]], [None]]),
-        pa.array(struct),
-        pa.array([[("k", "vv")], None, [], [("a", None)]], pa.map_(pa.string(), pa.string())),
-        pa.array([1, None, 3, 4]),
-    ]
-    for array in arrays:
-        for part in (array, array.slice(1), array.slice(1, 2)):
-            expected = [size(row) for row in part.to_pylist()]
-            assert row_bytes(part).tolist() == expected, array.type
 
 
 @pytest.mark.parametrize("size", [2 * CHUNK_BYTES, 2 * CHUNK_BYTES + 5000, 4 * CHUNK_BYTES])

@@ -3,25 +3,25 @@
 A record's position is its row number. A row group that cannot be read loses its rows and becomes one row with the
 reason; the groups before and after it are kept. Strings are checked: Parquet files may hold bytes that are not UTF-8,
 and Arrow passes them on.
+
+A dictionary of a kilobyte can give a million rows the same text of 8 MB. So the dictionaries of a row group are read
+first, with one row, and their longest text bounds the rows of a batch. Arrow does not show those within lists.
 """
 
 import errno
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
 from typing import IO, Any
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
+import pyarrow.types as is_type
 
-from gristmill.errors import UserError
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
-from gristmill.stages.ingest.parquet_footer import Unreadable, dictionary_bytes
 from gristmill.stages.ingest.plain_types import plain, selected
-from gristmill.stages.ingest.row_sizes import row_bytes
 from gristmill.stages.ingest.sniff import HEAD_BYTES, refuse_packed
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import Fields, field_names, locate, mapper, missing_paths, nothing_under
@@ -31,13 +31,19 @@ from gristmill.stages.reading.stream import decompressed, peek
 
 _BATCH_BYTES = 16 << 20
 _BATCH_ROWS = 4096
-_SPELLED_BYTES = 1 << 27
-"""The most that a batch may hold if every row has the largest text of a dictionary."""
+_BATCH_ROWS_OF_LISTS = 64
+_SHARED_BYTES = 1 << 27
+"""The most that a batch may hold if every row has the longest text of its dictionaries."""
+_OPTIONS = {"buffer_size": 1 << 20, "pre_buffer": False, "coerce_int96_timestamp_unit": "us"}
 _LOSSY = re.compile("float|double|binary|extension")  # column types that may hold what JSON cannot
+_TEXTS = ("NONE", "UTF8", "JSON", "ENUM", "BSON")
+"""What the bytes of a column may mean for it to be read as a dictionary; the others are decimals."""
 MOST_RATIO = 4096
 MOST_ROWS_BYTES = 1 << 30
 """A row group may hold this many bytes of text, plus `MOST_RATIO` for each byte of the file. Deflate reaches 1,032;
 only a dictionary, which in a few bytes gives a million rows the same text, can exceed that."""
+# All exceptions that damaged bytes caused in pyarrow; its own errors are subclasses of these.
+_DAMAGE = (pa.ArrowException, OSError, ValueError, IndexError, KeyError, TypeError, MemoryError, OverflowError)
 
 
 class Config(StageConfig):
@@ -61,141 +67,46 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
     """Reasons: `empty_file`, `not_parquet`, `corrupt_parquet`, `missing_column`, `record_too_large`, `invalid_utf8`,
     `missing_text`, `empty_text`, `bad_field_type`, `unpacks_too_large`.
     """
-    with _Watched(piece.open()) as file:
+    build = mapper(config.fields, config.keep_meta)
+    with piece.open() as file:
         try:
             table = _open(file)
             columns = _columns(table.schema_arrow, config)
-            spelled = _spelled(file, table)
         except ReadFault as fault:
             if piece.start == 0 and piece.stop != 0:
                 yield Record(0, drop=fault.reason, detail=fault.detail)
             return
-        build = mapper(config.fields, config.keep_meta)
-        first = 0
-        for group in range(table.num_row_groups):
-            count = max(table.metadata.row_group(group).num_rows, 0)
-            if piece.stop is not None and first >= piece.stop:
-                return
-            if first + count > piece.start:
-                for record in _group(table, group, first, count, columns, config, file, spelled[group], build):
-                    if record.position >= piece.start and (piece.stop is None or record.position < piece.stop):
-                        yield record
-            first += count
-        if first < table.metadata.num_rows and piece.start <= first and (piece.stop is None or first < piece.stop):
-            lost = f"the footer tells of {table.metadata.num_rows} rows, and its row groups hold {first}"
-            yield Record(first, drop="corrupt_parquet", detail=lost)
+        for position, row in _rows(file, table, columns, piece.start, piece.stop):
+            if isinstance(row, dict):
+                row = _checked(row, config)
+            if isinstance(row, ReadFault):
+                yield Record(position, drop=row.reason, detail=row.detail)
+            else:
+                yield build(position, row)
 
 
 def rows(file: IO[bytes], pick: Callable[[list[str]], list[str]]) -> Iterator[tuple[int, dict[str, Any] | ReadFault]]:
     """Every row unchanged with its number, within the same bounds, for callers that do not read documents. `pick`
     chooses the columns. Yields a fault for rows that cannot be read; raises `ReadFault` for a whole file."""
-    watched = _Watched(file)
-    table = _open(watched)
-    columns, spelled, first = pick(list(table.schema_arrow.names)), _spelled(watched, table), 0
-    for group in range(table.num_row_groups):
-        count = max(table.metadata.row_group(group).num_rows, 0)
-        for found in _group(table, group, first, count, columns, Config(), watched, spelled[group], _unchanged):
-            if isinstance(found, Record):
-                yield found.position, ReadFault(found.drop or "corrupt_parquet", found.detail or "")
-            else:
-                yield found
-        first += count
-    if first < table.metadata.num_rows:
-        detail = f"{table.metadata.num_rows} rows in the footer, {first} in its row groups"
-        yield first, ReadFault("corrupt_parquet", detail)
+    table = _open(file)
+    yield from _rows(file, table, pick(list(table.schema_arrow.names)), 0, None)
 
 
-def _unchanged(position: int, row: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-    return position, row
-
-
-class _Watched:
-    """A file that remembers its own errors: a broken connection is not damage and must not be recorded as such."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file = file
-        self.error: OSError | UserError | None = None
-        self.closed = False
-
-    def read(self, size: int = -1) -> bytes:
-        try:
-            return self.file.read(size)
-        except (OSError, UserError) as error:
-            self.error = error
-            raise
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        try:
-            return self.file.seek(offset, whence)
-        except OSError as error:
-            # A damaged offset points before the start of the file.
-            if error.errno != errno.EINVAL:
-                self.error = error
-            raise
-
-    def tell(self) -> int:
-        return self.file.tell()
-
-    def size(self) -> int:
-        return self.seek(0, 2)
-
-    def readable(self) -> bool:
-        return True
-
-    def writable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return True
-
-    def flush(self) -> None:
-        pass
-
-    def close(self) -> None:
-        self.closed = True
-        self.file.close()
-
-    def __enter__(self) -> "_Watched":
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-# All exceptions that damaged bytes caused in pyarrow; its own errors are subclasses of these.
-_DAMAGE = (pa.ArrowException, OSError, ValueError, IndexError, KeyError, TypeError, MemoryError, OverflowError)
-
-
-def _fault(file: _Watched, reason: str, error: BaseException, extra: str = "") -> ReadFault:
-    if file.error is not None:
-        raise file.error
-    line = " ".join(str(error).split())[:300] or type(error).__name__
-    return ReadFault(reason, extra + line)
-
-
-def _open(file: _Watched) -> pq.ParquetFile:
+def _open(file: IO[bytes]) -> pq.ParquetFile:
     magic = file.read(4)
     file.seek(0)
     if not magic:
         raise ReadFault("empty_file", "0 bytes")
     reason = "corrupt_parquet" if magic in (b"PAR1", b"PARE") else "not_parquet"
     if reason == "not_parquet":
-        is_plain, chunks = decompressed(file.file)
+        is_plain, chunks = decompressed(file)
         refuse_packed(peek(chunks, HEAD_BYTES)[0], is_plain, reason)
     try:
-        table = pq.ParquetFile(
-            file,
-            buffer_size=1 << 20,
-            pre_buffer=False,
-            page_checksum_verification=True,
-            coerce_int96_timestamp_unit="us",
-        )
+        table = pq.ParquetFile(file, page_checksum_verification=True, **_OPTIONS)
         rows = table.metadata.num_rows
         table.schema_arrow  # noqa: B018  # parsed on first use, and damaged as often as the rest
     except _DAMAGE as error:
-        raise _fault(file, reason, error) from error
+        raise _fault(reason, error) from None
     if rows <= 0:
         raise ReadFault("empty_file", f"{rows} rows")
     return table
@@ -205,7 +116,7 @@ def _columns(schema: pa.Schema, config: Config) -> list[str]:
     """The columns to read. Checks that the file has what the recipe names."""
     missing = missing_paths(config.fields, lambda path: selected(schema, path) is not None)
     if missing:
-        nested = {field.name: field.type for field in schema if pa.types.is_struct(field.type)}
+        nested = {field.name: field.type for field in schema if is_type.is_struct(field.type)}
         inner = {name: {below.name: "" for below in kind} for name, kind in nested.items()}
         names = field_names({**dict.fromkeys(schema.names, ""), **inner})
         raise ReadFault("missing_column", nothing_under(missing, names))
@@ -215,111 +126,100 @@ def _columns(schema: pa.Schema, config: Config) -> list[str]:
     return [name for name in found if name is not None]
 
 
-def _group(
-    table: pq.ParquetFile,
-    group: int,
-    first: int,
-    rows: int,
-    columns: list[str],
-    config: Config,
-    file: _Watched,
-    spelled: int,
-    build: Callable[[int, dict[str, Any]], Any],
-) -> Iterator[Any]:
-    """Yields `build` of each row, and a `Record` with the reason for rows that cannot be read."""
-    position = first
-    if isinstance(file.file, Head):
-        file.file.check_rows(table.metadata.row_group(group).total_byte_size)
-    # The footer gives the uncompressed size, so it determines how many rows make a batch. A damaged one is a harmless
-    # guess.
-    mean_bytes = max(table.metadata.row_group(group).total_byte_size // max(rows, 1), 1)
-    batch_rows = max(1, min(_BATCH_ROWS, _BATCH_BYTES // mean_bytes, _SPELLED_BYTES // max(spelled, 1)))
-    left = MOST_ROWS_BYTES + MOST_RATIO * (file.size() // max(table.num_row_groups, 1))
-    batches = table.iter_batches(batch_rows, row_groups=[group], columns=columns, use_threads=False)
-    while position < first + rows:
-        try:
-            batch = next(batches, None)
-            if batch is None or batch.num_rows == 0:
-                raise pa.ArrowInvalid("the pages end before the row group's last row")
-        except _DAMAGE as error:
-            lost = f"row group {group}, {first + rows - position} rows from row {position} on: "
-            fault = _fault(file, "corrupt_parquet", error, lost)
-            yield Record(position, drop=fault.reason, detail=fault.detail)
-            return
-        sizes = _sizes(batch)
-        for start, stop in _slices(sizes):
-            left -= int(sizes[start:stop].sum())
-            if left < 0:
-                lost = f"row group {group}, {first + rows - position - start} rows from row {position + start} on"
-                detail = f"{lost}: more than {MOST_RATIO} bytes of text for each byte in the file"
-                yield Record(position + start, drop="unpacks_too_large", detail=detail)
-                return
-            yield from _batch(batch.slice(start, stop - start), position + start, build, config)
-        position += batch.num_rows
-        if isinstance(file.file, Head):
-            file.file.unpacked_rows(int(sizes.sum()))
+_Row = tuple[int, dict[str, Any] | ReadFault]
 
 
-def _spelled(file: _Watched, table: pq.ParquetFile) -> list[int]:
-    """The size of the largest dictionary of each row group. If it is unknown, the size of the whole group."""
-    groups = table.num_row_groups
+def _rows(file: IO[bytes], table: pq.ParquetFile, columns: list[str], start: int, stop: int | None) -> Iterator[_Row]:
+    """The rows from `start` to `stop`, and the reason for those that cannot be read."""
+    end = table.metadata.num_rows if stop is None else stop
+    most_bytes = MOST_ROWS_BYTES + MOST_RATIO * (file.seek(0, 2) // max(table.num_row_groups, 1))
+    first = 0
+    for group in range(table.num_row_groups):
+        last = first + max(table.metadata.row_group(group).num_rows, 0)
+        position, left = first, most_bytes
+        if first < end and last > start:
+            try:
+                for batch in _batches(file, table, group, columns):
+                    left -= batch.nbytes
+                    if left < 0:
+                        raise ReadFault("unpacks_too_large", f"more than {MOST_RATIO} bytes for each byte in the file")
+                    yield from (row for row in _written_out(batch, position) if start <= row[0] < end)
+                    position += batch.num_rows
+                if position < last:
+                    raise ReadFault("corrupt_parquet", "the pages end before the row group's last row")
+            except ReadFault as fault:
+                if start <= position < end:
+                    lost = f"row group {group}, {last - position} rows from row {position} on: {fault.detail}"
+                    yield position, ReadFault(fault.reason, lost)
+        first = last
+    if start <= first < min(end, table.metadata.num_rows):
+        detail = f"the footer tells of {table.metadata.num_rows} rows, and its row groups hold {first}"
+        yield first, ReadFault("corrupt_parquet", detail)
+
+
+def _batches(file: IO[bytes], table: pq.ParquetFile, group: int, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    """The rows of a row group, as many at a time as `_BATCH_BYTES` allow."""
+    stated = table.metadata.row_group(group)
+    if isinstance(file, Head):
+        file.check_rows(stated.total_byte_size)
+    some: dict[str, Any] = {"row_groups": [group], "columns": columns, "use_threads": False}
+    leaves = [table.metadata.schema.column(number) for number in range(len(table.metadata.schema))]
+    leaves = [leaf for leaf in leaves if leaf.physical_type == "BYTE_ARRAY" and leaf.converted_type in _TEXTS]
     try:
-        found = dictionary_bytes(file, file.size())
-    except Unreadable:
-        found = []
-    if len(found) == groups:
-        return found
-    return [max(table.metadata.row_group(group).total_byte_size, 0) for group in range(groups)]
+        most_rows = _BATCH_ROWS_OF_LISTS if any(leaf.max_repetition_level for leaf in leaves) else _BATCH_ROWS
+        texts = [leaf.path for leaf in leaves if leaf.max_repetition_level == 0]
+        shared = pq.ParquetFile(file, metadata=table.metadata, read_dictionary=texts, **_OPTIONS)
+        for row in shared.iter_batches(1, **some):
+            most_rows = min(most_rows, _SHARED_BYTES // max(sum(map(_longest_text, row.columns)), 1))
+            break
+        # The footer gives the uncompressed size, which a damaged one guesses wrong without harm.
+        most_rows = min(most_rows, _BATCH_BYTES * max(stated.num_rows, 1) // max(stated.total_byte_size, 1))
+        for batch in table.iter_batches(max(most_rows, 1), **some):
+            yield batch
+            if isinstance(file, Head):
+                file.unpacked_rows(batch.nbytes)
+    except _DAMAGE as error:
+        raise _fault("corrupt_parquet", error) from None
 
 
-def _sizes(batch: pa.RecordBatch) -> Any:
+def _longest_text(column: pa.Array) -> int:
+    """The longest text in the dictionaries of a column, which every row of its row group may have."""
+    if is_type.is_struct(column.type):
+        return sum(map(_longest_text, column.flatten()))
+    return pc.max(pc.binary_length(column.dictionary)).as_py() or 0 if is_type.is_dictionary(column.type) else 0
+
+
+def _written_out(batch: pa.RecordBatch, position: int) -> Iterator[_Row]:
+    """The rows of a batch as Python values. Splits it in halves until a bad row is alone."""
+    names, half = batch.schema.names, batch.num_rows // 2
     try:
-        return sum((row_bytes(column) for column in batch.columns), np.zeros(batch.num_rows, np.int64))
-    except _DAMAGE:  # damaged offsets or indices; the check of the batch reports them
-        return np.zeros(batch.num_rows, np.int64)
-
-
-def _slices(sizes: Any) -> Iterator[tuple[int, int]]:
-    """Ranges of rows of about `_BATCH_BYTES`, or of one larger row."""
-    start, ends = 0, np.cumsum(sizes)
-    while start < len(sizes):
-        before = int(ends[start - 1]) if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, before + _BATCH_BYTES, "right")))
-        yield start, stop
-        start = stop
-
-
-def _batch(batch: pa.RecordBatch, position: int, build: Any, config: Config) -> Iterator[Any]:
-    names = batch.schema.names
-    try:
-        batch.validate(full=True)  # damaged offsets must not reach Python
-        values = [plain(column).to_pylist() for column in batch.columns]
+        if half and batch.nbytes > _BATCH_BYTES:
+            raise OverflowError
+        batch = pa.RecordBatch.from_arrays([plain(column) for column in batch.columns], names)
+        batch.validate(full=True)  # text that is not UTF-8, and damaged offsets, must not reach Python
+        values = [column.to_pylist() for column in batch.columns]
     except (pa.ArrowException, ValueError, OverflowError) as error:
-        if batch.num_rows == 1:
-            # The other values that Arrow can hold and Python cannot are dates after the year 9999.
-            reason = "invalid_utf8" if "utf" in str(error).lower() else "bad_field_type"
-            yield Record(position, drop=reason, detail=" ".join(str(error).split())[:300])
-            return
-        # Split in halves until the bad row is alone.
-        half = batch.num_rows // 2
-        yield from _batch(batch.slice(0, half), position, build, config)
-        yield from _batch(batch.slice(half), position + half, build, config)
-        return
-    paths = [path for path in (config.fields.text, config.fields.html) if path is not None]
-    lossy = [name for name, kind in zip(names, batch.schema.types, strict=True) if _LOSSY.search(str(kind))]
-    for row in zip(*values, strict=True):
-        document = dict(zip(names, row, strict=True))
-        fault = None
-        for path in paths:
-            place = locate(document, path)
-            fault = fault or (place and _decode(*place, config.max_record_bytes))
-        if fault is None:
-            if lossy and (notes := set(filter(None, (_lost(document[name]) for name in lossy)))):
-                document[REPAIRED] = sorted(notes)
-            yield build(position, document)
+        if half:
+            yield from _written_out(batch.slice(0, half), position)
+            yield from _written_out(batch.slice(half), position + half)
         else:
-            yield Record(position, drop=fault.reason, detail=fault.detail)
-        position += 1
+            # The other values that Arrow can hold and Python cannot are dates after the year 9999.
+            yield position, _fault("invalid_utf8" if "utf" in str(error).lower() else "bad_field_type", error)
+        return
+    lossy = [name for name, kind in zip(names, batch.schema.types, strict=True) if _LOSSY.search(str(kind))]
+    for number, row in enumerate(zip(*values, strict=True)):
+        document = dict(zip(names, row, strict=True))
+        if lossy and (notes := set(filter(None, (_lost(document[name]) for name in lossy)))):
+            document[REPAIRED] = sorted(notes)
+        yield position + number, document
+
+
+def _fault(reason: str, error: BaseException, lost: str = "") -> ReadFault:
+    """The fault of a file. Errors of a connection are raised: they have their own class or a number, which pyarrow's
+    have not. EINVAL is damage: an offset before the start of the file."""
+    if isinstance(error, OSError) and (type(error) is not OSError or error.errno not in (None, errno.EINVAL)):
+        raise error
+    return ReadFault(reason, lost + (" ".join(str(error).split())[:300] or type(error).__name__))
 
 
 def _lost(value: Any) -> str | None:
@@ -334,26 +234,28 @@ def _lost(value: Any) -> str | None:
     return next(filter(None, within), None)
 
 
-def _decode(container: Any, name: Any, limit_bytes: int) -> ReadFault | None:
-    """Decodes text that came as bytes, in place."""
-    value = container[name]
-    if isinstance(value, bytes):
-        size = len(value)
-    elif isinstance(value, str):
+def _checked(row: dict[str, Any], config: Config) -> dict[str, Any] | ReadFault:
+    """The row with text that came as bytes decoded, or why it is dropped."""
+    for path in (config.fields.text, config.fields.html):
+        if (place := locate(row, path)) is None:
+            continue
+        container, name = place
+        value = container[name]
+        if not isinstance(value, str | bytes):
+            continue
         # A character has at most 4 bytes, so most texts need no count.
-        size = len(value) if len(value) * 4 <= limit_bytes else len(value.encode())
-    else:
-        return None
-    if size > limit_bytes:
-        return ReadFault("record_too_large", f"{size} bytes, max_record_bytes = {limit_bytes}")
-    if isinstance(value, bytes):
-        try:
-            container[name] = value.decode()
-        except UnicodeDecodeError as error:
-            return ReadFault("invalid_utf8", f"byte {error.start}: {error.reason}")
-    return None
+        if len(value) * 4 > config.max_record_bytes:
+            size = len(value if isinstance(value, bytes) else value.encode())
+            if size > config.max_record_bytes:
+                return ReadFault("record_too_large", f"{size} bytes, max_record_bytes = {config.max_record_bytes}")
+        if isinstance(value, bytes):
+            try:
+                container[name] = value.decode()
+            except UnicodeDecodeError as error:
+                return ReadFault("invalid_utf8", f"byte {error.start}: {error.reason}")
+    return row
 
 
 STAGE = Reader(
-    version=9, config=Config, libraries=("orjson", "pyarrow"), positions="rows", splittable=splittable, read=read
+    version=10, config=Config, libraries=("orjson", "pyarrow"), positions="rows", splittable=splittable, read=read
 )

@@ -29,6 +29,8 @@ def _plain_type(given: pa.DataType) -> pa.DataType:
         return pa.struct([field.with_type(_plain_type(field.type)) for field in given])
     if is_type.is_list(given):
         return pa.list_(given.value_field.with_type(_plain_type(given.value_type)))
+    if is_type.is_map(given):
+        return pa.map_(_plain_type(given.key_type), _plain_type(given.item_type), given.keys_sorted)
     if is_type.is_large_list(given):
         return pa.large_list(given.value_field.with_type(_plain_type(given.value_type)))
     return given
