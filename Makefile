@@ -7,7 +7,7 @@ INSTALL := $(BIN)/python -m pip install --no-compile --quiet --disable-pip-versi
 
 unexport PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, and each would compile all modules again
 
-.PHONY: demo docs picture test test-fast test-memory test-work test-browser test-cluster test-objects test-export test-ablate test-engine kernels lint style types collected tests coverage wheel wheel-compiled bench clean fuzz
+.PHONY: demo docs picture test test-core test-fast test-memory test-work test-browser test-cluster test-objects test-export test-ablate test-engine kernels lint style types collected tests coverage wheel wheel-compiled bench clean fuzz
 
 PACKAGES := $(patsubst %/pyproject.toml,%,$(wildcard packages/*/pyproject.toml))
 
@@ -72,8 +72,12 @@ test: $(VENV)/base
 	@$(MAKE) --no-print-directory --jobs 2 kernels collected  # before two processes come to the same kernels
 	@$(MAKE) --no-print-directory --jobs 2 types tests
 
+# PACKAGE=pdf tests one package; make test-core tests the core alone.
 tests: $(VENV)/dev
-	$(BIN)/pytest -n 4 --dist worksteal  # on two cores, beside mypy: tests of clusters and of kills mostly wait
+	$(BIN)/pytest $(if $(PACKAGE),packages/$(PACKAGE),) -n 4 --dist worksteal  # on two cores, beside mypy: many tests mostly wait
+
+test-core: $(VENV)/dev
+	$(BIN)/pytest tests -n 4 --dist worksteal
 
 test-fast: $(VENV)/dev
 	EXAMPLES=25 $(BIN)/pytest -m 'not slow' -n 2 --dist worksteal
@@ -86,7 +90,7 @@ coverage: $(VENV)/dev
 
 # Executors of clusters alone: Ray on two nodes, and Slurm where its packages are (apt-get install slurm-wlm munge).
 test-cluster: $(VENV)/dev
-	$(BIN)/pytest packages/ray/tests tests/slurm tests/laws/test_slurm_page.py tests/engine/test_executors.py
+	$(BIN)/pytest packages/ray/tests packages/slurm/tests tests/engine/test_executors.py
 
 # The explorer in a real browser: installs Playwright, and needs Chromium (apt-get install chromium).
 test-browser: $(VENV)/dev

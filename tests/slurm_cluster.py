@@ -6,6 +6,7 @@ munge are not touched: key, sockets, ports and state are in the folder.
 
 import getpass
 import os
+import re
 import shutil
 import signal
 import socket
@@ -15,6 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+PAGE = (Path(__file__).parents[1] / "docs" / "slurm.md").read_text()
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch")
 PATIENCE_S = 60.0
 """Seconds after which a daemon that does not answer counts as a fault of the environment."""
@@ -194,3 +196,9 @@ def _free_ports(count: int) -> list[int]:
     for one in held:
         one.close()
     return ports
+
+
+def write_profile(folder: Path) -> None:
+    """Write the file that docs/slurm.md shows."""
+    [(name, text)] = re.findall(r"^`([\w.]+)`:\n\n```yaml\n(.*?)^```", PAGE, re.M | re.S)
+    (folder / name).write_text(text)

@@ -404,7 +404,10 @@ def test_each_odd_word_is_found(words):
 
 
 CODE = sorted(
-    path for folder in ("src", "packages") for path in (ROOT / folder).rglob("*.py") if ".venv" not in path.parts
+    path
+    for folder in ("src", "packages")
+    for path in (ROOT / folder).rglob("*.py")
+    if not {".venv", "tests"} & {*path.relative_to(ROOT).parts}
 )
 
 

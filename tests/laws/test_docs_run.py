@@ -13,7 +13,7 @@ import pytest
 from tests.gold_pages import page as gold_page
 from tests.gold_pages import text_of, write_gold
 from tests.laws.test_own_steps_page import MODEL_PAGE, write_files
-from tests.laws.test_slurm_page import write_profile
+from tests.slurm_cluster import write_profile
 from typer.main import get_command
 
 from demo import __main__ as demo
@@ -23,7 +23,7 @@ from gristmill_explore.serving import ExplorerServer
 from gristmill_ngram import language_model
 
 ROOT = Path(__file__).parents[2]
-OF_PACKAGES = [ROOT / "packages" / "ablate" / "README.md"]
+OF_PACKAGES = [ROOT / "packages" / name / "README.md" for name in ("ablate", "bias", "explore", "extractor", "ray")]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *OF_PACKAGES, *(ROOT / "docs").glob("*.md")])
 PAGES.remove(ROOT / "docs" / "generate.md")  # test_generate_page.py runs it, with a server
 COMMAND = re.compile(

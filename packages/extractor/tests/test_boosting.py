@@ -178,8 +178,12 @@ def test_the_same_bytes_on_every_machine():
 
 def test_the_same_bytes_in_another_process():
     """The other process has another hash seed and more threads."""
-    code = "from tests.extractor.test_boosting import drawn; print(drawn(2))"
-    environment = {**os.environ, "PYTHONHASHSEED": "77", "PYTHONPATH": os.pathsep.join(sys.path)}
+    code = "from test_boosting import drawn; print(drawn(2))"
+    environment = {
+        **os.environ,
+        "PYTHONHASHSEED": "77",
+        "PYTHONPATH": os.pathsep.join([os.path.dirname(__file__), *sys.path]),
+    }
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == drawn()
 

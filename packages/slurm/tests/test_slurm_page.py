@@ -11,16 +11,10 @@ import pytest
 
 from demo import __main__ as demo
 from gristmill.recipe.sections.cluster import ClusterFields
+from slurm_cluster import PAGE, write_profile
 
-ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "slurm.md").read_text()
+ROOT = Path(__file__).parents[3]
 COMMANDS = re.findall(r"^ {4,}((?:gristmill|squeue|sbatch) .*)$", PAGE, re.M)
-
-
-def write_profile(folder):
-    """Write the file that the page shows."""
-    [(name, text)] = re.findall(r"^`([\w.]+)`:\n\n```yaml\n(.*?)^```", PAGE, re.M | re.S)
-    (folder / name).write_text(text)
 
 
 def test_the_page_names_every_field():
