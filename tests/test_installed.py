@@ -170,11 +170,10 @@ def test_a_page_is_written_by_its_name(orchard, typed, tmp_path):
     assert typed("report apples.yaml --page funnel --out funnel.html")[0] == 0
     assert "<h1>Funnel of apples</h1>" in (tmp_path / "funnel.html").read_text()
     code, _, err = typed("report apples.yaml --page harvets --out page.html")
-    assert (code, " ".join(err.split())) == (
-        2,
-        "gristmill: harvets is not a report page, so nothing was written. Did you mean harvest? "
-        "Pages: funnel, harvest.",
-    )
+    assert code == 2
+    message = " ".join(err.split())
+    assert "harvets is not a report page, so nothing was written. Did you mean harvest? Pages: funnel, " in message
+    assert message.endswith("harvest.")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 import shutil
 from pathlib import Path
 from types import SimpleNamespace
@@ -136,28 +135,10 @@ def test_matches_are_marked_in_the_text_before_the_step(audit):
     assert "\\x1b[mwheel, bloody hell!" in result.out
 
 
-def test_the_page_has_only_its_own_markup(audit, tmp_path):
-    """Texts are escaped, matches are in <mark>, nothing is fetched and no script runs."""
-    path = tmp_path / "audit.html"
-    result = audit("--out", path, "-n", "30")
-    assert result.out == f"{path}: 30 documents.\n"
-    page = path.read_text()
-    assert re.search("number <mark>[0-9]+<small>even</small></mark>, about", page)
-    assert "&lt;b&gt;Damn&lt;/b&gt;" in page
-    assert set(re.findall(r"</?([a-z0-9!]+)", page)) <= {
-        *("!doctype", "html", "head", "meta", "title", "style", "body", "h1", "h2", "p", "table", "tr", "th", "td"),
-        *("article", "blockquote", "div", "mark", "small"),
-    }
-    assert "\x1b" not in page
-    assert "default-src 'none'" in page
-    assert audit("--out", tmp_path).code == 2
-
-
-def test_a_document_on_a_digest_list_is_counted_and_never_shown(audit, tmp_path):
+def test_a_document_on_a_digest_list_is_counted_and_never_shown(audit):
     """No output shows its text, even where another step matched the document."""
-    path = tmp_path / "audit.html"
-    results = [audit("-n", "500"), audit("-n", "500", "--json"), audit("-n", "500", "--out", path)]
-    assert "unspeakable" not in path.read_text() + "".join(result.out + result.err for result in results)
+    results = [audit("-n", "500"), audit("-n", "500", "--json")]
+    assert "unspeakable" not in "".join(result.out + result.err for result in results)
     assert "1 document is withheld: on a list of digests, or not checked against it yet." in results[0].err
     assert ["listed_hash", 1] in [[row["type"], row["documents"]] for row in audit("--counts", "--json").found]
 
@@ -167,7 +148,6 @@ def test_counts_equal_the_metrics(audit):
     assert audit("--counts").out.splitlines()[1].split() == ["all/safety", "unsafe_terms", "notes", "(none)", "30"]
     counts = {row["type"]: row["documents"] for row in audit("--counts", "--json").found}
     assert counts == {"unsafe_terms": 30, "listed_hash": 1}
-    assert audit("--counts", "--out", "x").code == 2
 
 
 def test_a_run_is_audited_without_its_recipe(audit, audited):

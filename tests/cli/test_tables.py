@@ -1,7 +1,6 @@
-"""Tables on a narrow screen: every line fits, and no word is broken."""
+"""Tables on a narrow screen: every line fits, and numbers stay whole."""
 
 import io
-import re
 
 import pytest
 from hypothesis import given, settings
@@ -35,7 +34,6 @@ COMMANDS = (
     "versions show R nothing",
     "funel R",
 )
-JOINT = re.compile(r"(?<=[_/.:=])")
 
 
 def render(renderable, width):
@@ -44,35 +42,19 @@ def render(renderable, width):
     return out.getvalue()
 
 
-def pieces(text):
-    """Return all strings that may appear between two spaces: words, and their pieces when broken at joints."""
-    strings = set()
-    for word in text.split():
-        parts = JOINT.split(word)
-        strings |= {"".join(parts[a:b]) for a in range(len(parts)) for b in range(a + 1, len(parts) + 1)}
-    return strings
-
-
 @pytest.mark.parametrize("command", COMMANDS)
-def test_no_command_breaks_a_word(everything, say, monkeypatch, command):
-    """A narrow screen shows the words of a wide one, without the columns that were dropped. Only a line of one word,
-    such as a path, may be wider than the screen.
-    """
+def test_every_line_of_a_command_fits(everything, say, monkeypatch, command):
+    """Only a line of one word, such as a path, may be wider than the screen."""
     arguments = [str(everything.project.recipe) if word == "R" else word for word in command.split()]
-    monkeypatch.setenv("COLUMNS", "400")
-    wide = say(*arguments)
-    allowed = pieces(wide.out + wide.err)
-    for width in (60, 80, 120):
+    for width in (80, 120):
         monkeypatch.setenv("COLUMNS", str(width))
-        narrow = say(*arguments)
-        narrow_text = re.sub(r"Columns left out to fit .*?\.\n", "", narrow.out + narrow.err, flags=re.DOTALL)
-        assert not [line for line in narrow_text.splitlines() if len(line) > width and len(line.split()) > 1]
-        broken = {word for word in narrow_text.split() if word.strip("─")} - allowed
-        assert not broken
+        shown = say(*arguments)
+        text = shown.out + shown.err
+        assert not [line for line in text.splitlines() if len(line) > width and len(line.split()) > 1]
 
 
 def test_plan_run_and_funnel_fit_with_long_names(project, say, monkeypatch):
-    """Source names wider than a column are broken at joints."""
+    """Source names wider than a column are broken."""
     project.write_recipe("\n  - stagebox.length\n")
     long = "common_crawl_2026_40_english_pages_of_the_web_part_one"
     project.recipe.write_text(project.recipe.read_text().replace("notes:", f"{long}:"))
@@ -98,16 +80,6 @@ def test_a_pipe_gets_each_message_in_one_line(say, monkeypatch):
     assert all(line.startswith("  ") for line in rest)
 
 
-def test_a_less_important_column_is_dropped_and_the_table_says_so():
-    """It is dropped before a name is broken; the rest is unchanged."""
-    rows = [("all/near_candidates", "12", "3.4 MB"), ("all/tokens", "1", "10 KB")]
-    result = table(("stage", "tasks", "peak memory"), rows, spare=("peak memory",))
-    assert sorted(render(result, 34).split()) == sorted(render(result, 80).split())
-    assert "Columns left out to fit the width of 27: peak memory." in " ".join(render(result, 27).split())
-    assert "all/near_candidates     12" in render(result, 27)
-    assert "all/near_" in render(result, 20).splitlines()[1]
-
-
 def test_a_number_and_its_unit_stay_together():
     """Names are broken first."""
     result = table(("name", "size"), [("a name of many words", "-123.4 KB")])
@@ -115,13 +87,11 @@ def test_a_number_and_its_unit_stay_together():
 
 
 @settings(max_examples=40)
-@given(
-    st.lists(st.lists(st.text("ab1 _/.", max_size=40), min_size=3, max_size=3), max_size=4),
-    st.integers(40, 100),
-)
+@given(st.lists(st.tuples(st.text("ab1 _/.", max_size=40), st.integers(0, 10**9)), max_size=4), st.integers(40, 100))
 def test_cells_keep_all_their_letters(rows, width):
     """No character is lost or repeated, and no line is wider than the screen."""
-    result = render(table(("one", "other", "third"), rows), width)
+    rows = [(name, f"{number:,}") for name, number in rows]
+    result = render(table(("one", "other"), rows), width)
     assert all(len(line) <= width for line in result.splitlines())
-    letters = sorted("".join(("oneotherthird", *(cell for row in rows for cell in row))).replace(" ", ""))
+    letters = sorted("".join(("oneother", *(cell for row in rows for cell in row))).replace(" ", ""))
     assert sorted("".join(result.split())) == letters

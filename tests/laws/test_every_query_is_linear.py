@@ -346,9 +346,9 @@ PARTS = {
     "shifts": "diff", "watch": "diff", "comparisons": "diff", "distances": "diff", "histograms": "diff",
     "changes": "whatif", "whatif_mix": "whatif", "cut_pieces": "documents", "draw": "documents",
     "columns": "export", "croissant": "export", "dataset_card": "export", "sql_views": "sql",
-    "joined_layers": "sql", "disk": "plan", "mixture": "plan", "pinning": "plan",
+    "sql_columns": "sql", "disk": "plan", "mixture": "plan", "pinning": "plan",
     "publishing": "plan", "asking": "plan", "derived": "export", "word_changes": "canaries",
-    "sizing": "plan", "limits": "plan", "disclosure": "export", "page_image": "lookup",
+    "sizing": "plan", "disclosure": "export", "page_image": "lookup",
 }  # fmt: skip
 """Modules without their own worst case -> the query that uses them."""
 PLUGINS = {

@@ -12,7 +12,6 @@ from conftest import Project
 from explored import TOKEN, explored, write_hostile
 
 from gristmill.report.corpus.report import make_report
-from gristmill.report.corpus.reported import make_prices
 from gristmill_explore.app import create_app
 from gristmill_explore.live.page import LivePages
 from gristmill_explore.pages import explorer_pages
@@ -225,7 +224,7 @@ def test_no_page_is_wider_than_a_phone(page, site, scheme):
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_report_can_be_read_on_a_phone(browser, site, tmp_path, scheme):
     """Words in pictures are as large as printed, in the colour of the page; every picture has a table; nothing runs."""
-    (tmp_path / "report.html").write_text(make_report(site.explorer.view, site.explorer.against, make_prices()))
+    (tmp_path / "report.html").write_text(make_report(site.explorer.view, site.explorer.against))
     page = browser.new_page(viewport={"width": 390, "height": 844}, color_scheme=scheme)
     page.set_default_timeout(PATIENCE_MS)
     faults = []

@@ -28,11 +28,11 @@ from gristmill.query.documents.layers import DocumentLayers
 from gristmill.query.sizing.asking import asking_lines
 from gristmill.query.versions.verify import clear_away, verify
 from gristmill.recipe.load import load
-from gristmill.report.corpus.diversity import diversity_sections
 from gristmill.store.answers import AnswerLog
 from gristmill.store.parquet import PartReader
 from gristmill.store.store import Store
 from gristmill.tokenizer.model import Tokenizer
+from gristmill_generate.diversity import diversity
 from gristmill_generate.generate import make_ask, scope_of
 
 RECIPE = """recipe: project
@@ -595,9 +595,9 @@ def test_generated_text_is_checked_against_its_parent(tmp_path):
         project.recipe.write_text(project.recipe.read_text().replace("generated: []", steps))
         run = project.run()
     assert run.states["generated/heuristics"].metrics["dropped"] == {"new_number": 1}
-    (section,) = diversity_sections(run)
-    assert {row[:2] for row in section.rows} == {("rephrase", "tiny")}
-    assert section.text.startswith("Kept generated texts and their parents, cut to the same length: 2 documents read.")
+    lines, note = diversity(run)
+    assert {(line["prompt"], line["model"]) for line in lines} == {("rephrase", "tiny")}
+    assert note.startswith("Kept generated texts and their parents, cut to the same length: 2 documents read.")
     (found,) = rows(run, None, None, None, flagged=True)
     (beside,) = found.parents
     assert [beside.text[one.start : one.stop] for one in beside.departures] == ["1863"]

@@ -41,7 +41,6 @@ from gristmill.query.removal.funnel import funnel_lines, funnels
 from gristmill.query.sizing.plan import make_plan
 from gristmill.query.watch import Comparison, make_watch, open_against, watch_now
 from gristmill.report.corpus.report import make_report
-from gristmill.report.corpus.reported import CORE_HOUR, TOKENS, make_prices
 from gristmill.report.markup import escaped
 from gristmill.store.store import Store
 
@@ -211,14 +210,11 @@ class Corpus:
         with as_python(self._label):
             return make_page(name, self)
 
-    def report(self, *, against: str | None = None, core_hour: float = CORE_HOUR, tokens: int | str = TOKENS) -> str:
-        """The report as HTML, beside another version where `against` names one.
-
-        `core_hour` is the price of an hour of a core; the cost is projected to a corpus of so many `tokens`.
-        """
+    def report(self, *, against: str | None = None) -> str:
+        """The report as HTML, beside another version where `against` names one."""
         with as_python(self._label):
             other = None if against is None else open_against(Store(self.store), against)
-            return make_report(self._view_now(), other, make_prices(core_hour, tokens))
+            return make_report(self._view_now(), other)
 
     def watch(self, against: str | None = None) -> Comparison:
         """Compare with another version; by default the one that the recipe watches (docs/watch.md)."""

@@ -252,7 +252,7 @@ def _report(error: Exception) -> int:
 def _trace_in_package(error: Exception) -> str | None:
     """The error of a command that a package adds, with the lines from the package on; None for any other error."""
     points = installed.installed(installed.COMMANDS)
-    point = points.get(sys.argv[1]) or points.get(".".join(sys.argv[1:3]))
+    point = points.get(".".join(sys.argv[1:2])) or points.get(".".join(sys.argv[1:3]))
     frames = traceback.extract_tb(error.__traceback__)
     modules = [str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(error.__traceback__)]
     tops = [module.partition(".")[0] for module in modules]

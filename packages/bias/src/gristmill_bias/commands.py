@@ -161,7 +161,7 @@ def _table(report: BiasReport) -> Any:
         if len(shown) < len(own):
             rows.append(("", f"{len(own) - len(shown):,} smaller groups (--json has all)", *("",) * 7))
     names = ("by", "group", "documents", "kept", "95%", "to all", "bytes kept", "95% of bytes", "hosts")
-    return table(names, rows, left=2, spare=("hosts", "95% of bytes", "bytes kept"))
+    return table(names, rows, left=2)
 
 
 def _row(by: str, name: str, group: BiasGroup, whole: BiasGroup) -> Sequence[Any]:

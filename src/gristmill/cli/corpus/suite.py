@@ -68,7 +68,7 @@ def show_command(
         numbers = (f"{one['items']:,}", f"{one['median_words']:g}", f"{one['fewest_words']:,}", f"{one['files']:,}")
         faults = (f"{one['duplicates']:,}", f"{one['broken']:,}")
         rows.append((name, ", ".join(one["roles"]), ", ".join(one["forms"]), *numbers, *faults))
-    out.print(table(columns, rows, left=3, spare=("form", "files", "broken")))
+    out.print(table(columns, rows, left=3))
     units = _units(suite)[0] if examples else []
     for items in held.values():
         for item in items[:examples]:

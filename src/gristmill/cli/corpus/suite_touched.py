@@ -74,7 +74,7 @@ def _show(out: Screen, report: SuiteReport) -> None:
         for one in report.benchmarks.values()
     ]
     heads = ("benchmark", "items", "touched", "share", "with answer", "documents removed", "cut")
-    out.print(table((*heads, *(f"by {rule}" for rule in rules)), rows, spare=("share", "with answer")))
+    out.print(table((*heads, *(f"by {rule}" for rule in rules)), rows))
     for one in report.benchmarks.values():
         if one.let_go:
             total, ids = sum(one.let_go.values()), sorted(one.let_go, key=lambda name: (-one.let_go[name], name))

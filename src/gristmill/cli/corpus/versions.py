@@ -87,7 +87,7 @@ def list_command(recipe: RecipeOrStore, store: StoreUri = None, json: Json = Fal
         )
         for version in found
     ]
-    console().print(table(COLUMNS, rows, left=5, spare=("parent", "tokens", "recipe")))
+    console().print(table(COLUMNS, rows, left=5))
 
 
 def show_command(version: Named, store: StoreUri = None, json: Json = False) -> None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,13 +9,11 @@ import typer
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
 from gristmill.cli.shared.screen import Screen, passage, remark, words
 from gristmill.cli.shared.show import Bars, console, table
-from gristmill.cli.shared.written import write_text
 from gristmill.counted import counted
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.query.removal.audit import AuditedStep, Example, audited_steps, counts, draw
 from gristmill.recipe.checks.mistakes import suggest
-from gristmill.report.audit_sample import page
 
 MOST = 10_000
 EXAMPLE = "Example: gristmill audit recipes/safety.yaml --step safety -n 20"
@@ -27,7 +24,6 @@ def command(
     step: Annotated[str | None, typer.Option(metavar="STEP", help="Only what this step matched.")] = None,
     kind: Annotated[str | None, typer.Option("--type", metavar="TYPE", help="Only matches of this type.")] = None,
     number: Annotated[int, typer.Option("-n", "--number", min=1, max=MOST, metavar="N", help="How many to show.")] = 50,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the sample to this file, as HTML.")] = None,
     only_counts: Annotated[
         bool, typer.Option("--counts", help="Only count, by type, source and language; no text is read.")
     ] = False,
@@ -39,8 +35,6 @@ def command(
     Every type gets a share. The draw depends only on document ids, so the same corpus gives the same
     sample. Documents on a list of digests are counted but never shown.
     """
-    if only_counts and out is not None:
-        raise UserError("--out writes the sample, but --counts draws none. Leave one of them out.")
     view = open_view(recipe, store)
     steps = audited_steps(view, step)
     counted_rows = counts(steps, view, kind)
@@ -58,19 +52,15 @@ def command(
         examples, hidden = draw(view, steps, kind, number, bars.track)
     _check_type(kind, bool(counted_rows or examples), steps, view)
     notes = _notes(steps, hidden)
-    if out is not None:
-        write_text(out, page(view.label, [asdict(one) for one in examples], counted_rows, notes))
     for example in examples:
         if json:
             print_json(asdict(example))
-        elif out is None:
+        else:
             _show(console(), example)
     for note in notes:
         remark(note)
     if not examples:
         remark("There are no matches to show.")
-    elif out is not None and not json:
-        console().print(words(f"{out}: {counted(len(examples), 'document')}."))
 
 
 def _check_type(kind: str | None, is_known: bool, steps: Sequence[AuditedStep], view: CorpusView) -> None:

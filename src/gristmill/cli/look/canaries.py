@@ -2,22 +2,18 @@
 
 from collections import Counter
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gristmill.cli.look.report import write
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
 from gristmill.cli.shared.screen import Screen, words
 from gristmill.cli.shared.show import console
-from gristmill.cli.shared.written import check_page
 from gristmill.counted import counted
 from gristmill.engine.publish.run_record import see
 from gristmill.query.canaries import KEPT, NUMBER, Canary, find
 from gristmill.query.documents.word_changes import ADDED, NOTE, REMOVED
 from gristmill.recipe.checks.mistakes import listed
-from gristmill.report.corpus.canaries import page
 
 MOST = 100
 MOST_SCORES = 8
@@ -35,7 +31,6 @@ def command(
     number: Annotated[
         int, typer.Option("-n", min=1, max=MOST, metavar="N", help="Documents for each decision of a step.")
     ] = NUMBER,
-    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write them to this file, as HTML.")] = None,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
@@ -44,16 +39,12 @@ def command(
     The sample has a few documents for each decision of each step (kept, and each reason), chosen by the hash of
     their ids. With --against, the sample of that version is followed, and documents that changed come first.
     """
-    if out is not None:
-        check_page(out)
     view = open_view(recipe, store)
     other = None if against is None else see(view.store, against)
     found = find(view, other, step=step, number=number)
     for one in found if json else ():
         print_json(asdict(one))
-    if out is not None:
-        write(out, page(view.label, None if other is None else other.label, found), "page of canaries")
-    elif not json:
+    if not json:
         steps = Counter(one.step for one in found if one.changes)
         if other is not None:
             where = listed((f"{name} {count:,}" for name, count in steps.items()), 10) or "none"

@@ -97,7 +97,7 @@ def funnel_table(found: Mapping[str, Any]) -> Lines:
     rows = [row for source, funnel in found.items() for row in _rows(source, funnel)]
     columns = len(COLUMNS) if any(row[-1] for row in rows) else len(COLUMNS) - 1
     notes = [words(f"Not counted, because they are not documents: {one}") for one in _no_documents(found)]
-    shown = table(COLUMNS[:columns], [row[:columns] for row in rows], left=3, spare=("as read", "share"))
+    shown = table(COLUMNS[:columns], [row[:columns] for row in rows], left=3)
     return Lines(shown, *([words(), *notes] if notes else []))
 
 

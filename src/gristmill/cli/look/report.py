@@ -15,7 +15,6 @@ from gristmill.counted import size
 from gristmill.engine.publish.run_record import see
 from gristmill.query.opening import is_run, open_run
 from gristmill.report.corpus.report import NEEDED_BY, make_report
-from gristmill.report.corpus.reported import CORE_HOUR, TOKENS, make_prices
 from gristmill.report.page import check_charts
 
 EXAMPLE = "Example: gristmill report recipes/demo.yaml --out report.html"
@@ -27,8 +26,6 @@ def command(
     against: Annotated[
         str | None, typer.Option(metavar="VERSION", help="Compare with this version.", show_default=False)
     ] = None,
-    core_hour: Annotated[float, typer.Option(metavar="PRICE", min=0, help="Price of an hour of a core.")] = CORE_HOUR,
-    tokens: Annotated[str, typer.Option(metavar="COUNT", help="Project the cost to this many tokens.")] = TOKENS,
     page: Annotated[
         str | None, typer.Option(metavar="NAME", help="Another page, of a package; an unknown name lists all.")
     ] = None,
@@ -44,10 +41,9 @@ def command(
         write(out, gristmill.open(recipe, store=store, sample=chosen_sample()).page(page), f"page {page}")
         return
     check_charts(NEEDED_BY)
-    prices = make_prices(core_hour, tokens)
     view = open_view(recipe, store)
     other = None if against is None else open_run(against) if is_run(against) else see(view.store, against)
-    write(out, make_report(view, other, prices))
+    write(out, make_report(view, other))
 
 
 def write(out: Path, text: str, what: str = "report", option: str = "--out") -> None:

@@ -33,7 +33,7 @@ def show_rules(view: CorpusView, by: str | None, json: bool) -> None:
         counts = (f"{entry['alone']:,}", f"{entry['first']:,}", f"{entry['all']:,}", share)
         rows.append((entry["step"], *group, entry["rule"], *counts, size(entry["first_bytes"])))
     names = ("step", *(() if by is None else (by,)), "rule", "alone", "first", "in all", "first, share", "first, bytes")
-    console().print(table(names, rows, left=2 if by is None else 3, spare=("first, bytes", "first, share")))
+    console().print(table(names, rows, left=2 if by is None else 3))
     if rows:
         console().print("share: of the documents that reached the step")
 

@@ -63,7 +63,7 @@ def _show_groups(opened: Published) -> None:
         documents = (f"{one['documents']:,}", f"{one['split']:,}", short(one["tokens"]))
         rows.append((one["name"], one["domain"] or "", *documents, *counts))
     columns = ("group", "domain", "documents", "split", "tokens", "samples", "shards", "padding")
-    console().print(table(columns, rows, 2, ("shards", "split")))
+    console().print(table(columns, rows, 2))
     facts = f"samples of {counted(manifest.seq_len, 'token')}, {manifest.token_bytes} bytes each"
     tokenizer = manifest.tokenizer["hash"][:12]
     console().print(f"\n{manifest.recipe} {manifest.hash[:12]}: {facts}, tokenizer {tokenizer}")

@@ -50,7 +50,7 @@ def command(
     """Query a corpus with SQL (DuckDB, extra `sql`).
 
     Views: documents (with their final verdict and text), verdicts, signals, clusters, samples (where documents are in
-    the shards, and when they are seen), schedule, tasks, and one for every step, by its name. See `show tables` and
+    the shards, and when they are seen), schedule, and one for every step, by its name. See `show tables` and
     `describe documents`. Queries are read-only: they cannot write, open files or load code.
     """
     if shell == (query is not None):

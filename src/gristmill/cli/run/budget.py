@@ -153,9 +153,7 @@ def _show(answer: dict[str, Any]) -> None:
         )
         for one in answer["targets"]
     ]
-    out.print(
-        table((*columns, *shown, "regime", "source"), rows, spare=("FLOPs", "of stock", "per parameter", "source"))
-    )
+    out.print(table((*columns, *shown, "regime", "source"), rows))
     out.print(
         f"\nweak: more than {WEAK} x optimal, or more than {MAX_EPOCHS:g} epochs; more tokens of this kind improve the "
         "model little, and a larger model or other text improves it more."

@@ -33,7 +33,7 @@ def mix_table(manifest: Mapping[str, Any]) -> Lines:
                 epochs = words((f"{total}!", "red")) if _is_over(one) else total
                 shares = (words((share, "dim")) for share in _shares(group, whole))
                 rows.append((f"  {name}", *_tokens(one["tokens"], group["tokens"]), epochs, *shares))
-    return Lines(table(COLUMNS, rows, spare=("target", "total")), *map(passage, _notes(found)))
+    return Lines(table(COLUMNS, rows), *map(passage, _notes(found)))
 
 
 def _tokens(available: int, drawn: int) -> tuple[str, str, str]:

@@ -40,7 +40,6 @@ from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.quality import unused_models
 from gristmill.recipe.sections.shards import idle_settings
 from gristmill.report.corpus.report import NEEDED_BY, make_report
-from gristmill.report.corpus.reported import make_prices
 from gristmill.report.page import check_charts
 from gristmill.warned import Warned
 
@@ -128,7 +127,7 @@ def command(
             names = listed(dict.fromkeys(warning.name for warning in warnings.known), 10)
             print_paragraph(f"As in the last run: {names}. To see them: gristmill run {named} --verbose")
     if report is not None:
-        write(report, make_report(run, None, make_prices()), option="--report")
+        write(report, make_report(run, None), option="--report")
     warnings.refuse(mill.recipe)
 
 

@@ -86,7 +86,7 @@ def command(
         for entry in listed
     ]
     out = console()
-    out.print(table(COLUMNS, rows, spare=("peak memory", "CPU s", "MB/s", "read")))
+    out.print(table(COLUMNS, rows))
     show_unread_files(view)
     if any(entry["tasks_unknown"] for entry in listed):
         out.print("\ntasks: done/known; +: more tasks will follow, but their number is not known yet.")

@@ -6,9 +6,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Table
 from rich.text import Text
 
-from gristmill.cli.shared.fitted_table import FittedTable
 from gristmill.cli.shared.screen import HANDLER, Screen, log, log_shown, words
 from gristmill.counted import counted
 from gristmill.counted import size as size
@@ -50,16 +50,15 @@ def listed_steps(ids: Iterable[str], sources: Collection[str]) -> str:
     return listed(named, 10)
 
 
-def table(
-    columns: Sequence[str], rows: Sequence[Sequence[str | Text]], left: int = 1, spare: Sequence[str] = ()
-) -> FittedTable:
-    """A plain table. The first `left` columns are words, the others numbers; `spare` ones may be left out."""
-    fitted = FittedTable(spare)
+def table(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], left: int = 1) -> Table:
+    """A plain table. The first `left` columns are words, which are broken if they do not fit; the others numbers."""
+    shown = Table(box=None, pad_edge=False, header_style="bold")
     for index, column in enumerate(columns):
-        fitted.add_column(words(column), justify="left" if index < left else "right")
+        is_words = index < left
+        shown.add_column(words(column), justify="left" if is_words else "right", overflow="fold", no_wrap=not is_words)
     for row in rows:
-        fitted.add_row(*map(words, row))
-    return fitted
+        shown.add_row(*map(words, row))
+    return shown
 
 
 class Bars(RunProgress):

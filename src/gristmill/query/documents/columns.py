@@ -40,6 +40,9 @@ WRITTEN = ("text", "text_bytes")
 the last step that processed it; later steps have null for its text and 0 for its bytes.
 """
 VERDICT = ("kept", "step", "reason")
+SHOWN = (*withheld.SHOWN, *VERDICT)
+SHOWN_OF_STEPS = (".drop", f".{withheld.COLUMN}")
+"""The columns of withheld documents that are shown, and the ends of their names."""
 NAMED = (*COLUMNS, LANGUAGE, *WRITTEN, *VERDICT)
 """All columns without the prefix of a step."""
 HIDDEN = "hidden id"
@@ -180,7 +183,7 @@ class ColumnReader:
                 array = pc.if_else(table.column("verdict").is_null(), found[0], pc.coalesce(*values))
             else:
                 array = plain(found[0] if len(found) == 1 else pc.coalesce(*found))
-            if is_hidden.true_count and field.name not in (*withheld.SHOWN, *VERDICT):
+            if is_hidden.true_count and not (field.name in SHOWN or field.name.endswith(SHOWN_OF_STEPS)):
                 array = pc.if_else(is_hidden, pa.scalar(None, array.type), array)
             arrays.append(array if array.type == field.type else array.cast(field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)

@@ -16,7 +16,7 @@ from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.hints import hint
 from gristmill.install_command import install_extra
-from gristmill.query.documents.joined_layers import StoreFaults
+from gristmill.query.documents.sql_columns import StoreFaults
 from gristmill.query.documents.sql_views import Views, literal, quoted
 from gristmill.query.opening import check_finished
 from gristmill.recipe.checks.mistakes import nearest

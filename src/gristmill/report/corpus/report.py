@@ -6,15 +6,14 @@ from gristmill.counted import size
 from gristmill.engine.publish.run_record import describe
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.query.opening import check_finished
-from gristmill.report.corpus.diversity import diversity_sections
-from gristmill.report.corpus.reported import ReportedCorpus, ReportPrices, Section
+from gristmill.report.corpus.reported import ReportedCorpus, Section
 from gristmill.report.corpus.sections import sections
 from gristmill.report.page import check_charts, render
 
 NEEDED_BY = "A report"
 
 
-def make_report(view: CorpusView, against: CorpusView | None, prices: ReportPrices) -> str:
+def make_report(view: CorpusView, against: CorpusView | None) -> str:
     """The page as HTML."""
     check_charts(NEEDED_BY)
     for one in (view, against):
@@ -25,14 +24,14 @@ def make_report(view: CorpusView, against: CorpusView | None, prices: ReportPric
         from gristmill.report.corpus.canaries import canary_sections  # slow to load
 
         canaries = canary_sections(view, against)
-    now, before = ReportedCorpus(view, prices), None if against is None else ReportedCorpus(against, prices)
+    now, before = ReportedCorpus(view), None if against is None else ReportedCorpus(against)
     return render(
         Path(__file__).with_name("report.html"),
         title=f"{view.name}: report",
         about=describe(view) if view.record is not None else view.label,
         against=None if against is None else describe(against),
         cards=_cards(now, before),
-        sections=[*sections(now, before), *diversity_sections(view), *canaries],
+        sections=[*sections(now, before), *canaries],
     )
 
 

@@ -2,25 +2,15 @@
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
 from typing import Any
 
 from gristmill.engine.schedule.corpus_view import CorpusView
-from gristmill.errors import UserError
-from gristmill.hints import option
-from gristmill.query.documents.histograms import (
-    draw,
-    find_measures,
-)
+from gristmill.query.documents.histograms import draw, find_measures
 from gristmill.query.removal.funnel import funnels, languages
 from gristmill.report import charts
-from gristmill.stages.config_types import parse_count
 
 MOST_BARS = 16
 """Bars of a chart; its table has all rows."""
-CORE_HOUR = 0.04
-"""A usual price of an hour of a core of a cloud, in dollars."""
-TOKENS = "1T"
 
 
 @dataclass(frozen=True)
@@ -49,34 +39,11 @@ class Section:
     """How many of the first columns identify a row; None: those that hold words."""
 
 
-@dataclass(frozen=True)
-class ReportPrices:
-    """What the user pays, for the section on cost."""
-
-    core_hour: float
-    """In the user's currency."""
-    tokens: int
-    """Tokens of the corpus to project to."""
-
-
-def make_prices(core_hour: float = CORE_HOUR, tokens: int | str = TOKENS) -> ReportPrices:
-    """The prices; UserError if the price is not a number or the tokens are not a count above 0."""
-    if not 0 <= core_hour < inf:
-        raise UserError(f"{option('core_hour', core_hour)} is not a price, so there is no report. Give a number.")
-    try:
-        found = parse_count(tokens)
-    except ValueError as error:
-        raise UserError(f"{option('tokens')}: {error}.") from None
-    if found < 1:
-        raise UserError(f"{option('tokens', tokens)} is not above 0, so there is no report. Give a larger number.")
-    return ReportPrices(core_hour, found)
-
-
 class ReportedCorpus:
     """A version with the values that its charts need."""
 
-    def __init__(self, view: CorpusView, prices: ReportPrices) -> None:
-        self.view, self.prices = view, prices
+    def __init__(self, view: CorpusView) -> None:
+        self.view = view
         self.funnels, self.languages = funnels(view), languages(view)
         self.measures = find_measures(view, every_number=True)
         self.drawn = draw(view, self.measures)

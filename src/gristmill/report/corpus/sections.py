@@ -303,7 +303,7 @@ def _packing(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None
 
 
 def _cost(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
-    view, prices, tokens = corpus.view, corpus.prices, corpus.tokens
+    view, tokens = corpus.view, corpus.tokens
     states = sorted(view.states.items(), key=lambda one: -one[1].cpu_s)
     cpu = sum(state.cpu_s for _, state in states)
     if not cpu:
@@ -312,7 +312,6 @@ def _cost(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
     written = {step: view.stored_bytes(step) or 0 for step, _ in states}
 
     def row(step: str, cpu_s: float, rate: float | None, read_bytes: int, written_bytes: int) -> tuple[str, ...]:
-        money = cpu_s / 3600 * prices.core_hour
         return (
             step,
             f"{cpu_s / 3600:.4g}",
@@ -320,23 +319,13 @@ def _cost(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
             "" if rate is None else f"{rate / 1e6:,.1f}",
             size(read_bytes) if read_bytes else "",
             size(written_bytes),
-            f"{money:.4g}",
-            f"{money * TRILLION / tokens:,.0f}" if tokens else "",
+            f"{cpu_s / 3600 * TRILLION / tokens:,.0f}" if tokens else "",
         )
 
     table = [row("all", cpu, None, sum(read.values()), sum(written.values()))]
     table += [row(step, state.cpu_s, state.bytes_per_s, read[step], written[step]) for step, state in states]
     most, of_most = states[0]
-    text = (
-        f"At {prices.core_hour:g} for an hour of a core. The most expensive step is {most} "
-        f"({percent(of_most.cpu_s, cpu)})."
-    )
-    if tokens:
-        hours = cpu / 3600 * prices.tokens / tokens
-        text += (
-            f" A corpus of {counted(prices.tokens, 'token')} would take {hours:,.0f} core-hours and cost "
-            f"{hours * prices.core_hour:,.0f}, if its documents are like these and are removed as often."
-        )
+    text = f"The most expensive step is {most} ({percent(of_most.cpu_s, cpu)})."
     bars = [{"step": step, "CPU seconds": state.cpu_s} for step, state in states[:MOST_BARS]]
-    head = ("step", "core-hours", "share", "MB/s", "read", "written", "money", "per trillion tokens")
+    head = ("step", "core-hours", "share", "MB/s", "read", "written", "core-hours per trillion tokens")
     return Section("Cost", text + first_bars(states), head, table, charts.bars(bars, "step", "CPU seconds"))

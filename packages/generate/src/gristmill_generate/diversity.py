@@ -9,16 +9,20 @@ errors and a tenth of the parents' value is a warning.
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
 import pyarrow as pa
+from markupsafe import Markup
 
+from gristmill.api.corpus import Corpus
+from gristmill.api.tables import Table
 from gristmill.counted import counted
 from gristmill.engine.schedule.corpus_view import CorpusView
+from gristmill.errors import UserError
 from gristmill.query.documents.columns import ColumnReader, columns_of
-from gristmill.report.corpus.reported import Section
+from gristmill.report.page import TABLE_PAGE, render
 
 MOST_DOCUMENTS, MOST_PARTS = 2000, 64
 """Documents of a prompt and model that are read, and parts that they are read from."""
@@ -56,9 +60,21 @@ class GeneratedPair(NamedTuple):
     parent: list[str]
 
 
-def diversity_sections(view: CorpusView) -> list[Section]:
-    """The section; none if no document has a parent."""
-    rows: list[tuple[str, ...]] = []
+def page(corpus: Corpus) -> str:
+    """The report page `diversity`."""
+    lines, note = diversity(corpus._view_now())
+    if not lines:
+        raise UserError(f"No document of {corpus.name} has a parent, so nothing was written. Use a corpus with some.")
+    return render(
+        TABLE_PAGE,
+        title=f"Diversity of generated text: {corpus.name}",
+        table=Markup(Table(lines, [note])._repr_html_()),
+    )
+
+
+def diversity(view: CorpusView) -> tuple[list[dict[str, Any]], str]:
+    """A line for each prompt, model and measure, and a note about all of them."""
+    lines: list[dict[str, Any]] = []
     warned = 0
     groups = read_pairs(view)
     for (prompt, model), pairs in groups.items():
@@ -70,16 +86,13 @@ def diversity_sections(view: CorpusView) -> list[Section]:
             if is_warned and measure is MEASURES[-1]:
                 note += f": {times:,} begin with “{opening}”"
             difference = f"{own - parents:+.3f}" + ("" if error is None else f" ± {error:.3f}")
-            rows.append((prompt, model, measure.name, note, f"{own:.3f}", f"{parents:.3f}", difference))
-    if not rows:
-        return []
+            shown = {"generated": f"{own:.3f}", "parents": f"{parents:.3f}", "difference": difference}
+            lines.append({"prompt": prompt, "model": model, "measure": measure.name, "warning": note, **shown})
     documents = sum(map(len, groups.values()))
-    text = (
+    return lines, (
         f"Kept generated texts and their parents, cut to the same length: {counted(documents, 'document')} read. "
         f"The error is the standard error over {BLOCKS} blocks. {counted(warned, 'warning')}."
     )
-    head = ("prompt", "model", "measure", "warning", "generated", "parents", "difference")
-    return [Section("Diversity of generated text", text, head, rows, word_columns=4)]
 
 
 def read_pairs(view: CorpusView) -> dict[tuple[str, str], list[GeneratedPair]]:

@@ -6,7 +6,8 @@ import random
 import pytest
 from conftest import Project
 
-from gristmill.report.corpus.diversity import MEASURES, GeneratedPair, compare_blocks, diversity_sections, is_collapse
+import gristmill
+from gristmill_generate.diversity import MEASURES, GeneratedPair, compare_blocks, diversity, is_collapse, page
 
 WORDS = [f"word{number}" for number in range(3000)]
 RNG = random.Random(0)
@@ -47,7 +48,7 @@ steps:
 """
 
 
-def test_the_section_is_by_prompt_and_model(tmp_path):
+def test_the_page_is_by_prompt_and_model(tmp_path):
     """Each prompt and model has a row for each measure; documents without a parent do not count."""
     project = Project(tmp_path)
     rows = [
@@ -57,11 +58,14 @@ def test_the_section_is_by_prompt_and_model(tmp_path):
     rows += [{"text": "x y", "parent_text": "x y", "prompt": "list", "model": "m1"}, {"text": "not generated"}]
     (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, rows)))
     project.recipe.write_text(RECIPE)
-    (section,) = diversity_sections(project.run())
-    assert [row[:2] for row in section.rows] == [("list", "m1")] * 4 + [("wiki", "m1")] * 4
-    assert [row[3] for row in section.rows[:4]] == ["too few documents"] * 4
-    assert all(row[3].startswith("less diverse than the parents") for row in section.rows[4:])
+    lines, note = diversity(project.run())
+    assert [(line["prompt"], line["model"]) for line in lines] == [("list", "m1")] * 4 + [("wiki", "m1")] * 4
+    assert [line["warning"] for line in lines[:4]] == ["too few documents"] * 4
+    assert all(line["warning"].startswith("less diverse than the parents") for line in lines[4:])
     opening = " ".join(PARENTS[0][:3])
-    assert section.rows[-1][3] == f"less diverse than the parents: 120 begin with “{opening}”"
-    assert "121 documents read" in section.text
-    assert "4 warnings" in section.text
+    assert lines[-1]["warning"] == f"less diverse than the parents: 120 begin with “{opening}”"
+    assert "121 documents read" in note
+    assert "4 warnings" in note
+    shown = page(gristmill.open(project.recipe))
+    assert f"120 begin with “{opening}”" in shown
+    assert note in shown
