@@ -1,23 +1,17 @@
-"""docs/tutorial.md is true: its files, its commands, and all their output.
+"""docs/tutorial.md is true: its files, its commands, and all their output (test_wheel.py runs them).
 
 Run as a program, this file updates the command output in the page: python tests/laws/test_tutorial.py.
 """
 
 import contextlib
-import io
 import os
 import re
-import runpy
 import shlex
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-
-import pytest
-
-from gristmill.cli.main import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorial.md"
 BLOCK = re.compile(r"(?:^(Add to )?`([\w.]+)`:\n\n)?^```(\w+)\n(.*?)^```$", re.M | re.S)
@@ -50,32 +44,6 @@ def agree(printed: str, output: str) -> bool:
     if printed.endswith("\n...\n"):
         return output.startswith(printed.removesuffix("...\n"))
     return printed == output
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("in_this_process")
-def test_the_tutorial_prints_what_its_page_shows(tmp_path, monkeypatch, capfd):
-    """From an empty folder, each command exits with code 0, without a warning, and prints the output on the page."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", WIDTH)
-
-    def typed(line):
-        words = shlex.split(line)
-        if words[0] == "python":
-            with contextlib.redirect_stdout(io.StringIO()) as output:
-                runpy.run_path(words[1], run_name="__main__")
-            return output.getvalue()
-        monkeypatch.setattr(sys, "argv", words)
-        with pytest.raises(SystemExit) as ended:
-            main()
-        output = capfd.readouterr()
-        assert not ended.value.code, f"{line}\n{output.err}"
-        assert "WARNING" not in output.err, f"{line}\n{output.err}"
-        return output.out
-
-    page = PAGE.read_text()
-    assert page.count("\n$ ") > 10
-    assert replay(page, typed) == page, "write it again: python tests/laws/test_tutorial.py"
 
 
 def test_output_agrees_up_to_hashes_and_the_last_dots():

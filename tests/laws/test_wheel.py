@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from tests.laws import test_tutorial
 
 import gristmill
 
@@ -77,10 +79,14 @@ def installed(folder, wheels):
 
 def run(folder, *words):
     """The output of a program, run outside the repository."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    ended = subprocess.run([*map(str, words)], cwd=folder, env=environment, capture_output=True, text=True)
+    ended = ended_with(folder, *words)
     assert ended.returncode == 0, f"{words}\n{ended.stdout[-2000:]}\n{ended.stderr[-4000:]}"
     return ended.stdout
+
+
+def ended_with(folder, *words):
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return subprocess.run([*map(str, words)], cwd=folder, env=environment, capture_output=True, text=True)
 
 
 def test_the_metadata_of_all_packages_agree():
@@ -114,11 +120,59 @@ def test_installed_wheels_work_from_init_to_the_loader(program, tmp_path):
     assert "extractor show" in run(tmp_path, program / "gristmill", "extractor", "show", "--help")
 
 
+@pytest.fixture(scope="module")
+def core(wheels, tmp_path_factory):
+    """The `bin` folder of a new environment with the wheel of the core alone."""
+    return installed(tmp_path_factory.mktemp("core"), [wheels["gristmill"]])
+
+
 @pytest.mark.slow
-def test_the_wheel_of_the_core_works_alone(wheels, tmp_path):
+def test_the_wheel_of_the_core_works_alone(core, tmp_path):
     """The packages are additions: nothing of the core needs one."""
-    (tmp_path / "environment").mkdir()
-    init_to_loader(installed(tmp_path / "environment", [wheels["gristmill"]]), tmp_path)
+    init_to_loader(core, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_tutorial_prints_what_its_page_shows_without_any_package(core, tmp_path, monkeypatch):
+    """From an empty folder, each command exits with code 0, without a warning, and prints the output on the page."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{core}:{os.environ['PATH']}")
+    monkeypatch.setenv("COLUMNS", test_tutorial.WIDTH)
+
+    def typed(line):
+        ended = ended_with(tmp_path, *shlex.split(line))
+        assert ended.returncode == 0, f"{line}\n{ended.stderr}"
+        assert "WARNING" not in ended.stderr, f"{line}\n{ended.stderr}"
+        return ended.stdout
+
+    page = test_tutorial.PAGE.read_text()
+    assert page.count("\n$ ") > 10
+    assert test_tutorial.replay(page, typed) == page, "write it again: python tests/laws/test_tutorial.py"
+
+
+@pytest.mark.slow
+def test_the_demo_needs_no_package(core, tmp_path):
+    """It finds what it planted; a recipe or a command that needs a package gets one message that names it."""
+    for folder in ("demo", "recipes"):
+        shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("inputs", "store", "audit"))
+    run(tmp_path, core / "python", "-m", "demo", "build", "demo/inputs", "--scale", "0.03")
+    gristmill_core = core / "gristmill"
+    assert "kept" in run(tmp_path, gristmill_core, "run", "recipes/demo.yaml", "--workers", "1")
+    run(tmp_path, core / "python", "-m", "demo", "score", "recipes/demo.yaml", "demo/inputs")
+    assert "Commands from other packages" not in run(tmp_path, gristmill_core, "--help")
+    source = "recipe: r\nstore: ./s\nsources:\n  docs: {kind: text, domain: d, %s}\nsteps: []\n"
+    (tmp_path / "pages.yaml").write_text(source % "read: {format: pdf, paths: [a.pdf]}")
+    (tmp_path / "born.yaml").write_text(source % "generate: {parents: docs}")
+    for package, words in {
+        "pdf": ("plan", "pages.yaml"),
+        "generate": ("plan", "born.yaml"),
+        "ablate": ("ablate", "pages.yaml"),
+        "ray": ("run", "recipes/demo.yaml", "--executor", "ray"),
+    }.items():
+        ended = ended_with(tmp_path, gristmill_core, *words)
+        assert (ended.returncode, ended.stdout) == (2, ""), ended
+        assert f"the package gristmill-{package}" in ended.stderr
+        assert "Traceback" not in ended.stderr
 
 
 def init_to_loader(program, tmp_path):
