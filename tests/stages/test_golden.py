@@ -550,7 +550,7 @@ def test_a_changed_output_has_a_new_version(name, made):
     other = {library for library, version in now["libraries"].items() if golden["libraries"].get(library) != version}
     if golden["version"] != now["version"] or other - {INTERPRETER}:
         pytest.fail(
-            f"{name}: golden.json is of {golden}, now {now}: run PYTHONPATH=tests python tests/stages/test_golden.py"
+            f"{name}: golden.json is of {golden}, now {now}: raise VERSION, and print it as CONTRIBUTING.md says"
         )
     if other and now["output"] != golden["output"]:
         pytest.skip(f"the hashes are of Unicode {golden['libraries'][INTERPRETER]}, this Python has another")

@@ -172,7 +172,7 @@ def test_train_writes_and_describes_every_model(small, say):
 
 MISTAKES = {
     "no file to write": (("no.ngrams", "--out", "x"), "no.ngrams is not a file"),
-    "no language model": (("books.jsonl", "--out", "x"), "is not an intact file of language models"),
+    "no language model": (("books.jsonl", "--out", "x"), "is not a file of language models, or is damaged"),
     "a language that it does not have": (("m.ngrams", "--language", "de", "--out", "x"), "has no model of de"),
     "a folder that is not there": (("m.ngrams", "--out", "no/x"), "the folder no does not exist"),
     "a folder in place of a file": (("m.ngrams", "--out", "store"), "Name another"),

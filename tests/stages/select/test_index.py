@@ -5,7 +5,6 @@ import random
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -42,11 +41,6 @@ def test_a_search_finds_the_entries_of_a_full_scan_in_any_order(tmp_path_factory
             found = file.search(name, first, last)
             plain = sorted((key, part, row) for of, key, part, row in entries if of == kind and first <= key <= last)
             assert list(zip(found.part.tolist(), found.row.tolist(), strict=True)) == [entry[1:] for entry in plain]
-
-
-def test_another_file_is_refused():
-    with pytest.raises(ValueError, match="not an index of this version"):
-        IndexFile(pa.py_buffer(b"PAR1" * 20))
 
 
 def texts(count, words):

@@ -14,11 +14,11 @@ import pyarrow as pa
 from gristmill.engine.plan.graph import INDEX
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.engine.work.task import part_from_json
-from gristmill.errors import UserError
 from gristmill.kernels.hash.radix import sort_order
 from gristmill.stages.matches import host_of
 from gristmill.stages.select.index import content_keys, domain_keys, set_of, sketches, url_keys
 from gristmill.stages.select.index_file import KINDS, IndexFile, IndexMatches
+from gristmill.stages.shared.arrow_file import intact
 from gristmill.stages.shared.public_suffix import is_below_suffix, registered_domain
 
 Rows = npt.NDArray[np.int64]
@@ -28,6 +28,7 @@ Key = tuple[str, int, int]
 
 MOST_ALIKE = 100
 """The most documents that are compared with a text: those that share the most sketch values with it."""
+_FIX = "Run the recipe again to rebuild it."
 
 
 class CorpusIndex:
@@ -63,13 +64,8 @@ class CorpusIndex:
     def _file(self, number: int) -> IndexFile:
         if number not in self._open:
             data = self._store.get_part(part_from_json(self._files[number]))
-            try:
+            with intact(f"The index of {self._source}", "one of this version", "it cannot be used", _FIX):
                 self._open[number] = IndexFile(data)
-            except ValueError as error:
-                raise UserError(
-                    f"The index of {self._source} was written by another version of Gristmill ({error}), so it cannot "
-                    "be used. Run the recipe again to rebuild it."
-                ) from None
         return self._open[number]
 
     def _by_document(self, found: Sequence[IndexMatches]) -> Candidates:

@@ -3,20 +3,20 @@
 Cutting, features and models are kernels (kernels/html/page.py). This module has the model file and the interface for
 pages. All arithmetic is in integers, so the text of a page is the same on every machine.
 
-The file (`main_text.model`, trained by `gristmill extractor train`) holds three ensembles of trees (trees_file.py),
-each after its size: the first judges a block alone; the second also uses the first one's scores of neighbouring blocks;
-the third is like the second, but counts readers' comments as content. The file begins with a hash of all feature names,
-since a model for other features does not fit this code.
+The file (`main_text.model`, trained by `gristmill extractor train`) holds three ensembles of trees (trees_file.py): the
+first judges a block alone; the second also uses the first one's scores of neighbouring blocks; the third is like the
+second, but counts readers' comments as content. Its header has a hash of all feature names, since a model for other
+features does not fit this code.
 """
 
 import hashlib
 import os
-import struct
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from gristmill.counted import size
 from gristmill.errors import UserError
@@ -39,15 +39,14 @@ from gristmill.kernels.html.trees import Trees
 from gristmill.places import local_path, place_of, shown
 from gristmill.stages.extract.formulas import Delimiters, WrittenText, write_formulas
 from gristmill.stages.reading.formulas.mathml import with_latex
-from gristmill.stages.shared.trees_file import from_bytes, to_bytes
+from gristmill.stages.shared.arrow_file import ArrowFile, intact
+from gristmill.stages.shared.trees_file import trees_in, trees_to_bytes
 
 Array = np.ndarray[Any, Any]
 
 DEFAULT = Path(__file__).with_name("main_text.model")
 MAX_MODEL_BYTES = 64_000_000
 """About a hundred times the size of ours. A larger file is something else."""
-_MARK = b"gm text\n"
-_SIZE = struct.Struct("<Q")
 
 
 class ExtractorModel(NamedTuple):
@@ -86,8 +85,7 @@ class Judged(NamedTuple):
 
 def write_model(model: ExtractorModel) -> bytes:
     """The content of a model file."""
-    parts = [to_bytes(trees) for trees in model]
-    return _MARK + _names_hash() + b"".join(_SIZE.pack(len(part)) + part for part in parts)
+    return trees_to_bytes(model._asdict(), {"features": _names_hash()})
 
 
 def read_model(location: str | Path) -> ExtractorModel:
@@ -106,26 +104,16 @@ def read_model(location: str | Path) -> ExtractorModel:
             f"{path} has more than {size(MAX_MODEL_BYTES)}, which is too large for a model, so no page can be "
             f"extracted with it. {_FIX}"
         )
-    if not data.startswith(_MARK):
-        raise UserError(f"{path} is not an extractor model, so no page can be extracted. {_FIX}")
-    at = len(_MARK)
-    if data[at : at + 32] != _names_hash():
-        raise UserError(
-            f"{path} was trained by another version of gristmill with other features, so no page can be extracted with "
-            f"it. {_FIX}"
-        )
-    at += 32
-    parts = []
-    for _ in ExtractorModel._fields:
-        length = _SIZE.unpack_from(data, at)[0] if len(data) >= at + _SIZE.size else 0
-        parts.append(from_bytes(data[at + _SIZE.size : at + _SIZE.size + length], path))
-        at += _SIZE.size + length
-    model = ExtractorModel(*parts)
-    if at != len(data) or [trees.columns for trees in model] != [len(FEATURES), COLUMNS, COLUMNS]:
-        raise UserError(
-            f"{path} is damaged: it does not hold exactly three ensembles in their order, so no page can be extracted "
-            f"with it. {_FIX}"
-        )
+    with intact(path, "an extractor model", "no page can be extracted with it", _FIX):
+        content = ArrowFile(pa.py_buffer(data))
+        if content.header["features"] != _names_hash():
+            raise UserError(
+                f"{path} was trained by another version of gristmill with other features, so no page can be extracted "
+                f"with it. {_FIX}"
+            )
+        model = ExtractorModel(**trees_in(content))
+        if [trees.columns for trees in model] != [len(FEATURES), COLUMNS, COLUMNS]:
+            raise ValueError("its ensembles are for other columns")
     return model
 
 
@@ -147,8 +135,8 @@ def _cached(location: str, *_mark: int) -> ExtractorModel:
     return read_model(location)
 
 
-def _names_hash() -> bytes:
-    return hashlib.sha256("\n".join([*FEATURES, *CONTEXT_FEATURES]).encode()).digest()
+def _names_hash() -> str:
+    return hashlib.sha256("\n".join([*FEATURES, *CONTEXT_FEATURES]).encode()).hexdigest()
 
 
 @cache

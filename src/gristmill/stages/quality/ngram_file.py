@@ -20,7 +20,7 @@ from gristmill.kernels.ngram.cut import cut_tables
 from gristmill.kernels.ngram.score import perplexities, score, scratch
 from gristmill.kernels.ngram.tables import HIGHEST_ORDER, LEAST_WALK, LONGEST_WALK, Tables, hash_strings, lay_out
 from gristmill.stages.buffers import text_spans
-from gristmill.stages.shared.arrow_file import ArrowFile
+from gristmill.stages.shared.arrow_file import ArrowFile, intact
 
 Array = np.ndarray[Any, Any]
 
@@ -69,16 +69,12 @@ def load(path: str | os.PathLike[str]) -> Mapping[str, NgramModel]:
 
 @lru_cache(maxsize=8)
 def _load(path: str, _size: int, _mtime_ns: int) -> Mapping[str, NgramModel]:
-    try:
+    consequence = "no text can be scored with it"
+    with intact(path, "a file of language models", consequence, "Train it again, or give an intact file."):
         file = ArrowFile(Path(path))
         models = {name: _model(file.array(f"{name}/slots"), entry) for name, entry in file.header["languages"].items()}
         if not models:
             raise ValueError("it has no language")
-    except (pa.ArrowException, AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError) as error:
-        raise UserError(
-            f"{path} is not an intact file of language models ({error}), so no text can be scored with it. Train it "
-            "again, or give an intact file."
-        ) from None
     return models
 
 

@@ -166,7 +166,7 @@ def sketches(texts: pa.Array) -> tuple[Array, Array]:
 
 
 STAGE = Sink(
-    version=5,
+    version=6,
     config=Config,
     libraries=LIBRARIES,
     reads=READS,

@@ -1,14 +1,12 @@
-"""A file of sorted keys that locate documents: mapped into memory, and searched by bisection.
+"""A file of sorted keys that locate documents (shared/arrow_file.py): mapped into memory, and searched by bisection.
 
-    8 bytes     FORMAT
-    uint64      number of entries of each kind, in the order of KINDS
-    uint64      number of parts
-    uint64      keys of each kind in turn, sorted
-    uint64      parts, sorted, named as in the records of an exchange
-    uint32      for each key: the number of its part among these
-    uint32      for each key: its row in that part
+    counts   the number of entries of each kind, in the order of KINDS
+    keys     keys of each kind in turn, sorted
+    parts    names of parts as in the records of an exchange, sorted
+    numbers  for each key: the number of its part among these
+    rows     for each key: its row in that part
 
-All numbers are little-endian. Entries with the same key are sorted by part and row, so equal entries give equal bytes.
+Entries with the same key are sorted by part and row, so equal entries give equal bytes.
 """
 
 from pathlib import Path
@@ -18,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from gristmill.kernels.hash.radix import sort_order
+from gristmill.stages.shared.arrow_file import ArrowFile, write_arrays
 
 Array = np.ndarray[Any, Any]
 
-FORMAT = b"gristix1"
 KINDS = ("doc_id", "url", "domain", "content", "sketch")
 """What keys are made of; the kind of an entry is its position here."""
 
@@ -38,13 +36,14 @@ def write_file(path: Path, kind: Array, key: Array, part: Array, row: Array) -> 
     """Write a file from entries in any order: their kinds, keys, parts and rows."""
     order = sort_order(kind.astype(np.uint64), key, part, row.astype(np.uint64))
     parts, numbers = np.unique(part, return_inverse=True)
-    counts = np.bincount(kind, minlength=len(KINDS)).astype("<u8")
-    with path.open("wb") as file:
-        file.write(FORMAT)
-        for column in (counts, np.array([len(parts)], "<u8"), key[order].astype("<u8"), parts.astype("<u8")):
-            file.write(column.tobytes())
-        for column in (numbers[order], row[order]):
-            file.write(column.astype("<u4").tobytes())
+    arrays = {
+        "counts": np.bincount(kind, minlength=len(KINDS)),
+        "keys": key[order],
+        "parts": parts,
+        "numbers": numbers[order].astype(np.uint32),
+        "rows": row[order].astype(np.uint32),
+    }
+    write_arrays(path, {}, arrays)
 
 
 class IndexFile:
@@ -52,20 +51,9 @@ class IndexFile:
 
     def __init__(self, data: pa.Buffer) -> None:
         """`data` is already verified by its hash."""
-        view = memoryview(data)
-        if bytes(view[: len(FORMAT)]) != FORMAT:
-            raise ValueError(f"not an index of this version: it begins with {bytes(view[: len(FORMAT)])!r}")
-        self._at, self._view = len(FORMAT), view
-        self._ends = np.concatenate([[0], np.cumsum(self._take("<u8", len(KINDS)))]).astype(np.int64)
-        parts = int(self._take("<u8", 1)[0])
-        entries = int(self._ends[-1])
-        self._keys, self._parts = self._take("<u8", entries), self._take("<u8", parts)
-        self._numbers, self._rows = self._take("<u4", entries), self._take("<u4", entries)
-
-    def _take(self, kind: str, count: int) -> Array:
-        found = np.frombuffer(self._view, kind, count, self._at)
-        self._at += found.nbytes
-        return found
+        file = ArrowFile(data)
+        self._ends = np.concatenate([[0], np.cumsum(file.array("counts"))])
+        self._keys, self._parts, self._numbers, self._rows = map(file.array, ("keys", "parts", "numbers", "rows"))
 
     def search(self, kind: str, first: int, last: int) -> IndexMatches:
         """The entries of a kind with a key from `first` to `last`, inclusive."""

@@ -1,12 +1,11 @@
 """Tells text, headings, code and formulas apart, with small trees over what a line and its neighbours show.
 
-`kinds.model` has an ensemble of trees for each kind (shared/trees_file.py), each after its size. The kind with the
-highest score wins. All arithmetic is in integers.
+`kinds.model` has an ensemble of trees for each kind (shared/trees_file.py). The kind with the highest score wins. All
+arithmetic is in integers.
 """
 
 import itertools
 import re
-import struct
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -16,14 +15,14 @@ from typing import Any
 import numpy as np
 
 from gristmill.kernels.html.trees import Trees, score
-from gristmill.stages.shared.trees_file import from_bytes, to_bytes
+from gristmill.stages.shared.arrow_file import ArrowFile
+from gristmill.stages.shared.trees_file import trees_in
 from gristmill_pdf.layout.lines import BULLETS, LEADER, MARK, TextLine, is_formula, note_mark
 
 Array = np.ndarray[Any, Any]
 
 KINDS = ("text", "heading", "code", "formula")
 MODEL = Path(__file__).with_name("kinds.model")
-_SIZE = struct.Struct("<I")
 
 ITEM = re.compile(
     rf"(?:[{BULLETS}]\s*|[–—−*\-·]\s+|\(?(?:\d{{1,3}}|[a-z]|[ivx]{{1,4}})\)\s|\d{{1,3}}\.\s|(?:[a-z]|[ivx]{{2,4}})\.\s(?!\w\.)|\[\w{{1,12}}\]\s)"
@@ -166,19 +165,8 @@ def kinds_of(lines: Sequence[TextLine], body_size: int) -> list[str]:
     return [KINDS[at] for at in np.argmax(scores, 0).tolist()]
 
 
-def write_model(ensembles: Sequence[Trees]) -> bytes:
-    """The content of a model file."""
-    parts = map(to_bytes, ensembles)
-    return b"".join(_SIZE.pack(len(part)) + part for part in parts)
-
-
 @cache
 def ensembles() -> list[Trees]:
     """The trees of the model, by the order of KINDS."""
-    data = MODEL.read_bytes()
-    found = []
-    for _ in KINDS:
-        stop = _SIZE.size + _SIZE.unpack_from(data)[0]
-        found.append(from_bytes(data[_SIZE.size : stop], str(MODEL)))
-        data = data[stop:]
-    return found
+    found = trees_in(ArrowFile(MODEL))
+    return [found[kind] for kind in KINDS]
