@@ -182,6 +182,11 @@ def test_a_number_without_country_needs_a_place():
     assert found_in(scrub_texts([text], urls=["https://a.de/x"]))[0]
 
 
+def test_arguments_of_a_call_are_not_a_phone_number():
+    """A colour in CSS is grouped as a Spanish number is."""
+    assert found("border: 1px solid rgb(96 139 168);", "es") == []
+
+
 def test_both_spellings_of_an_address_have_one_pseudonym(tmp_path):
     """An address whose signs are words counts as that address."""
     (tmp_path / "key").write_bytes(bytes(range(32)))

@@ -8,16 +8,7 @@ from gristmill.data_files import read_table
 
 TABLES = read_table(__file__, "words.toml")
 
-Type = Literal[
-    "email",
-    "ip",
-    "phone",
-    "card",
-    "iban",
-    "national_id",
-    "wallet",
-    "secret",
-]
+Type = Literal["email", "ip", "phone", "card", "iban", "national_id", "wallet", "secret"]
 ALL: tuple[Type, ...] = get_args(Type)
 
 

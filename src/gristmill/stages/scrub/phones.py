@@ -89,8 +89,9 @@ def find_phone(text: ScannedText, start: int, stop: int) -> Iterator[PiiSpan]:
         return
     marked = groups[0].startswith(b"0") or run.startswith(b"(") or len(groups) >= 3
     about = is_near(data, start, stop, ABOUT, 32)
-    if not about and (len(groups) == 1 or not marked or data[start - 1 : start] in _GLUED):
-        return
+    before = data[max(0, start - 1) : start]
+    if not about and (len(groups) == 1 or not marked or before in _GLUED or before.isalpha()):
+        return  # rgb(96 139 168)
     if is_near(data, start, stop, _NOT_ABOUT, 16):
         return
     regions = text.regions()
