@@ -39,28 +39,14 @@ MEDIA_TYPE = "application/pdf"
 _FIX = "Read them by OCR: `images: true`, and the step `ocr`"
 
 _BOX = [(edge, pa.int32()) for edge in ("left", "top", "right", "bottom")]
-COLUMNS = pa.schema(
+_PAGE = pa.struct(
     [
-        pa.field(
-            "pages",
-            pa.list_(
-                pa.struct(
-                    [
-                        ("start", pa.int64()),
-                        ("width", pa.int32()),
-                        ("height", pa.int32()),
-                        ("confidence", pa.float32()),
-                        ("verdict", pa.string()),
-                    ]
-                )
-            ),
-        ),
-        pa.field(
-            "blocks",
-            pa.list_(pa.struct([("start", pa.int64()), ("page", pa.int32()), *_BOX, ("kind", pa.string())])),
-        ),
+        *(("start", pa.int64()), ("width", pa.int32()), ("height", pa.int32())),
+        *(("confidence", pa.float32()), ("verdict", pa.string())),
     ]
 )
+_BLOCK = pa.struct([("start", pa.int64()), ("page", pa.int32()), *_BOX, ("kind", pa.string())])
+COLUMNS = pa.schema([("pages", pa.list_(_PAGE)), ("blocks", pa.list_(_BLOCK))])
 """Offsets are in bytes of the text; sizes and boxes are in points, from the upper left corner of a page."""
 
 _IMAGES = pa.schema([("images", pa.list_(pa.binary()))])

@@ -78,40 +78,12 @@ MOST_IMAGES = 1_000
 """The page objects that are examined for images."""
 _FIXED_PITCH, _ITALIC_FLAG, _FORCE_BOLD = 1, 1 << 6, 1 << 18
 _MATH_NAMES = (
-    "cmmi",
-    "cmsy",
-    "cmex",
-    "cmmib",
-    "lmmathi",
-    "lmmathsy",
-    "msam",
-    "msbm",
-    "eufm",
-    "math",
-    "mtmi",
-    "mtsy",
-    "txmi",
-    "pxmi",
-    "rtxmi",
-    "stixtwomath",
-    "symbol",
-    "eurm",
-    "zplmr7m",
-    "fourier-math",
+    *("cmmi", "cmsy", "cmex", "cmmib", "lmmathi", "lmmathsy", "msam", "msbm", "eufm", "math", "mtmi", "mtsy"),
+    *("txmi", "pxmi", "rtxmi", "stixtwomath", "symbol", "eurm", "zplmr7m", "fourier-math"),
 )
 _MONO_NAMES = (
-    "mono",
-    "courier",
-    "typewriter",
-    "consol",
-    "cmtt",
-    "cmsltt",
-    "ectt",
-    "sltt",
-    "fixed",
-    "menlo",
-    "-tt",
-    "txtt",
+    *("mono", "courier", "typewriter", "consol", "cmtt", "cmsltt", "ectt", "sltt"),
+    *("fixed", "menlo", "-tt", "txtt"),
 )
 
 
