@@ -89,6 +89,13 @@ def test_what_a_missing_package_of_ours_adds_names_the_package(
         load("apples.yaml")
 
 
+@pytest.mark.parametrize("name", ["generate", "faithful", "latex"])
+def test_the_reference_of_a_missing_package_names_the_package(monkeypatch, name):
+    monkeypatch.setattr(installed, "_installed", lambda group, path: {})
+    with pytest.raises(UserError, match=f"{name} needs the package gristmill-"):
+        entry(name)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

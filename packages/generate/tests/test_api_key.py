@@ -40,6 +40,15 @@ def test_a_key_is_replaced_in_every_mixture_of_escapes(key, data, depth):
     assert excerpt("\0".join(text), 9, remover) == "[API key]"
 
 
+def test_what_a_server_says_is_one_short_line():
+    """In a message, and in the detail of a document."""
+    assert excerpt(" no:\r\n\n  sk-abc\ttoo\0 long ", 20, KeyRemover("sk-abc")) == "no: [API key] too lo"
+    raw = json.dumps({"choices": [{"message": {"content": None, "refusal": "I will not. " * 50_000}}]}).encode()
+    refusal = read_reply(raw, KeyRemover(None), b"").refusal
+    assert refusal.startswith("I will not. I will not. ")
+    assert len(refusal) == 200
+
+
 def test_a_text_without_the_key_stays():
     text = "\\u0073k-other %73 &#115; sk-abcde \\\\" * 3
     assert KeyRemover("sk-abcdef").clean(text) == text

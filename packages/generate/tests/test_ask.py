@@ -211,6 +211,7 @@ def test_a_busy_server_is_left_alone_as_long_as_it_says(tmp_path):
     assert retry_after_s("7", None) == 7
     assert retry_after_s("Wed, 21 Oct 2015 07:28:00 GMT", None) == 0
     assert retry_after_s("Wed, 21 Oct 2015 07:28:00 GMT", "Wed, 21 Oct 2015 07:27:00 GMT") == 60
+    assert retry_after_s("Wed, 21 Oct 9999 07:28:00 GMT", None) == 1e6
     assert retry_after_s("soon", None) is retry_after_s("1e9", None) is retry_after_s("-5", None) is None
 
 
@@ -325,6 +326,9 @@ def test_an_api_key_must_be_set(tmp_path, monkeypatch):
         ("servers", ["host:8000"], "is not the address of a server"),
         ("servers", ["http://host:99999/v1"], "is not the address of a server"),
         ("servers", ["http://one..two/v1"], "is not the address of a server"),
+        ("servers", ["http://one/\n"], "is not the address of a server"),
+        ("servers", ["http://one two/v1"], "is not the address of a server"),
+        ("servers", ["http://[::1/v1"], "is not the address of a server"),
         ("servers", ["http://host/v1 HTTP/1.1"], "has white space or letters that are not ASCII"),
         ("api_key_env", "sk-secret-123", "never the key itself"),
     ],

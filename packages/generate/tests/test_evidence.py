@@ -5,6 +5,8 @@ import json
 import pytest
 from tests.cli.conftest import Project
 
+from gristmill import installed
+
 GENERATED = """
 recipe: generated
 seed: 1
@@ -36,6 +38,14 @@ def generated(tmp_path_factory):
     project.recipe.write_text(GENERATED)
     project.run()
     return project
+
+
+def test_evidence_of_a_version_names_the_package_that_is_missing(generated, say, monkeypatch):
+    """The findings are in the store, but only the package knows which column has them."""
+    monkeypatch.setattr(installed, "_installed", lambda group, path: {})
+    version = json.loads(say("versions", generated.store, "--json").out.splitlines()[0])["version"]
+    output = say("inspect", f"{generated.store}@{version}", "--evidence")
+    assert (output.code, "faithful needs the package gristmill-generate" in output.err) == (2, True)
 
 
 def test_evidence_shows_a_text_beside_its_parent(generated, say):

@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from gristmill.errors import UserError
-from gristmill.installed import FORMATS, MODELS, SOURCES, installed, missing
+from gristmill.installed import FORMATS, MODELS, SOURCES, STEPS, installed, missing
 from gristmill.recipe.checks.check import meanings
 from gristmill.recipe.checks.mistakes import nearest
 from gristmill.recipe.fields import DerivedFields, ReadFields, RecipeFields, SourceFields
@@ -120,7 +120,7 @@ def entry(name: str) -> ReferenceEntry:
         unfit = str(error)
     if "." in name and unfit:
         raise UserError(unfit)
-    if message := next(filter(None, (missing(group, name) for group in (FORMATS, SOURCES, MODELS))), None):
+    if message := next(filter(None, (missing(group, name) for group in (FORMATS, STEPS, SOURCES, MODELS))), None):
         raise UserError(message)
     names = [*known, *whole, *sources]
     near = nearest(name, names)

@@ -189,16 +189,16 @@ def retry_after_s(value: str | None, date: str | None) -> float | None:
         if value.strip().isdigit():
             return min(float(value), _MOST_PAUSE_S)
         now = time.time() if date is None else parsedate_to_datetime(date).timestamp()
-        return max(parsedate_to_datetime(value).timestamp() - now, 0.0)
+        return min(max(parsedate_to_datetime(value).timestamp() - now, 0.0), _MOST_PAUSE_S)
     except (TypeError, ValueError, OverflowError):
         return None
 
 
 def excerpt(text: str, most: int, remover: KeyRemover) -> str:
-    """The first characters of a text that a server sent, for a message. The key is replaced before the cut, so that no
-    part of it is left; without zero bytes, UTF-16 cannot hide it.
+    """The first characters of a text that a server sent, as one line for a message. The key is replaced before the cut,
+    so that no part of it is left; without zero bytes, UTF-16 cannot hide it.
     """
-    return remover.clean(text.replace("\0", ""))[:most]
+    return " ".join(remover.clean(text.replace("\0", "")).split())[:most]
 
 
 def read_reply(data: bytes, remover: KeyRemover, request: bytes) -> Reply:
@@ -222,7 +222,8 @@ def read_reply(data: bytes, remover: KeyRemover, request: bytes) -> Reply:
         raise FailedRequest("answer_unfinished", f"finish_reason {excerpt(finish, 40, remover)!r}")
     usage = value.get("usage")
     used = usage if isinstance(usage, dict) else {}
-    said, finish, refusal = (None if one is None else remover.clean(one) for one in (said, finish, refusal))
+    said, finish = (None if one is None else remover.clean(one) for one in (said, finish))
+    refusal = None if refusal is None else excerpt(refusal, MOST_EXCERPT, remover)
     sent = _tokens(used.get("prompt_tokens"), without_images(request))
     return Reply(said, finish, refusal, sent, _tokens(used.get("completion_tokens"), (said or "").encode()))
 

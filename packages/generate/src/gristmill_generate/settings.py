@@ -19,12 +19,13 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 
 
 def _server(value: str) -> str:
-    parts = urlsplit(value)
     try:
-        is_host = bool((parts.hostname or "").encode("idna")) and parts.port != 0
+        parts = urlsplit(value)
+        is_host = bool((parts.hostname or "").encode("idna")) and parts.port != 0 and " " not in parts.netloc
+        is_server = is_host and parts.scheme in ("http", "https") and not parts.query and not parts.fragment
     except ValueError:  # of a port above 65,535, or a name that no host can have
-        is_host = False
-    if parts.scheme not in ("http", "https") or not is_host or parts.query or parts.fragment:
+        is_server = False
+    if not is_server or not value.isprintable():
         raise ValueError(f"{_bare(value)!r} is not the address of a server, or has a query. Write http://HOST:PORT/v1")
     if re.search(r"[^!-~]", parts.path):
         raise ValueError(

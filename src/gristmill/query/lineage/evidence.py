@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gristmill.engine.plan.graph import Node, NodeFacts
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
+from gristmill.installed import STEPS, missing
 from gristmill.recipe.stage_module import known_steps
 from gristmill.stages.contract import Map
 from gristmill.stages.declarations import stage_of
@@ -121,6 +122,8 @@ def evidence_steps(view: CorpusView) -> list[NodeFacts]:
 def steps_with_any_evidence(view: CorpusView) -> list[NodeFacts]:
     """The steps whose findings can be shown beside another text. Raises UserError if there are none."""
     found = ids_with_evidence(view) | departures_of(view).keys()
+    if not found and (needed := next(filter(None, (missing(STEPS, node.name) for node in view.nodes.values())), None)):
+        raise UserError(needed)
     if not found:
         raise UserError(
             f"{view.label} has no step {STEP} and no step that compares documents with their parents, so no text was "
