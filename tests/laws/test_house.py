@@ -60,7 +60,7 @@ MAY_IMPORT = {
     "query": {
         "install_command",
         *("engine", "recipe", "stages", "tokenizer", "store", "kernels", "loader", "shardformat", "objects"),
-        *("counted", "errors", "hints", "log", "processes", "schema", "places", "printable"),
+        *("counted", "errors", "hints", "installed", "log", "processes", "schema", "places", "printable"),
     },
     "report": {
         "install_command",
