@@ -93,15 +93,10 @@ def test_a_seeded_regression_is_named(name, watched, recipe):
 
 
 def test_the_same_documents_raise_no_alarm(watched):
-    """Compared with itself, nothing changed; every measure has two curves with the same edges."""
+    """Compared with itself, nothing changed."""
     found = compare(watched.run, open_against(watched.run.store, "v1"))
     assert found.alarms == []
     assert found.notes == []
-    titles = [now.measure.title for _, now in found.histograms]
-    assert {"Text for each byte of a page", "Bytes of text", "Probability of the language"} <= {*titles}
-    for then, now in found.histograms:
-        assert (then.edges == now.edges).all()
-        assert {name: [*some] for name, some in then.counts.items()} == {n: [*some] for n, some in now.counts.items()}
 
 
 @pytest.mark.slow

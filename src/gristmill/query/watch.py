@@ -15,7 +15,6 @@ from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.hints import option, share_text
 from gristmill.query import opening
-from gristmill.query.documents.histograms import Histogram
 from gristmill.query.removal.funnel import languages as language_counts
 from gristmill.query.versions import comparisons
 from gristmill.query.versions.comparisons import KINDS, Alarm
@@ -38,11 +37,9 @@ class Comparison:
     """In the order of the pipeline."""
     notes: list[str] = field(default_factory=list)
     """Facts that are not alarms, such as comparisons that were left out."""
-    histograms: list[tuple[Histogram, Histogram]] = field(default_factory=list)
-    """Every measure in the other version and in this run, with the same edges."""
 
     def as_record(self) -> dict[str, Any]:
-        """For the record of a run and for programs; without the histograms."""
+        """For the record of a run and for programs."""
         return {"against": self.against, "alarms": [asdict(alarm) for alarm in self.alarms], "notes": self.notes}
 
 
@@ -141,5 +138,4 @@ def compare(view: CorpusView, other: CorpusView, settings: WatchFields | None = 
         for name in settings.ignore
         if name not in {*known, *language_counts(view)}
     ]
-    found.histograms = list(comparisons.curves(sides))
     return found

@@ -1,12 +1,13 @@
 """Answers of servers outside, each stored the moment it arrives, so that no answer is paid for twice.
 
-    answers/<scope>/<writer>.log    frames in the order of arrival: the key of the request, and the answer
-    answers/<scope>/<writer>.keys   the sorted keys with the offsets of their frames; written when the log is complete
+    answers/<scope>/<writer>.log    answers as JSON, one after the other
+    answers/<scope>/<writer>.keys   an entry of 64 bytes for each: the key of its request, a checksum, where it is
 
-Every worker appends to its own log. A frame has a checksum over key and answer. It is compared whenever the answer is
-used, and a frame that does not match counts as absent. A process that is killed leaves a log whose last frame may be
-cut short; the others are valid. The head of a log has the tokens that its answers cost. A scope is one model with one
-set of sampling settings, so a look-up opens the keys of that scope only.
+Every worker appends to its own two files: first the answer, then its entry. So several workers and machines write at
+the same time without a lock, and a process that is killed leaves at most an answer without an entry, which counts as
+absent. The checksum is over key and answer and is compared whenever the answer is used; one that does not match counts
+as absent. An entry has the tokens of all answers up to it, so the last one says what the log cost. A scope is one model
+with one set of sampling settings.
 
 An object store has no files that grow: there, answers are written in batches, each as soon as the one before it is
 written, and `close` merges the batches.
@@ -16,37 +17,31 @@ used from then on.
 """
 
 import hashlib
-import mmap
 import os
-import struct
 import time
-from array import array
+import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
 import orjson
 
-from gristmill.processes import name_of_self, runs
 from gristmill.store.store import Store
 
 FOLDER = "answers"
-_HEAD = struct.Struct("<8sQQQ")
-"""Magic, prompt tokens, completion tokens, answers."""
-_LOG = b"answers1"
-_FRAME = struct.Struct("<4sIII16s16s")
-"""Mark, bytes of the answer, prompt tokens, completion tokens, key, checksum."""
-_MARK = b"\xf1\x9a\xc3\x17"
-_ENTRY = np.dtype([("first", ">u8"), ("last", ">u8"), ("at", "<u8")])
 _DIGEST_BYTES = 16
+_ENTRY = np.dtype(
+    [
+        *(("first", ">u8"), ("last", ">u8"), ("digest", f"V{_DIGEST_BYTES}")),
+        *(("offset", "<u8"), ("bytes", "<u8"), ("prompt_tokens", "<u8"), ("completion_tokens", "<u8")),
+    ]
+)
+"""Both halves of the key; and the tokens of all answers of the log up to this one."""
+_TOKENS = ("prompt_tokens", "completion_tokens")
 SYNC_EVERY = 256
 """Answers after which a log is written through to the disk: a power cut loses at most this many."""
-MOST_OPEN = 32_768
-"""Answers of an open log, whose offsets are in memory (about 200 bytes each); then the next look-up completes it."""
-LEFT_S = 3600
-"""Seconds without a write after which a log of another machine counts as complete."""
-_serial = count()
+MOST_FRAMES = 32_768
+"""Answers that are in memory before they are merged, in an object store."""
 
 
 class Usage(NamedTuple):
@@ -55,6 +50,9 @@ class Usage(NamedTuple):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     answers: int = 0
+
+    def plus(self, other: "Usage") -> "Usage":
+        return Usage(*(one + more for one, more in zip(self, other, strict=True)))
 
 
 class StoredAnswer(NamedTuple):
@@ -67,36 +65,54 @@ class StoredAnswer(NamedTuple):
 
 
 class _AnswerFrame(NamedTuple):
-    """An answer in a log."""
+    """An answer and what it cost."""
 
-    key: bytes
     digest: bytes
+    key: bytes
     body: bytes
-    prompt_tokens: int
-    completion_tokens: int
+    usage: Usage
 
 
 class _Log:
-    """The frames of one log, by key."""
+    """The answers of a log, by key."""
 
-    def __init__(self, data: object, keys: bytes | None) -> None:
-        self.data = data
-        self.index = _read_keys(keys) if keys is not None else None
-        self.is_indexed = self.index is not None
-        if self.index is None:
-            self.index = _index_of(data)
-        elif len(more := _index_of(data, int(self.index["at"].max(initial=0)))) > 1:
-            # The keys were written by a process to which the writer seemed dead: their clocks may differ.
-            self.index = np.unique(np.concatenate([self.index, more]))
+    def __init__(self, store: Store, name: str) -> None:
+        """`name` is that of its entries."""
+        self._store, self._name = store, f"{name.removesuffix('.keys')}.log"
+        data = store.read_file(name) or b""
+        self.entries = np.frombuffer(data, _ENTRY, len(data) // _ENTRY.itemsize)
+        self._data: bytes | None = None
 
-    def find(self, key: bytes, at: int) -> Iterator[_AnswerFrame]:
-        """Every valid frame of a key; `at` is its position among the sorted keys."""
-        index, first = self.index, int.from_bytes(key[:8], "big")
-        while index is not None and at < len(index) and index["first"][at] == first:
-            frame = _frame_at(self.data, int(index["at"][at]))
-            if frame is not None and frame.key == key:
+    def find(self, keys: Sequence[bytes]) -> Iterator[_AnswerFrame]:
+        """Every valid answer to some requests."""
+        known = {*keys}
+        wanted, firsts = np.unique(np.frombuffer(b"".join(keys), ">u8")[::2]), self.entries["first"]
+        nearest = np.minimum(np.searchsorted(wanted, firsts), len(wanted) - 1)
+        for place in np.flatnonzero(wanted[nearest] == firsts).tolist():
+            frame = self.at(place)
+            if frame is not None and frame.key in known:
                 yield frame
-            at += 1
+
+    def at(self, place: int) -> _AnswerFrame | None:
+        """The answer of an entry; None if it is damaged."""
+        entry = self.entries[place]
+        key, offset, size = entry.tobytes()[:16], int(entry["offset"]), int(entry["bytes"])
+        body, digest = self._read(offset, size), bytes(entry["digest"])
+        before = self.entries[place - 1] if place else np.zeros(1, _ENTRY)[0]
+        prompt, completion = (max(0, int(entry[name]) - int(before[name])) for name in _TOKENS)
+        frame = _AnswerFrame(digest, key, body, Usage(prompt, completion, 1))
+        return frame if _digest(key, body) == digest else None
+
+    def _read(self, offset: int, size: int) -> bytes:
+        if not self._store.is_local:
+            if self._data is None:
+                self._data = self._store.read_file(self._name) or b""
+            return self._data[offset : offset + size]
+        try:
+            with open(f"{self._store.root}/{self._name}", "rb") as file:
+                return os.pread(file.fileno(), min(size, max(0, os.fstat(file.fileno()).st_size - offset)), offset)
+        except (OSError, OverflowError):
+            return b""
 
 
 class AnswerLog:
@@ -107,285 +123,174 @@ class AnswerLog:
         self.is_read_only = is_read_only
         """Whether only stored answers may be used."""
         self._folder = f"{FOLDER}/{scope}"
-        self._own: dict[bytes, int | bytes] = {}
-        """By key: the offset of a frame in this worker's log or, in an object store, the frame."""
         self._name = ""
-        self._file: int | None = None
+        """This worker's log, without a suffix."""
+        self._files: tuple[int, int] | None = None
+        """Open, on a disk: the answers and their entries."""
         self._end = 0
-        self._pending: list[bytes] = []
-        self._batches: list[str] = []
         self._usage = Usage()
+        self._frames: list[_AnswerFrame] = []
+        """What was added, in an object store."""
+        self._flushed = 0
+        self._batches: list[str] = []
         self._others = Usage()
         self._others_read = 0.0
         self.is_immediate = store.is_local
         """Whether `add` stores; otherwise `flush` does."""
 
-    # Look-up
-
     def find(self, keys: Sequence[bytes]) -> dict[bytes, StoredAnswer]:
         """The stored answers for some requests."""
-        if len(self._own) >= MOST_OPEN:
-            self.close()
-        found = self._find_frames(keys)
+        found = self._find(keys)
         return {key: StoredAnswer(frame.digest, orjson.loads(frame.body)) for key, frame in found.items()}
 
     def find_costs(self, keys: Sequence[bytes]) -> dict[bytes, Usage]:
         """What the stored answers for some requests cost."""
-        return {key: Usage(*frame[3:], 1) for key, frame in self._find_frames(keys).items()}
+        return {key: frame.usage for key, frame in self._find(keys).items()}
 
-    def _find_frames(self, keys: Sequence[bytes]) -> dict[bytes, _AnswerFrame]:
-        """The frame with the smallest checksum for each request that has one."""
+    def _find(self, keys: Sequence[bytes]) -> dict[bytes, _AnswerFrame]:
+        """The frame with the smallest checksum for each request that has one, in the order of the requests."""
+        if len(self._frames) >= MOST_FRAMES:
+            self.close()
+        self.flush()
         found: dict[bytes, _AnswerFrame] = {}
-        firsts = np.frombuffer(b"".join(keys), ">u8")[::2].astype(np.uint64)
-        for log in self._logs():
-            index = log.index
-            if index is None or not len(index):
-                continue
-            places = np.searchsorted(index["first"], firsts)
-            there = np.flatnonzero(index["first"][np.minimum(places, len(index) - 1)] == firsts)
-            for number in there.tolist():
-                for one in log.find(keys[number], int(places[number])):
-                    found[keys[number]] = min(one, found.get(keys[number], one))
-        for key in keys:
-            if key in self._own and (own := self._own_frame(key)) is not None:
-                found[key] = min(own, found.get(key, own))
-        return found
-
-    def _logs(self) -> Iterator[_Log]:
-        """The logs of the scope, except this worker's own; one at a time, so that memory does not grow with them."""
-        files = dict(self._store.list_files(self._folder))
-        for name in files:
-            if not name.endswith(".log") or name == self._name or name in self._batches:
-                continue
-            keys = f"{name.removesuffix('.log')}.keys"
-            log = _Log(_open_log(self._store, name), self._store.read_file(keys) if keys in files else None)
-            if not log.is_indexed and not self.is_read_only and self._is_left(name):
-                self._store.write_file(keys, _pack_keys(log.index))
-            yield log
-
-    def _is_left(self, name: str) -> bool:
-        """Whether nobody writes to a log any more."""
-        alive = runs(name.rpartition("/")[2].rpartition(".")[0].rpartition("-")[0])
-        if alive is not None:
-            return not alive
-        return (self._store.age_seconds(name) or 0) > LEFT_S
-
-    def _own_frame(self, key: bytes) -> _AnswerFrame | None:
-        kept = self._own[key]
-        if isinstance(kept, int):
-            assert self._file is not None
-            size = _FRAME.unpack(os.pread(self._file, _FRAME.size, kept))[1]
-            kept = os.pread(self._file, _FRAME.size + size, kept)
-        return _frame_at(kept, 0)
-
-    # Additions
+        for name, _ in self._store.list_files(self._folder) if keys else ():
+            if name.endswith(".keys"):
+                for frame in _Log(self._store, name).find(keys):
+                    found[frame.key] = min(frame, found.get(frame.key, frame))
+        return {key: found[key] for key in keys if key in found}
 
     def add(self, key: bytes, body: object, prompt_tokens: int, completion_tokens: int) -> StoredAnswer:
         """Store an answer, a JSON value; with `is_immediate` it is stored now, else with the next `flush`."""
         packed = orjson.dumps(body)
-        frame, digest = _pack(key, packed, prompt_tokens, completion_tokens)
-        before = self._usage
-        usage = Usage(before[0] + prompt_tokens, before[1] + completion_tokens, before[2] + 1)
+        frame = _AnswerFrame(_digest(key, packed), key, packed, Usage(prompt_tokens, completion_tokens, 1))
         if self.is_immediate:
-            self._own[key] = self._append(frame, usage)
+            self._append(frame)
         else:
-            self._usage = usage
-            self._pending.append(frame)
-            self._own[key] = frame
-        return StoredAnswer(digest, body)
+            self._frames.append(frame)
+            self._usage = self._usage.plus(frame.usage)
+        return StoredAnswer(frame.digest, body)
 
-    def _append(self, frame: bytes, usage: Usage) -> int:
-        """Append a frame to this worker's log, whose answers then cost `usage`; returns its offset."""
+    def _append(self, frame: _AnswerFrame) -> None:
+        """Append an answer to this worker's log. What a full disk cuts short is overwritten by the next answer."""
+        usage = self._usage.plus(frame.usage)
         try:
-            if self._file is None:
+            if self._files is None:
                 self._name = self._new_name()
                 path = f"{self._store.root}/{self._name}"
                 os.makedirs(os.path.dirname(path), exist_ok=True)
-                self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-                os.pwrite(self._file, _HEAD.pack(_LOG, 0, 0, 0), 0)
-                self._end = _HEAD.size
-            at, end = self._end, self._end + len(frame)
-            view = memoryview(frame)
-            while view:
-                view = view[os.pwrite(self._file, view, end - len(view)) :]
-            os.pwrite(self._file, _HEAD.pack(_LOG, *usage), 0)
-            self._usage, self._end = usage, end  # a frame that was cut short by a full disk is overwritten by the next
+                flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+                self._files = os.open(f"{path}.log", flags, 0o666), os.open(f"{path}.keys", flags, 0o666)
+                self._end = 0
+            log, keys = self._files
+            _write(log, frame.body, self._end)
+            _write(keys, _pack(frame, self._end, usage), self._usage.answers * _ENTRY.itemsize)
+            self._usage, self._end = usage, self._end + len(frame.body)
             if usage.answers % SYNC_EVERY == 0:
-                os.fdatasync(self._file)
+                os.fdatasync(log)
+                os.fdatasync(keys)
         except OSError as error:
             raise self._store.unwritable_by(error) from None
-        return at
 
     def _new_name(self) -> str:
-        return f"{self._folder}/{name_of_self()}-{os.urandom(4).hex()}{next(_serial)}.log"
+        return f"{self._folder}/{uuid.uuid4().hex}"
 
     def flush(self) -> None:
         """Store what was added, in an object store."""
-        if frames := self._pending:
-            self._pending = []
-            name = self._new_name()
-            self._batches.append(name)
-            self._store.write_file(name, _HEAD.pack(_LOG, *_usage_of(frames)) + b"".join(frames))
+        if frames := self._frames[self._flushed :]:
+            self._flushed = len(self._frames)
+            self._batches.append(self._new_name())
+            _write_log(self._store, self._batches[-1], frames)
 
     def close(self) -> None:
-        """Complete the log: write its keys."""
+        """Complete the log: write it through to the disk, or merge its batches."""
         self.flush()
-        if self._batches:
-            data = [self._store.read_file(name) or b"" for name in self._batches]
-            whole = _HEAD.pack(_LOG, *self._usage) + b"".join(one[_HEAD.size :] for one in data)
-            self._name = self._new_name()
-            self._store.write_file(self._name, whole)
-            self._complete(whole)
+        if self._batches[1:]:
+            _write_log(self._store, self._new_name(), self._frames)
             for name in self._batches:
-                self._store.remove(name)
-            self._batches = []
-        elif self._file is not None:
-            file, self._file = self._file, None
+                self._store.remove(f"{name}.keys")
+                self._store.remove(f"{name}.log")
+        if self._files is not None:
+            files, self._files = self._files, None
             try:
-                os.fdatasync(file)
+                for file in files:
+                    os.fdatasync(file)
             except OSError as error:
                 raise self._store.unwritable_by(error) from None
             finally:
-                os.close(file)
-            self._complete(_open_log(self._store, self._name))
-        self._own.clear()
+                for file in files:
+                    os.close(file)
+        self._frames, self._flushed, self._batches = [], 0, []
         self._usage, self._name = Usage(), ""
         self._others_read = 0.0  # the log is now one of the others
-
-    def _complete(self, data: object) -> None:
-        self._store.write_file(f"{self._name.removesuffix('.log')}.keys", _pack_keys(_index_of(data)))
-
-    # Costs
 
     def usage(self, every_s: float = 2.0) -> Usage:
         """The cost of all answers of the scope; those of other workers are read again after `every_s` seconds."""
         now = time.monotonic()
         if not self._others_read or now - self._others_read >= every_s:
-            self._others, self._others_read = self._read_usage(), now
-        return Usage(*(own + other for own, other in zip(self._usage, self._others, strict=True)))
-
-    def _read_usage(self) -> Usage:
-        return usage_in(self._store, self._folder, (self._name, *self._batches))
+            self._others = usage_in(self._store, self._folder, (self._name, *self._batches))
+            self._others_read = now
+        return self._usage.plus(self._others)
 
 
 def usage_in(store: Store, folder: str = FOLDER, but: Iterable[str] = ()) -> Usage:
-    """The cost of all answers below a folder."""
+    """The cost of all answers below a folder: the last entry of a log has the sum of its tokens."""
     total = Usage()
     for name, size in store.list_files(folder):
-        if name.endswith(".log") and name not in but and size >= _HEAD.size:
-            usage = _answers_in(_read_head(store, name)) or Usage()
-            total = Usage(*(one + more for one, more in zip(total, usage, strict=True)))
+        answers = size // _ENTRY.itemsize
+        if name.endswith(".keys") and answers and name.removesuffix(".keys") not in but:
+            start = (answers - 1) * _ENTRY.itemsize
+            if store.is_local:
+                with open(f"{store.root}/{name}", "rb") as file:
+                    data = os.pread(file.fileno(), _ENTRY.itemsize, start)
+            else:
+                data = (store.read_file(name) or b"")[start : start + _ENTRY.itemsize]
+            (entry,) = np.frombuffer(data, _ENTRY)
+            total = total.plus(Usage(int(entry["prompt_tokens"]), int(entry["completion_tokens"]), answers))
     return total
 
 
 def check_answers(store: Store) -> Iterator[tuple[str, str]]:
-    """The name and fault of every damaged file of answers. A last frame that is cut short is no damage: its writer was
-    killed, or is still writing.
+    """The name and fault of every damaged log. An answer without an entry, or half an entry, is no damage: the writer
+    was killed, or is still writing.
     """
     for name, _ in store.list_files(FOLDER):
-        if name.endswith(".keys") and _read_keys(store.read_file(name) or b"") is None:
-            yield name, "is damaged"
-        elif name.endswith(".log"):
-            stated = _answers_in(_read_head(store, name))  # before its frames, since it may grow
-            data = _open_log(store, name)
-            valid, end, is_whole = 0, _HEAD.size, True
-            for at, frame in _frames(data):
-                is_whole &= at == end
-                valid, end = valid + 1, at + _FRAME.size + len(frame.body)
-            if stated is None:
-                yield name, "has a damaged head"
-            elif valid < stated.answers:
-                yield name, f"has lost {stated.answers - valid:,} of {stated.answers:,} answers"
-            elif not is_whole:
-                yield name, "has damaged bytes between its answers"
+        if name.endswith(".keys"):
+            log = _Log(store, name)
+            lost = sum(log.at(place) is None for place in range(len(log.entries)))
+            if lost:
+                yield f"{name.removesuffix('.keys')}.log", f"has lost {lost:,} of {len(log.entries):,} answers"
 
 
 def drop_damaged(store: Store, name: str) -> None:
-    """Replace a damaged log by its valid frames, and remove damaged keys, which are made again."""
-    keys = f"{name.rpartition('.')[0]}.keys"
-    if name.endswith(".log"):
-        data = _open_log(store, name)
-        frames = [bytes(data[at : at + _FRAME.size + len(frame.body)]) for at, frame in _frames(data)]
-        store.write_file(name, _HEAD.pack(_LOG, *_usage_of(frames)) + b"".join(frames))
-    if store.read_file(keys) is not None:
-        store.remove(keys)
+    """Replace a damaged log by its valid answers."""
+    stem = name.removesuffix(".log")
+    log = _Log(store, f"{stem}.keys")
+    _write_log(store, stem, [frame for place in range(len(log.entries)) if (frame := log.at(place)) is not None])
 
 
-def _open_log(store: Store, name: str) -> Any:
-    """The bytes of a log; a local one is mapped, not copied."""
-    if not store.is_local:
-        return store.read_file(name) or b""
-    with open(f"{store.root}/{name}", "rb") as file:
-        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.fstat(file.fileno()).st_size else b""
+def _write_log(store: Store, name: str, frames: Sequence[_AnswerFrame]) -> None:
+    """Write a whole log: the answers before their entries."""
+    bodies, entries, usage, end = [], [], Usage(), 0
+    for frame in frames:
+        usage = usage.plus(frame.usage)
+        bodies.append(frame.body)
+        entries.append(_pack(frame, end, usage))
+        end += len(frame.body)
+    store.write_file(f"{name}.log", b"".join(bodies))
+    store.write_file(f"{name}.keys", b"".join(entries))
 
 
-def _read_head(store: Store, name: str) -> bytes:
-    if not store.is_local:
-        return (store.read_file(name) or b"")[: _HEAD.size]
-    with open(f"{store.root}/{name}", "rb") as file:
-        return file.read(_HEAD.size)
+def _pack(frame: _AnswerFrame, offset: int, usage: Usage) -> bytes:
+    numbers = np.array([offset, len(frame.body), usage.prompt_tokens, usage.completion_tokens], "<u8")
+    return frame.key + frame.digest + numbers.tobytes()
 
 
-def _answers_in(head: bytes) -> Usage | None:
-    """The cost of the answers of a log; None if its head is damaged."""
-    return Usage(*_HEAD.unpack(head)[1:]) if len(head) == _HEAD.size and head.startswith(_LOG) else None
-
-
-def _pack(key: bytes, body: bytes, prompt_tokens: int, completion_tokens: int) -> tuple[bytes, bytes]:
-    digest = _digest(key, body)
-    return _FRAME.pack(_MARK, len(body), prompt_tokens, completion_tokens, key, digest) + body, digest
+def _write(file: int, data: bytes, offset: int) -> None:
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(file, view, offset)
+        view, offset = view[written:], offset + written
 
 
 def _digest(key: bytes, body: bytes) -> bytes:
     return hashlib.blake2b(key + body, digest_size=_DIGEST_BYTES).digest()
-
-
-def _usage_of(frames: Iterable[bytes]) -> Usage:
-    costs = [_FRAME.unpack_from(frame)[2:4] for frame in frames]
-    return Usage(sum(cost[0] for cost in costs), sum(cost[1] for cost in costs), len(costs))
-
-
-def _frame_at(data: Any, at: int) -> _AnswerFrame | None:
-    """The frame at an offset; None if there is no valid frame."""
-    if at < 0 or at + _FRAME.size > len(data):
-        return None
-    mark, size, prompt_tokens, completion_tokens, key, digest = _FRAME.unpack_from(data, at)
-    if mark != _MARK or at + _FRAME.size + size > len(data):
-        return None
-    body = bytes(data[at + _FRAME.size : at + _FRAME.size + size])
-    return _AnswerFrame(key, digest, body, prompt_tokens, completion_tokens) if _digest(key, body) == digest else None
-
-
-def _frames(data: Any, at: int = _HEAD.size) -> Iterator[tuple[int, _AnswerFrame]]:
-    """The valid frames of a log, from an offset on. After damaged bytes, the next mark is searched for."""
-    while at + _FRAME.size <= len(data):
-        frame = _frame_at(data, at)
-        if frame is not None:
-            yield at, frame
-            at += _FRAME.size + len(frame.body)
-        elif (at := data.find(_MARK, at + 1)) < 0:
-            return
-
-
-def _index_of(data: object, start: int = 0) -> Any:
-    keys, places = bytearray(), array("Q")
-    for at, frame in _frames(data, max(start, _HEAD.size)):
-        keys += frame.key
-        places.append(at)
-    found = np.empty(len(places), _ENTRY)
-    halves = np.frombuffer(keys, ">u8")
-    found["first"], found["last"], found["at"] = halves[::2], halves[1::2], places
-    return np.sort(found, order=("first", "last", "at"))
-
-
-def _pack_keys(index: Any) -> bytes:
-    data: bytes = index.tobytes()
-    return data + hashlib.blake2b(data, digest_size=_DIGEST_BYTES).digest()
-
-
-def _read_keys(data: bytes) -> Any:
-    """The sorted keys; None if the file is damaged."""
-    entries, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
-    if len(entries) % _ENTRY.itemsize or hashlib.blake2b(entries, digest_size=_DIGEST_BYTES).digest() != digest:
-        return None
-    return np.frombuffer(entries, _ENTRY)

@@ -16,7 +16,7 @@ from gristmill.errors import UserError
 from gristmill.hints import hint
 from gristmill.query.documents.clusters import cluster_steps, count_joining
 from gristmill.query.documents.columns import columns_of
-from gristmill.query.documents.histograms import DrawnValues, Histogram, Measure, count, draw, find_measures
+from gristmill.query.documents.histograms import DrawnValues, Measure, draw, find_measures
 from gristmill.query.opening import damage_message
 from gristmill.query.removal.funnel import funnels
 from gristmill.query.removal.funnel import languages as language_counts
@@ -349,15 +349,6 @@ def _moved_values(
             f"distributions are {moved:.2f} apart, more than {limit:.2f}. {sides.look}"
         )
         yield sides.alarm("distribution", measure.value, (before, after), (moved, limit), fact, source, step)
-
-
-def curves(sides: Sides) -> Iterator[tuple[Histogram, Histogram]]:
-    """Every measure in both versions, with the same edges."""
-    for measure in sides.measures:
-        now = count(measure, sides.drawn[1])
-        then = None if now is None else count(measure, sides.drawn[0], now.edges)
-        if now is not None and then is not None:
-            yield then, now
 
 
 def tokens_per_byte(sides: Sides) -> Iterator[Alarm]:
