@@ -20,9 +20,8 @@ STEPS = "  - stagebox.word_list: {words: words.txt}\n  - stagebox.listed\n"
 BROKEN_READER = """
 from gristmill.stages.contract import Reader, StageConfig
 class Config(StageConfig): pass
-def splittable(name): return False
 def read(piece, config): raise RuntimeError("the disk is gone")
-STAGE = Reader(config=Config, read=read, splittable=splittable)
+STAGE = Reader(config=Config, read=read)
 """
 
 

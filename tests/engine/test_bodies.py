@@ -30,7 +30,6 @@ STAGE = Reader(
     VERSION
     config=Config,
     read=read,
-    splittable=lambda name: False,
     columns=pa.schema([("NAME_bytes", pa.int64())]),
     BODY
     metrics=lambda batch, config: {"NAME": batch.num_rows},

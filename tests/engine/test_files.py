@@ -21,8 +21,8 @@ from gristmill.errors import UserError
 from gristmill.stages.ingest import jsonl
 from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES
 
-SPLITTABLE = replace(jsonl.STAGE, splittable=lambda name: True)
-WHOLE = replace(jsonl.STAGE, splittable=lambda name: False)
+SPLITTABLE = replace(jsonl.STAGE, splittable=True)
+WHOLE = replace(jsonl.STAGE, splittable=False)
 PART = 1000
 
 
@@ -30,6 +30,14 @@ def files_of(sizes, snapshot=None, prefix="f"):
     return [
         InputFile(f"/x/{prefix}{n:04}", f"{prefix}{n:04}", size, snapshot, "", None) for n, size in enumerate(sizes)
     ]
+
+
+@pytest.mark.parametrize("suffix", ["", *COMPRESSED_SUFFIXES, ".GZ"])
+def test_only_plain_files_are_cut(suffix):
+    """A compressed stream can only be read from its start."""
+    (file,) = files_of([10 * PART])
+    groups = list(group_files([replace(file, name=file.name + suffix)], PART, SPLITTABLE))
+    assert len(groups) == 1 if suffix else len(groups) > 5
 
 
 @given(st.lists(st.integers(0, 5000), max_size=60))

@@ -278,7 +278,7 @@ def test_an_exception_of_many_lines_is_one_paragraph(own):
 def test_a_custom_reader_must_return_what_it_declares(own):
     """The same for formats."""
     reader = "from gristmill.schema import Record\ndef read(piece, config): yield Record(0, text=b'x')\n"
-    reader += "STAGE = Reader(config=Config, read=read, splittable=lambda name: False)\n"
+    reader += "STAGE = Reader(config=Config, read=read)\n"
     project = own("  - stagebox.length\n", mine=HEAD + reader)
     text = project.recipe.read_text()
     project.recipe.write_text(text.replace("format: jsonl", "format: mine"))

@@ -24,9 +24,8 @@ class Config(StageConfig):
     field_text: str = "text"
     max_record_bytes: Bytes = 1000
     seed: int = 0
-def splittable(name): return True
 def read(piece, config): return iter(())
-STAGE = Reader(config=Config, read=read, splittable=splittable)
+STAGE = Reader(config=Config, read=read, splittable=True)
 """,
     "clean": """
 SCHEMA = pa.schema([("text", pa.string()), ("clean_ratio", pa.float64())])

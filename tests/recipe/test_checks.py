@@ -43,10 +43,9 @@ READER = """
 from gristmill.errors import UserError
 from gristmill.stages.contract import Reader, StageConfig
 class Config(StageConfig): pass
-def splittable(name): return False
 def check(config): raise UserError("the moon is full. Wait")
 def read(piece, config): return iter(())
-STAGE = Reader(config=Config, check=check, read=read, splittable=splittable)
+STAGE = Reader(config=Config, check=check, read=read)
 """
 
 CASES = {

@@ -9,10 +9,6 @@ class Config(StageConfig):
     pass
 
 
-def splittable(name):
-    return name.endswith(".lines")
-
-
 def read(piece, config):
     with piece.open() as file:
         position = 0
@@ -26,4 +22,4 @@ def read(piece, config):
                 yield Record(start, text=line.decode().rstrip("\n"))
 
 
-STAGE = Reader(config=Config, read=read, splittable=splittable)
+STAGE = Reader(config=Config, read=read, splittable=True)

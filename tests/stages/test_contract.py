@@ -105,7 +105,7 @@ WRONG = {
     "Map(version=1, config=Config, reads=least, schema=SCHEMA, apply=apply)": 'Argument "reads" to "Map" has',
     "Map(version=1, config=Config, reads=reads, schema=SCHEMA, apply=apply, rounds={})": 'keyword argument "rounds"',
     "Asset(version=1, config=Config, make=make)": 'Argument "make" to "Asset" has',
-    "Reader(version=1, config=Config, read=apply)": 'Missing named argument "splittable"',
+    "Reader(version=1, config=Config)": 'Missing named argument "read"',
 }
 
 

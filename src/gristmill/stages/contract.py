@@ -208,8 +208,8 @@ class Reader(Stage[C]):
 
     read: ReadCall[C]
     """Yields the records of a piece. It may open files only with `piece.open()`, which returns the hashed bytes."""
-    splittable: Callable[[str], bool]
-    """Whether reading can start in the middle of a file with this name."""
+    splittable: bool = False
+    """Whether reading can start in the middle of a plain file. A compressed one is read by one task."""
     positions: str = "positions of the reader"
     """What the positions of its records count (bytes of the file, rows). Shown with documents."""
     columns: Given[pa.Schema, C] = field(default_factory=lambda: pa.schema([]))

@@ -66,7 +66,6 @@ def _calls(stage: AnyStage) -> Iterator[Call]:
     match stage:
         case Reader():
             yield "read", stage.read, 2, ("companions",) if stage.companions else ()
-            yield "splittable", stage.splittable, 1, ()
         case Map():
             yield "apply", stage.apply, 2, (*loaded, "answers") if stage.answers else loaded
             yield "answers", stage.answers, 1, ()

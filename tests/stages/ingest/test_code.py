@@ -164,7 +164,6 @@ def test_dependencies_and_version_control_are_left_out():
     everything = code.Config(skip_dirs=())
     assert all(code.wanted(name, everything) for name in unwanted)
     assert not code.wanted("x/.git/config", everything)
-    assert not code.splittable("a.py")
 
 
 def test_python_library_reads_as_python(tmp_path):

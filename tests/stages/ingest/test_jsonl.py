@@ -6,7 +6,6 @@ import lzma
 import random
 import tracemalloc
 import zlib
-from datetime import UTC, datetime
 
 import fsspec
 import pytest
@@ -18,7 +17,6 @@ from pydantic import ValidationError
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import jsonl
 from gristmill.stages.reading import decompress
-from gristmill.stages.reading.timestamps import microseconds
 
 PACK = {"plain": bytes, "gzip": gzip.compress, "zstd": zstd.compress, "bzip2": bz2.compress, "xz": lzma.compress}
 
@@ -386,70 +384,3 @@ def test_files_are_opened_through_fsspec():
         file.write(as_lines(documents(3)))
     found = jsonl.read(Piece("memory://bucket/a.jsonl", "a.jsonl", 10), jsonl.Config())
     assert [row.text for row in found] == [document["text"] for document in documents(3)][1:]
-
-
-def test_only_plain_names_are_splittable():
-    """The planner may cut plain files, but not compressed ones."""
-    assert jsonl.splittable("a/b.jsonl")
-    assert not any(map(jsonl.splittable, ["a.jsonl.gz", "a.jsonl.ZST", "a.bz2", "a.json.xz"]))
-
-
-MOMENT = int(datetime(2013, 5, 18, 5, 54, 0, tzinfo=UTC).timestamp()) * 1_000_000
-DAY = int(datetime(2013, 5, 18, tzinfo=UTC).timestamp()) * 1_000_000
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        ("2013-05-18T05:54:00Z", MOMENT),
-        ("2013-05-18 05:54:00 UTC", MOMENT),
-        ("2013-05-18T05:54", MOMENT),
-        ("2013-05-18T07:54:00.000+02:00", MOMENT),
-        ("2013-05-18T00:54:00.123456789-0500", MOMENT + 123456),
-        ("20130518055400", MOMENT),
-        ("20130518T055400Z", MOMENT),
-        ("Sat, 18 May 2013 05:54:00 GMT", MOMENT),
-        ("Sat, 18 May 2013 07:54:00 +0200", MOMENT),
-        ("2013-05-18", DAY),
-        ("20130518", DAY),
-        (20130518, DAY),
-        (2013, int(datetime(2013, 1, 1, tzinfo=UTC).timestamp()) * 1_000_000),
-        ("2013-05", int(datetime(2013, 5, 1, tzinfo=UTC).timestamp()) * 1_000_000),
-        (MOMENT // 1_000_000, MOMENT),
-        (MOMENT / 1_000_000 + 0.5, MOMENT + 500_000),
-        (MOMENT // 1000, MOMENT),
-        (MOMENT, MOMENT),
-        (MOMENT * 1000, MOMENT),
-        (str(MOMENT // 1_000_000), MOMENT),
-        ("1312011230", 1312011230 * 1_000_000),
-        (-5, -5_000_000),
-        (datetime(2013, 5, 18, 5, 54), MOMENT),
-    ],
-)
-def test_dates_are_read_as_inputs_write_them(value, expected):
-    """Every common form of a date means the same moment."""
-    assert microseconds(value) == expected
-
-
-@pytest.mark.parametrize(
-    "value", ["", "soon", "2013-13-01", "2013-02-30T00:00:00Z", True, None, [], float("nan"), 1e300]
-)
-def test_an_invalid_date_is_none(value):
-    """An unreadable date is None, never a guess and never an error."""
-    assert microseconds(value) is None
-
-
-@given(st.datetimes(timezones=st.timezones() | st.just(UTC)))
-def test_iso_dates_round_trip(moment):
-    """Everything that Python writes as ISO 8601 is read back as the same microsecond."""
-    expected = (moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds()
-    found = microseconds(moment.isoformat())
-    assert found is None or abs(found / 1e6 - expected) < 1e-3
-    if moment.tzinfo is UTC:
-        assert found is not None
-
-
-@given(st.text(max_size=40))
-def test_any_string_is_a_date_or_none(value):
-    """No string makes the parser raise."""
-    assert isinstance(microseconds(value), int | None)

@@ -164,4 +164,3 @@ def test_files_are_chosen_by_suffix():
     assert all(text.wanted(name, config) for name in ("a.txt", "b/C.MD", "d.rst.gz", ".hidden/e.txt"))
     assert not any(text.wanted(name, config) for name in ("a.py", "txt", "b.gz", ".git/a.txt", "x/.svn/b/c.md"))
     assert text.wanted("b/README", text.Config(suffixes=("",)))
-    assert not text.splittable("a.txt")

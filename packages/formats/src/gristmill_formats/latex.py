@@ -393,7 +393,6 @@ STAGE = Reader(
     libraries=("resiliparse", *UNPACKING),
     positions=text.POSITIONS,
     beside=("part_of_paper",),
-    splittable=text.splittable,
     wanted=wanted,
     other_suffix=text.other_suffix,
     skipped_folder=text.skipped_folder,

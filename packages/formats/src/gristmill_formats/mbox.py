@@ -24,7 +24,7 @@ from gristmill.stages.ingest.sniff import beginning, refuse
 from gristmill.stages.ingest.text import TreeConfig, skipped_folder, wanted
 from gristmill.stages.reading.decompress import UNPACKING, ReadFault
 from gristmill.stages.reading.fields import dump
-from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES, decompressed, peek, plain_chunks
+from gristmill.stages.reading.stream import decompressed, peek, plain_chunks
 from gristmill.stages.reading.timestamps import microseconds
 from gristmill_formats import mail
 
@@ -51,10 +51,6 @@ class Config(TreeConfig):
     """Keep the name and address of the author in `meta`."""
     max_record_bytes: Bytes = 64 << 20
     """A larger mail is dropped as `record_too_large` and never held in memory. Bytes, decompressed."""
-
-
-def splittable(name: str) -> bool:
-    return not name.lower().endswith(COMPRESSED_SUFFIXES)
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
@@ -184,7 +180,7 @@ STAGE = Reader(
     config=Config,
     libraries=("orjson", "resiliparse", *UNPACKING),
     positions="bytes of the decompressed stream",
-    splittable=splittable,
+    splittable=True,
     wanted=wanted,
     skipped_folder=skipped_folder,
     read=read,

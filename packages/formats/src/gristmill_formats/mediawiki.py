@@ -59,11 +59,6 @@ class _Site:
         self.language = language[1].decode() if language else None
 
 
-def splittable(name: str) -> bool:
-    """Only plain files can be read from the middle."""
-    return name.lower().endswith(".xml")
-
-
 def read(piece: Piece, config: Config) -> Iterator[Record]:
     """Reasons: `empty_file`, `not_mediawiki`, `xml_entities`, `other_namespace`, `redirect`, `disambiguation_page`,
     `not_wikitext`, `empty_text`, `invalid_utf8`, `record_too_large`, `truncated_page`, and `truncated_`
@@ -225,6 +220,6 @@ STAGE = Reader(
     libraries=("orjson", *UNPACKING),
     positions="bytes of the decompressed stream",
     beside=("redirect", "other_namespace", "disambiguation_page", "not_wikitext"),
-    splittable=splittable,
+    splittable=True,
     read=read,
 )

@@ -19,7 +19,6 @@ from gristmill.stages.ingest.sniff import beginning, refuse
 from gristmill.stages.reading.decompress import UNPACKING, ReadFault
 from gristmill.stages.reading.fields import dump
 from gristmill.stages.reading.stream import (
-    COMPRESSED_SUFFIXES,
     decompressed,
     peek,
     plain_chunks,
@@ -55,10 +54,6 @@ class Config(StageConfig):
 def wanted(name: str, config: Config) -> bool:
     """Of a folder, only the posts and comments: Users, Votes, PostHistory and others have no documents."""
     return PurePosixPath(without_compression_suffix(name)).name.lower() in _FILES
-
-
-def splittable(name: str) -> bool:
-    return not name.lower().endswith(COMPRESSED_SUFFIXES)
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
@@ -151,7 +146,7 @@ STAGE = Reader(
     positions="bytes of the decompressed stream",
     beside=("other_post_type",),
     markup=True,
-    splittable=splittable,
+    splittable=True,
     wanted=wanted,
     read=read,
 )

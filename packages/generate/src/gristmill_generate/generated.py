@@ -64,16 +64,11 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
                     position += 1
 
 
-def _is_splittable(_: str) -> bool:
-    return False
-
-
 STAGE = Reader(
     version=4,
     config=Config,
     libraries=("pyarrow",),
     read=read,
-    splittable=_is_splittable,
     positions="children of the stored answers",
     columns=COLUMNS,
 )

@@ -177,7 +177,6 @@ STAGE = Reader(
     fixes=dict.fromkeys(FOR_OCR, _FIX),
     body=BodyFormat(media_types=(MEDIA_TYPE, "application/x-pdf"), opens=opens_pdf, fill=fill),
     pages=VIEWS,
-    splittable=text.splittable,
     wanted=text.wanted,
     other_suffix=text.other_suffix,
     skipped_folder=text.skipped_folder,

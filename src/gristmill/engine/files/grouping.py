@@ -14,6 +14,7 @@ from gristmill.engine.files.listing import InputFile
 from gristmill.places import shown
 from gristmill.ranges import unpack_ranges
 from gristmill.stages.contract import Piece, Reader
+from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES
 from gristmill.stages.reading.views import ArchiveMember, View
 
 MOST_RANGES = 64
@@ -93,7 +94,7 @@ def _starts(file: InputFile, part_bytes: int, reader: Reader[Any]) -> list[int]:
     if file.place is not None and file.place.ranges is not None:
         return _starts_of_ranges(unpack_ranges(file.place.ranges), part_bytes * file.size // file.payload_guess)
     is_plain = not isinstance(file.view, ArchiveMember) or file.view.is_plain
-    if not is_plain or not reader.splittable(file.name):
+    if not (is_plain and reader.splittable) or file.name.lower().endswith(COMPRESSED_SUFFIXES):
         return [0]
     step = max(1, part_bytes * file.size // file.payload_guess, -(-file.size // MOST_RANGES))
     return [index * step for index in range(max(1, round(file.size / step)))]

@@ -32,7 +32,7 @@ from gristmill.stages.contract import Piece, Reader, StageConfig
 from gristmill.stages.declarations import stage_of
 from gristmill.stages.ingest.sniff import CONVERT, format_by_name, is_old_text
 from gristmill.stages.own_code import is_own
-from gristmill.stages.reading.json_repair import REPAIRED
+from gristmill.stages.reading.json_value import REPAIRED
 from gristmill.stages.reading.markup import markup_warnings
 from gristmill.stages.reading.views import Faults
 from gristmill.store.store import Part, Store

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from gristmill.engine.work.task import MapWork, Scatter
 from gristmill.recipe.checks.columns import Columns
-from gristmill.stages.reading.json_repair import REPAIRED
+from gristmill.stages.reading.json_value import REPAIRED
 from gristmill.store.parquet import PartReader, join, open_parts
 from gristmill.store.store import Part, Store
 

@@ -125,11 +125,6 @@ def is_git_head(name: str) -> bool:
     return PurePosixPath(name).parts[-2:] == (".git", "HEAD")
 
 
-def splittable(name: str) -> bool:
-    """False: a file is one document."""
-    return False
-
-
 def wanted(name: str, config: Config) -> bool:
     """Whether the file with this path below the root is a document, decided by the path alone."""
     if is_git_head(name):  # not a document: it shows where a repository begins
@@ -253,7 +248,6 @@ STAGE = Reader(
     libraries=("orjson", "resiliparse"),
     columns=pa.schema([("repository", pa.string())]),
     positions="the whole file",
-    splittable=splittable,
     wanted=wanted,
     other_suffix=other_suffix,
     skipped_folder=skipped_folder,

@@ -17,36 +17,27 @@ from typing import Any
 
 from pydantic import field_validator
 
-from gristmill.counted import counted
 from gristmill.schema import Record
-from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
+from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest.sniff import beginning, refuse
 from gristmill.stages.reading.csv_cut import Repaired, cut
 from gristmill.stages.reading.decompress import UNPACKING, ReadFault
-from gristmill.stages.reading.fields import Fields, mapper, missing_paths, nothing_under
-from gristmill.stages.reading.json_repair import REPAIRED
-from gristmill.stages.reading.json_value import BOM
+from gristmill.stages.reading.fields import RowConfig, mapper, missing_paths, nothing_under
+from gristmill.stages.reading.json_value import BOM, REPAIRED
 from gristmill.stages.reading.stream import decompressed, peek, without_compression_suffix
 
 _HEAD_BYTES = 1 << 16
 
 
-class Config(StageConfig):
+class Config(RowConfig):
     """How rows become documents."""
 
-    fields: Fields = Fields()
-    """Maps fields to columns. If a file's header lacks a field that is named here, the file is dropped as
-    `missing_column`. The defaults may be missing, but text or html must be there."""
-    keep_meta: bool = True
-    """Keep the fields that are not mapped, as JSON in `meta`."""
     delimiter: str | None = None
     """One ASCII character between fields; `"\\t"` is a tab. null: a tab for `.tsv` and `.tab` files, else a comma."""
     quotes: bool = True
     """Whether fields may be quoted. false: a quote is an ordinary character, and every line is a record."""
     header: tuple[str, ...] | None = None
     """The names of the fields, for files whose first line is already a record."""
-    max_record_bytes: Bytes = 64 << 20
-    """A longer record is dropped as `record_too_large` and not held in memory. Bytes, decompressed."""
 
     @field_validator("delimiter")
     @classmethod
@@ -54,11 +45,6 @@ class Config(StageConfig):
         if value is not None and (len(value) != 1 or not value.isascii() or value in '"\r\n'):
             raise ValueError(f'{value!r} is not a delimiter; write one ASCII character, such as ";" or "\\t"')
         return value
-
-
-def splittable(name: str) -> bool:
-    """False: only from the start of a file is it certain which text is quoted."""
-    return False
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
@@ -103,19 +89,10 @@ def _records(chunks: Iterator[bytes], piece: Piece, config: Config) -> Iterator[
         else:
             fields: dict[str, Any] = dict(zip(names, row, strict=True))
             if isinstance(row, Repaired):
-                fields[REPAIRED] = [_repair_note(row)]
+                fields[REPAIRED] = ["text behind a closing quote"]
             yield build(position, fields)
     if empty:
         raise ReadFault("empty_file", "no record" if names is None else "a header and no record")
-
-
-def _repair_note(row: Repaired) -> str:
-    """How a row was repaired. Joined rows suggest that one of several lines has a quote too many."""
-    note = "text behind a closing quote"
-    if not row.lines_below:
-        return note
-    lines = counted(row.lines_below, "line")
-    return f"{note}, {lines} below the opening one: perhaps that was never closed, and rows are joined"
 
 
 def _named(header: Any, config: Config) -> list[str]:
@@ -136,10 +113,9 @@ def _named(header: Any, config: Config) -> list[str]:
 
 
 STAGE = Reader(
-    version=11,
+    version=12,
     config=Config,
     libraries=("orjson", *UNPACKING),
     positions="bytes of the decompressed stream",
-    splittable=splittable,
     read=read,
 )

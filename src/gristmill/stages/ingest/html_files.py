@@ -9,11 +9,11 @@ from collections.abc import Iterator
 
 from gristmill.schema import Record, as_str
 from gristmill.stages.contract import Piece, Reader
-from gristmill.stages.ingest import pages, text, warc
+from gristmill.stages.ingest import pages, text
 from gristmill.stages.reading.decompress import UNPACKING, ReadFault
 from gristmill.stages.reading.stream import bounded, decompressed
 
-_TEXT_ONLY = warc.Config()
+_TEXT_ONLY = pages.Config()
 _TAG = re.compile(r"<[a-zA-Z!/?]")
 
 
@@ -59,7 +59,6 @@ STAGE = Reader(
     libraries=("resiliparse", *UNPACKING),
     positions=text.POSITIONS,
     markup=True,
-    splittable=text.splittable,
     wanted=text.wanted,
     other_suffix=other_suffix,
     skipped_folder=text.skipped_folder,

@@ -30,12 +30,7 @@ _TYPE = re.compile(r"\s*[\"']?([\w.+\-]+/[\w.+*\-]+)", re.A)
 _CHARSET = re.compile(r"charset\s*+=\s*+[\"']?\s*+([\w.:\-]+)", re.I)
 _PLAIN_ENCODINGS = frozenset({"", "identity", "none", "utf-8", "utf8", "binary", "8bit", "7bit", "text", "html"})
 # How bodies of an encoding are packed. HTTP's deflate is zlib by the standard, but bare deflate on some servers.
-_KINDS = {
-    **dict.fromkeys(("gzip", "x-gzip"), ("gzip",)),
-    **dict.fromkeys(("deflate", "x-deflate"), ("gzip", "zlib", "deflate")),
-    **dict.fromkeys(("zstd", "x-zstd"), ("zstd",)),
-    "br": ("br",),
-}
+_KINDS = {"gzip": ("gzip",), "deflate": ("gzip", "zlib", "deflate"), "zstd": ("zstd",), "br": ("br",)}
 _MAGIC = {"gzip": b"\x1f\x8b", "zstd": ZSTD_MAGIC}
 MAX_LAYERS = 3
 MOST_RATIO = 1032
@@ -129,18 +124,13 @@ def _decompress(body: Body, name: str, limit: int) -> None:
     if name in _PLAIN_ENCODINGS or not body.data:
         return
     data, fault = body.data, None
-    kinds = _KINDS.get(name)
+    kinds = _KINDS.get(name.removeprefix("x-"))
     if kinds is None:
         body.notes.append("unknown_encoding")
         return
-    magic = next((magic for kind, magic in _MAGIC.items() if kind in kinds), b"")
-    if magic and data.startswith(magic):
-        kinds = kinds[:1]
-    elif magic:
-        kinds = kinds[1:]
+    kinds = tuple(kind for kind in kinds if data.startswith(_MAGIC.get(kind, b"")))
     if not kinds:
         body.notes.append("not_encoded")
-        return
     for kind in kinds:
         body.data, fault = unpack_bytes(kind, data, limit)
         if fault is None or fault.reason.startswith("truncated_"):

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator
 
 from gristmill.schema import Record
-from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
+from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest.jsonl import records
 from gristmill.stages.ingest.sniff import beginning, refuse
 from gristmill.stages.reading.decompress import UNPACKING, ReadFault
-from gristmill.stages.reading.fields import Fields, mapper
+from gristmill.stages.reading.fields import RowConfig, mapper
 from gristmill.stages.reading.json_value import BOM
 from gristmill.stages.reading.stream import decompressed, peek
 
@@ -29,20 +29,8 @@ _IN_STRING = re.compile(rb'[^"\\]*+(?:\\[\s\S][^"\\]*+)*+')
 _BARE = re.compile(rb'[^\s,\[\]{"]*+')
 
 
-class Config(StageConfig):
+class Config(RowConfig):
     """How objects become documents."""
-
-    fields: Fields = Fields()
-    """Maps the fields of an object to columns."""
-    keep_meta: bool = True
-    """Keep the fields that are not mapped, as JSON in `meta`."""
-    max_record_bytes: Bytes = 64 << 20
-    """A longer element is dropped as `record_too_large` and never held in memory. Bytes, decompressed."""
-
-
-def splittable(name: str) -> bool:
-    """False: only from the start of a file is it certain what is inside a string."""
-    return False
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
@@ -178,6 +166,5 @@ STAGE = Reader(
     config=Config,
     libraries=("orjson", *UNPACKING),
     positions="bytes of the decompressed stream",
-    splittable=splittable,
     read=read,
 )

@@ -12,13 +12,12 @@ from typing import Any
 import orjson
 
 from gristmill.schema import Record
-from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
+from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest.sniff import beginning, refuse
 from gristmill.stages.reading.decompress import UNPACKING, ReadFault
-from gristmill.stages.reading.fields import Fields, mapper
-from gristmill.stages.reading.json_repair import repaired
-from gristmill.stages.reading.json_value import BOM, parsed
-from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES, decompressed, peek, plain_chunks
+from gristmill.stages.reading.fields import RowConfig, mapper
+from gristmill.stages.reading.json_value import BOM, parsed, repaired
+from gristmill.stages.reading.stream import decompressed, peek, plain_chunks
 
 _HEAD_BYTES = 1 << 16
 # A file is not JSONL if its first 64 KiB hold this many lines without an object. Without this rule, a stray archive of
@@ -27,20 +26,8 @@ _HEAD_LINES = 16
 _HINT = "; a file that is one JSON array is read by `format: json`"
 
 
-class Config(StageConfig):
+class Config(RowConfig):
     """How lines become documents."""
-
-    fields: Fields = Fields()
-    """Maps the fields of an object to columns."""
-    keep_meta: bool = True
-    """Keep the fields that are not mapped, as JSON in `meta`."""
-    max_record_bytes: Bytes = 64 << 20
-    """A longer line is dropped as `record_too_large` and never held in memory. Bytes, decompressed."""
-
-
-def splittable(name: str) -> bool:
-    """A compressed stream can only be read from its start."""
-    return not name.lower().endswith(COMPRESSED_SUFFIXES)
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
@@ -183,6 +170,6 @@ STAGE = Reader(
     config=Config,
     libraries=("orjson", *UNPACKING),
     positions="bytes of the decompressed stream",
-    splittable=splittable,
+    splittable=True,
     read=read,
 )

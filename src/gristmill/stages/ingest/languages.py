@@ -28,68 +28,9 @@ _TABLES = read_table(__file__, "languages.toml")
 BY_EXTENSION, BY_NAME, BY_INTERPRETER = map(by_key, (_TABLES["extension"], _TABLES["name"], _TABLES["interpreter"]))
 
 
-def _rules(*pairs: tuple[str, str]) -> tuple[tuple[str, re.Pattern[str]], ...]:
-    return tuple((language, re.compile(pattern, re.MULTILINE)) for language, pattern in pairs)
-
-
-_CPP = r"^[ \t]*(?:template\s*<|namespace\b|class\s+\w+|using\s+\w+|(?:public|private|protected)\s*:)|\bstd::"
-_OBJC = r"^[ \t]*(?:@(?:interface|protocol|class|property|implementation|import|end)\b|#import\b)"
-
-# For an extension that several languages share: the first rule that matches the head of the file decides, else the
-# table's language. Rules match what one language often contains and the others hardly ever. Indents are `[ \t]*`: `\s*`
-# would continue over blank lines, again from each of them.
 _BY_CONTENT = {
-    "h": _rules(("Objective-C", _OBJC), ("C++", _CPP)),
-    "m": _rules(
-        ("Objective-C", _OBJC + r"|^[ \t]*#(?:include|define|ifdef)\b"),
-        ("Mercury", r"^:- module\b"),
-        ("Mathematica", r"^\(\*|\bBeginPackage\["),
-        ("MATLAB", r"^[ \t]*(?:%|function\b|classdef\b|end;?\s*$)"),
-    ),
-    "pl": _rules(("Perl", r"^#!.*perl|^[ \t]*(?:use |package |my |sub )"), ("Prolog", r":-")),
-    "pro": _rules(
-        ("QMake", r"^[ \t]*(?:QT|TEMPLATE|TARGET|SOURCES|CONFIG|SUBDIRS)\s*[+*-]?="),
-        ("Prolog", r":-"),
-        ("IDL", r"(?i)^[ \t]*(?:pro|function)\s+\w+|^[ \t]*;"),
-    ),
-    "v": _rules(
-        ("Coq", r"^[ \t]*(?:Require|Import|Theorem|Lemma|Definition|Inductive|Fixpoint|Section|Qed)\b.*\.?\s*$"),
-        ("Verilog", r"\bendmodule\b|^[ \t]*`(?:timescale|define|include|ifdef)\b|\balways\s*@"),
-        ("V", r"^(?:pub )?fn \w+|^import \w+\s*$"),
-    ),
-    "ts": _rules(("XML", r"\A\s*(?:<\?xml|<!DOCTYPE TS|<TS\b)")),
-    "cls": _rules(
-        ("TeX", r"^[ \t]*\\(?:NeedsTeXFormat|ProvidesClass|LoadClass|RequirePackage|def|newcommand)\b|\A%"),
-        ("VBA", r"\AVERSION \d|^Attribute VB_"),
-        ("ObjectScript", r"^Class\s+[\w.%]+"),
-    ),
-    "d": _rules(("Makefile", r"\A[^\s:]+\.(?:o|obj|d)\s*:")),
-    "fs": _rules(("GLSL", r"^[ \t]*#version\b|\bgl_FragColor\b|\bvoid main\s*\("), ("Forth", r"^: \S+ ")),
-    "inc": _rules(
-        ("PHP", r"<\?php"),
-        ("Assembly", r"(?i)^[ \t]*(?:section|%macro|\.macro|\.equ|org)\b|^\w+\s+equ\b"),
-        ("C++", r"^[ \t]*#\s*(?:include|define|ifn?def)\b"),
-        ("Pascal", r"(?i)^[ \t]*(?:procedure|function|begin|const|uses)\b"),
-    ),
-    "cl": _rules(("OpenCL", r"\b__?kernel\b|\b__global\b")),
-    "pp": _rules(("Pascal", r"(?i)^[ \t]*(?:unit|program|uses|interface|procedure)\b[^{]*;?$")),
-    "sc": _rules(("Scala", r"^[ \t]*(?:import|object|package|val|def) \w+")),
-    "l": _rules(("Lex", r"^%%|^%\{"), ("Roff", r"\A\s*[.']"), ("Common Lisp", r"^[ \t]*[(;]")),
-    "r": _rules(("Rebol", r"(?i)\A\s*rebol\s*\[")),
-    "mod": _rules(
-        ("XML", r"\A\s*<"),
-        ("Modula-2", r"^[ \t]*(?:IMPLEMENTATION\s+)?MODULE\s+\w+"),
-        ("AMPL", r"^(?:param|set|var)\s"),
-    ),
-    "ml": _rules(("Standard ML", r"^[ \t]*(?:structure|signature|functor)\s+\w+\s*(?:=|:)\s*(?:struct|sig)?")),
-    "t": _rules(("Turing", r"^[ \t]*(?:var|const)\s+\w+\s*:=|^end \w+\s*$")),
-    "f": _rules(("Forth", r"^: \S+ .*;\s*$")),
-    "as": _rules(("ActionScript", r"^[ \t]*(?:package|import|public|class)\b"), ("Assembly", r"^[ \t]*[.;]\w")),
-    "b": _rules(("Limbo", r"^implement\s"), ("Brainfuck", r"\A[^A-Za-z]*[+\-<>\[\].,]{8}")),
-    "man": _rules(("Roff", r"\A\s*[.']")),
-    "x": _rules(
-        ("Linker Script", r"^[ \t]*(?:SECTIONS|MEMORY|ENTRY)\b"), ("RPC", r"^[ \t]*(?:program|struct|typedef)\b")
-    ),
+    extension: tuple((language, re.compile(pattern, re.MULTILINE)) for language, pattern in rules)
+    for extension, rules in _TABLES["content"].items()
 }
 _NEEDS_A_RULE = frozenset(("man", "b", "inc", "x"))
 

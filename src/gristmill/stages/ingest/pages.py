@@ -2,22 +2,25 @@
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
-from urllib.parse import urlsplit
+from typing import Any
 
 import orjson
 
 from gristmill.schema import Record
+from gristmill.stages.contract import Bytes, StageConfig
 from gristmill.stages.ingest import bodies, charset, http
 from gristmill.stages.ingest.walk import ArchiveRecord
 from gristmill.stages.ingest.warc_headers import decoded
+from gristmill.stages.reading.timestamps import microseconds
 
 _OTHER_TYPES = frozenset({"warcinfo", "request", "metadata", "revisit", "continuation"})
 BESIDE = tuple(sorted(f"{kind}_record" for kind in (*_OTHER_TYPES, "filedesc")))
 """Reasons of records that archives contain in addition to pages."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
+STATUSES = (200, 203)
+"""HTTP statuses whose bodies are documents."""
+MOST_REPLACED = 0.1
+"""Largest share of characters that decoding may replace by U+FFFD; above: undecodable_charset."""
+_ROBOTS = re.compile(r"[^:/?#]*:?//[^/?#]*/robots\.txt(?:[?#]|\Z)")
 _HTML = re.compile(
     rb"\s{0,256}(?:<!--.{0,1024}?-->\s{0,64})?<(?:!doctype\s+html|html|head|body|title|meta)[\s>]", re.I | re.S
 )
@@ -41,24 +44,21 @@ _TEXT_BYTES = bytes(byte for byte in range(256) if byte >= 32 or byte in b"\t\n\
 _BINARY_STARTS = tuple(start for start, _ in _BINARY)
 
 
-class Limits(Protocol):
-    """The fields of the reader's config that this module needs."""
+class Config(StageConfig):
+    """What is kept of an archive."""
 
-    @property
-    def max_record_bytes(self) -> int: ...
-    @property
-    def html_types(self) -> tuple[str, ...]: ...
-    @property
-    def text_types(self) -> tuple[str, ...]: ...
-    @property
-    def bodies(self) -> Mapping[str, Any] | None: ...
-    @property
-    def statuses(self) -> tuple[int, ...]: ...
-    @property
-    def max_replacement_share(self) -> float: ...
+    max_record_bytes: Bytes = 64 << 20
+    """Largest record body, stored and decoded (bytes); larger ones are dropped as body_too_large."""
+    html_types: tuple[str, ...] = ("text/html", "application/xhtml+xml")
+    """Media types that are kept as markup for an extractor."""
+    text_types: tuple[str, ...] = ("text/plain",)
+    """Media types that are kept as plain text."""
+    bodies: Mapping[str, Any] | None = None
+    """Formats that read bodies of their media types, with their settings: `{pdf: {}}` reads PDF files (docs/pdf.md).
+    Other bodies are dropped as `not_text`."""
 
 
-def row_of(position: int, found: ArchiveRecord, is_arc: bool, config: Limits) -> Record:
+def row_of(position: int, found: ArchiveRecord, is_arc: bool, config: Config) -> Record:
     """The row of a record."""
     row = Record(position, drop=found.fault, detail=found.detail)
     fields = found.fields
@@ -68,12 +68,12 @@ def row_of(position: int, found: ArchiveRecord, is_arc: bool, config: Limits) ->
     notes = [found.note] if found.note else []
     if is_arc:
         row.url = decoded(fields[b"url"])
-        row.timestamp_us = _arc_time(fields[b"date"])
+        row.timestamp_us = microseconds(decoded(fields[b"date"][:14].ljust(14, b"0")))
         kind = "filedesc" if fields[b"url"].startswith(b"filedesc:") else "response"
         mime = decoded(fields[b"mime"])
     else:
         row.url = (decoded(fields.get(b"warc-target-uri")) or "").strip("<> \t") or None
-        row.timestamp_us = _time(fields.get(b"warc-date"))
+        row.timestamp_us = microseconds(decoded(fields.get(b"warc-date")))
         row.language_hint = _first(decoded(fields.get(b"warc-identified-content-language")))
         kind = (decoded(fields.get(b"warc-type")) or "").lower()
         mime = decoded(fields.get(b"content-type"))
@@ -102,7 +102,7 @@ def _response(
     row: Record,
     mime: str | None,
     found: ArchiveRecord,
-    config: Limits,
+    config: Config,
     meta: dict[str, object],
     notes: list[str],
 ) -> None:
@@ -133,10 +133,10 @@ def _response(
     row.content_type, label = http.media_type(fields.get("content-type"))
     if row.content_type is None:
         row.content_type, _ = http.media_type(decoded(found.fields.get(b"warc-identified-payload-type")))
-    if status not in config.statuses:
+    if status not in STATUSES:
         row.drop, row.detail = "http_status", str(status)
         return
-    robots = row.url is not None and "/robots.txt" in row.url and _path(row.url) == "/robots.txt"
+    robots = row.url is not None and _ROBOTS.match(row.url) is not None
     kept = row.content_type in (*config.html_types, *config.text_types)
     if not kept and config.bodies:  # under any type, such as application/octet-stream
         opening = http.body_of(fields, block[start : start + bodies.OPENING_BYTES], bodies.OPENING_BYTES).data
@@ -152,7 +152,7 @@ def _response(
     meta |= document(row, body.data, label, config, robots)
 
 
-def document(row: Record, body: bytes, label: str | None, config: Limits, robots: bool = False) -> Mapping[str, object]:
+def document(row: Record, body: bytes, label: str | None, config: Config, robots: bool = False) -> Mapping[str, object]:
     """Decodes a body into `html` or `text`, depending on the row's content type, or lets another format read it;
     returns metadata of that.
     """
@@ -175,7 +175,7 @@ def document(row: Record, body: bytes, label: str | None, config: Limits, robots
             text, row.charset, replaced = body, "utf-8", 0
         else:
             text, row.charset, replaced = charset.decode(body, label, markup)
-        if replaced > config.max_replacement_share * len(text):
+        if replaced > MOST_REPLACED * len(text):
             row.drop = "undecodable_charset"
             row.detail = f"{row.charset}: {replaced} of {len(text)} characters cannot be decoded"
         elif robots:
@@ -194,36 +194,5 @@ def _sniffed(body: bytes) -> str | None:
     return None if body.translate(None, _TEXT_BYTES) else "text/plain"
 
 
-def _path(url: str) -> str:
-    try:
-        return urlsplit(url).path
-    except ValueError:
-        return ""
-
-
 def _first(value: str | None) -> str | None:
     return (value.partition(",")[0].strip() or None) if value else None
-
-
-def _time(value: bytes | None) -> int | None:
-    """Microseconds since 1970 of an ISO 8601 date, which in WARC 1.1 may be as short as a year."""
-    if not value:
-        return None
-    try:
-        text = value.decode("ascii").strip()
-        if len(text) < 10:
-            text = (text + "-01-01")[:10]
-        moment = datetime.fromisoformat(text)
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        return (moment - _EPOCH) // _MICROSECOND
-    except (ValueError, OverflowError):
-        return None
-
-
-def _arc_time(value: bytes) -> int | None:
-    try:
-        moment = datetime.strptime(value[:14].decode().ljust(14, "0"), "%Y%m%d%H%M%S")
-        return (moment.replace(tzinfo=UTC) - _EPOCH) // _MICROSECOND
-    except ValueError:
-        return None

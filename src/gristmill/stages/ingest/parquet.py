@@ -20,13 +20,13 @@ import pyarrow.parquet as pq
 import pyarrow.types as is_type
 
 from gristmill.schema import Record
-from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
+from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest.plain_types import plain, selected
 from gristmill.stages.ingest.sniff import HEAD_BYTES, refuse_packed
 from gristmill.stages.reading.decompress import ReadFault
-from gristmill.stages.reading.fields import Fields, field_names, locate, mapper, missing_paths, nothing_under
+from gristmill.stages.reading.fields import RowConfig, field_names, locate, mapper, missing_paths, nothing_under
 from gristmill.stages.reading.head import Head
-from gristmill.stages.reading.json_repair import REPAIRED
+from gristmill.stages.reading.json_value import REPAIRED
 from gristmill.stages.reading.stream import decompressed, peek
 
 _BATCH_BYTES = 16 << 20
@@ -46,21 +46,8 @@ only a dictionary, which in a few bytes gives a million rows the same text, can 
 _DAMAGE = (pa.ArrowException, OSError, ValueError, IndexError, KeyError, TypeError, MemoryError, OverflowError)
 
 
-class Config(StageConfig):
-    """How rows become documents."""
-
-    fields: Fields = Fields()
-    """Maps columns. If a file lacks a column that is named here, the file is dropped as `missing_column`. The defaults
-    may be missing, but text or html must be there."""
-    keep_meta: bool = True
-    """Keep the columns that are not mapped, as JSON in `meta`. false reads only the mapped columns."""
-    max_record_bytes: Bytes = 64 << 20
-    """A row with a longer text or markup is dropped as `record_too_large`. Bytes of UTF-8."""
-
-
-def splittable(name: str) -> bool:
-    """False: positions are rows, which a byte range cannot split."""
-    return False
+class Config(RowConfig):
+    """How rows become documents. Without `keep_meta`, only the mapped columns are read."""
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
@@ -256,6 +243,4 @@ def _checked(row: dict[str, Any], config: Config) -> dict[str, Any] | ReadFault:
     return row
 
 
-STAGE = Reader(
-    version=10, config=Config, libraries=("orjson", "pyarrow"), positions="rows", splittable=splittable, read=read
-)
+STAGE = Reader(version=10, config=Config, libraries=("orjson", "pyarrow"), positions="rows", read=read)

@@ -1,10 +1,7 @@
 """Guesses the format of a file from its name and its first bytes, for readers that were given another format."""
 
 import codecs
-import csv
-import io
 import re
-from itertools import islice
 
 import orjson
 
@@ -22,7 +19,6 @@ UNREADABLE = "nothing can be read from it before it is unpacked"
 _ARRAY = re.compile(rb"\[\s*+(?:[{\[\"\]]|\Z)")
 _OBJECT = re.compile(rb'\{\s*+["}]')
 _PAGE = re.compile(rb"<(?:!doctype\s{1,64}html|html)[\s>]", re.I)
-_MOST_NAME_BYTES = 80
 _SUFFIXES = {
     **dict.fromkeys((".csv", ".tsv", ".tab"), "csv"),
     **dict.fromkeys((".jsonl", ".ndjson"), "jsonl"),
@@ -130,24 +126,4 @@ def _looks_like(head: bytes) -> str | None:
         except orjson.JSONDecodeError:
             return "json" if b"\n" in head else None  # an object over several lines, or a line longer than the head
         return "jsonl"
-    if _PAGE.match(head):
-        return "html"
-    return "csv" if _is_table(head) else None
-
-
-def _is_table(head: bytes) -> bool:
-    """Whether the first lines are names and rows with as many fields. A quoted field may span several lines."""
-    if b"\0" in head:
-        return False
-    text = head.decode(errors="replace")
-    mark = max(",\t;|", key=text.partition("\n")[0].count)
-    rows = [row for row in islice(csv.reader(io.StringIO(text, newline=""), delimiter=mark), 4) if row]
-    if len(rows) > 2:
-        rows.pop()  # it may be cut
-    names, *records = rows or [[]]
-    return (
-        len(names) > 1
-        and bool(records)
-        and all(0 < len(name.strip().encode()) <= _MOST_NAME_BYTES for name in names)
-        and all(len(row) == len(names) or '"' in mark.join(row) for row in records)
-    )
+    return "html" if _PAGE.match(head) else None

@@ -59,11 +59,6 @@ def check(config: Config) -> None:
         )
 
 
-def splittable(name: str) -> bool:
-    """False: a file is one document."""
-    return False
-
-
 def wanted(name: str, config: TreeConfig) -> bool:
     """Whether the file with this path below the root is a document, decided by its name alone."""
     path = PurePosixPath(without_compression_suffix(name))
@@ -120,7 +115,6 @@ STAGE = Reader(
     config=Config,
     libraries=("orjson", "pyyaml", "resiliparse", *UNPACKING),
     positions=POSITIONS,
-    splittable=splittable,
     wanted=wanted,
     other_suffix=other_suffix,
     skipped_folder=skipped_folder,

@@ -27,42 +27,20 @@ Positions are byte offsets in the file. If a frame holds several records, the n-
 the key `offset+n`.
 """
 
-from collections.abc import Iterator, Mapping
-from typing import IO, Any, NamedTuple, cast
+from collections.abc import Iterator
+from typing import IO, NamedTuple, cast
 
 from gristmill.schema import Record
-from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
+from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest import bodies, pages
 from gristmill.stages.ingest.frames import DecodedRun, container, is_frame, next_frame, zstd_dictionary
+from gristmill.stages.ingest.pages import Config as Config
 from gristmill.stages.ingest.walk import ArchiveRecord, walk
 from gristmill.stages.reading.decompress import UNPACKING
 from gristmill.stages.reading.views import Window
 
 BESIDE = pages.BESIDE
 MOST_POSITION = 1 << 63
-
-
-class Config(StageConfig):
-    """What is kept of an archive."""
-
-    max_record_bytes: Bytes = 64 << 20
-    """Largest record body, stored and decoded (bytes); larger ones are dropped as body_too_large."""
-    html_types: tuple[str, ...] = ("text/html", "application/xhtml+xml")
-    """Media types that are kept as markup for an extractor."""
-    text_types: tuple[str, ...] = ("text/plain",)
-    """Media types that are kept as plain text."""
-    bodies: Mapping[str, Any] | None = None
-    """Formats that read bodies of their media types, with their settings: `{pdf: {}}` reads PDF files (docs/pdf.md).
-    Other bodies are dropped as `not_text`."""
-    statuses: tuple[int, ...] = (200, 203)
-    """HTTP statuses whose bodies are documents."""
-    max_replacement_share: float = 0.1
-    """Largest share of characters (0 to 1) that decoding may replace by U+FFFD; above: undecodable_charset."""
-
-
-def splittable(name: str) -> bool:
-    """False: only from the start is it certain that a header is not part of an archive inside a record."""
-    return False
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
@@ -142,7 +120,7 @@ def _records(file: IO[bytes], name: str, size: int, limit: int) -> Iterator[_Fou
 
 
 STAGE = Reader(
-    version=13,
+    version=14,
     config=Config,
     libraries=("resiliparse", "brotli", "lz4", *UNPACKING),
     others=lambda config: config.bodies or {},
@@ -154,6 +132,5 @@ STAGE = Reader(
     positions="bytes of the file",
     beside=BESIDE,
     used=("robots_txt",),
-    splittable=splittable,
     read=read,
 )

@@ -46,7 +46,6 @@ def tree_reader(
         config=config,
         libraries=(*libraries, *UNPACKING),
         positions=positions,
-        splittable=text.splittable,
         wanted=text.wanted,
         other_suffix=text.other_suffix,
         skipped_folder=text.skipped_folder,

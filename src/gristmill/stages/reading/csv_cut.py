@@ -19,10 +19,7 @@ _IN_QUOTES = re.compile(rb'[^"]*+(?:""[^"]*+)*+')
 
 
 class Repaired(list[str]):
-    """A row with a field that continues after its closing quote."""
-
-    lines_below: int = 0
-    """How many lines below its opening quote the closing quote is. If a quote was never closed, rows may be joined."""
+    """A row with a field that continues after its closing quote. If a quote was never closed, rows may be joined."""
 
 
 def cut(
@@ -140,19 +137,14 @@ def _splitter(delimiter: str, quotes: bool) -> Callable[[bytes, int | None], lis
         if not quotes or '"' not in text:
             row = text.split(delimiter)
         else:
-            row, repaired = [], Repaired()
-            is_repaired = False
-            for found in field.finditer(text):
-                inner, after, bare, end = found.groups()
-                row.append(bare if inner is None else inner.replace('""', '"') + after)
+            row = []
+            for match in field.finditer(text):
+                quoted, after, bare, end = match.groups()
+                row.append(bare if quoted is None else quoted.replace('""', '"') + after)
                 if after:
-                    is_repaired = True
-                    repaired.lines_below = max(repaired.lines_below, inner.count("\n"))
+                    row = Repaired(row)
                 if not end:
                     break
-            if is_repaired:
-                repaired.extend(row)
-                row = repaired
         if width is not None and len(row) != width:
             return ReadFault("wrong_field_count", f"{counted(len(row), 'field')}, and the header has {width:,}")
         return row

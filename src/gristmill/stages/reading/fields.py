@@ -14,8 +14,8 @@ import pyarrow as pa
 from pydantic import model_validator
 
 from gristmill.schema import Record
-from gristmill.stages.contract import StageConfig
-from gristmill.stages.reading.json_repair import REPAIRED
+from gristmill.stages.contract import Bytes, StageConfig
+from gristmill.stages.reading.json_value import REPAIRED
 from gristmill.stages.reading.timestamps import microseconds
 
 
@@ -52,6 +52,19 @@ class Fields(StageConfig):
     def paths(self) -> dict[str, str]:
         """The mapped columns and their paths."""
         return {column: path for column, path in self if path is not None}
+
+
+class RowConfig(StageConfig):
+    """How rows become documents."""
+
+    fields: Fields = Fields()
+    """Maps fields to columns. If a table lacks a column that is named here, the file is dropped as `missing_column`.
+    The defaults may be missing, but text or html must be there."""
+    keep_meta: bool = True
+    """Keep the fields that are not mapped, as JSON in `meta`."""
+    max_record_bytes: Bytes = 64 << 20
+    """A longer record is dropped as `record_too_large` and not held in memory. Bytes, decompressed; of Parquet, of the
+    text."""
 
 
 def _string(value: Any) -> str | None:

@@ -8,152 +8,55 @@ import re
 import unicodedata
 from collections.abc import Iterable
 
+from gristmill.data_files import read_table
 from gristmill.kernels.text.unicode_data import known
 
-_LIMITS = "det gcd inf lim liminf limsup max min Pr sup"
-_NAMES = "arccos arcsin arctan arg cos cosh cot coth csc deg dim exp hom ker lg ln log sec sin sinh tan tanh"
-FUNCTIONS = frozenset(f"{_LIMITS} {_NAMES}".split())
-WITH_LIMITS = frozenset(_LIMITS.split())
+_TABLES = read_table(__file__, "tex_symbols.toml")
+
+
+def _by_character(name: str) -> dict[str, str]:
+    return {character: value for value, characters in _TABLES[name].items() for character in characters.split()}
+
+
+def _commands(name: str) -> dict[str, str]:
+    return {character: command for command, characters in _TABLES[name].items() for character in characters}
+
+
+def _alternating(name: str) -> dict[str, str]:
+    words = _TABLES[name].split()
+    return dict(zip(words[::2], words[1::2], strict=True))
+
+
+WITH_LIMITS = frozenset(_TABLES["limits"].split())
 """Limits under these functions belong to them, as under a sum."""
-BIG = frozenset("∑∏∐⋃⋂⨆⨅⨄⋁⋀⨁⨂⨀∫∬∭⨌∮∯∰")
-
-OPEN = frozenset("([{⟨〈⌊⌈⟦⟮")
-CLOSE = frozenset(")]}⟩〉⌋⌉⟧⟯")
-BARS = {"|": "|", "∣": "|", "‖": "‖", "∥": "‖"}
+FUNCTIONS = WITH_LIMITS.union(_TABLES["names"].split())
+BIG = frozenset(_TABLES["big"])
+OPEN, CLOSE = frozenset(_TABLES["open"]), frozenset(_TABLES["close"])
+BARS = _by_character("bars")
 """Fences that look the same on both sides. Two of them are relations, unless an element declares a fence."""
-PRIMES = {"'": 1, "′": 1, "″": 2, "‴": 3, "⁗": 4, "’": 1}
-ARROWS = {
-    **dict.fromkeys("→⟶", "\\xrightarrow"),
-    **dict.fromkeys("←⟵", "\\xleftarrow"),
-    **dict.fromkeys("⇒⟹", "\\xRightarrow"),
-    **dict.fromkeys("⇐⟸", "\\xLeftarrow"),
-    "↔": "\\xleftrightarrow",
-    "⇔": "\\xLeftrightarrow",
-    "↦": "\\xmapsto",
-    "⇌": "\\xrightleftharpoons",
-}
+PRIMES = {character: int(count) for character, count in _by_character("primes").items()}
+ARROWS = {character: f"\\{command}" for character, command in _commands("arrows").items()}
 """Arrows that grow with the text above them."""
-
-LINES = frozenset("‾̅-−–—―_")
+LINES = frozenset(_TABLES["lines"])
 """Lines over a letter that grow with it; one that must not grow is a bar."""
-OVER = {
-    **dict.fromkeys("^ˆ̂", ("hat", "widehat")),
-    **dict.fromkeys("~˜̃∼", ("tilde", "widetilde")),
-    **dict.fromkeys("¯ˉ̄", ("bar", "overline")),
-    **dict.fromkeys(LINES, ("overline", "overline")),
-    **dict.fromkeys("→⃗⟶", ("vec", "overrightarrow")),
-    **dict.fromkeys("←⃖", ("overleftarrow", "overleftarrow")),
-    **dict.fromkeys("↔⃡", ("overleftrightarrow", "overleftrightarrow")),
-    **dict.fromkeys(".˙̇", ("dot", "dot")),
-    **dict.fromkeys("¨̈", ("ddot", "ddot")),
-    **dict.fromkeys("ˇ̌", ("check", "check")),
-    **dict.fromkeys("˘̆", ("breve", "breve")),
-    **dict.fromkeys("´ˊ́", ("acute", "acute")),
-    **dict.fromkeys("`ˋ̀", ("grave", "grave")),
-    **dict.fromkeys("˚̊", ("mathring", "mathring")),
-    "..": ("ddot", "ddot"),
-    "...": ("dddot", "dddot"),
-    "⃛": ("dddot", "dddot"),
-    "⏞": ("overbrace", "overbrace"),
-    "︷": ("overbrace", "overbrace"),
-}
+OVER = {accent: (over_one, over_more) for over_one, over_more, accents in _TABLES["over"] for accent in accents.split()}
 """The command of an accent over one letter, and over several."""
-UNDER = {
-    **dict.fromkeys("_¯‾̲-−–—―", "underline"),
-    **dict.fromkeys("⏟︸", "underbrace"),
-    **dict.fromkeys("→⃗⟶", "underrightarrow"),
-    **dict.fromkeys("←⃖", "underleftarrow"),
-}
-
-_COMMANDS = """
-α alpha β beta γ gamma δ delta ϵ epsilon ε varepsilon ζ zeta η eta θ theta ϑ vartheta ι iota κ kappa ϰ varkappa λ lambda
-μ mu µ mu ν nu ξ xi π pi ϖ varpi ρ rho ϱ varrho σ sigma ς varsigma τ tau υ upsilon ϕ phi φ varphi χ chi ψ psi ω omega
-Γ Gamma Δ Delta ∆ Delta Θ Theta ϴ Theta Λ Lambda Ξ Xi Π Pi Σ Sigma Υ Upsilon ϒ Upsilon Φ Phi Ψ Psi Ω Omega Ω Omega
-ϝ digamma ℵ aleph ℶ beth ℷ gimel ℸ daleth ℏ hbar ℓ ell ℘ wp ℜ Re ℑ Im ı imath ȷ jmath ð eth ℧ mho ∂ partial ∇ nabla
-∞ infty ∅ emptyset ⌀ varnothing ∀ forall ∃ exists ∄ nexists ¬ neg ⊤ top ⊥ bot ⟂ perp ∠ angle ∡ measuredangle
-∢ sphericalangle △ triangle ▵ triangle ▽ triangledown □ square ◻ square ■ blacksquare ∎ blacksquare ◊ lozenge ⋄ diamond
-★ bigstar ♭ flat ♮ natural ♯ sharp ♠ spadesuit ♡ heartsuit ♢ diamondsuit ♣ clubsuit ✓ checkmark
-∑ sum ∏ prod ∐ coprod ∫ int ∬ iint ∭ iiint ⨌ iiiint ∮ oint ∯ oiint ∰ oiiint ⋃ bigcup ⋂ bigcap ⨆ bigsqcup ⨄ biguplus
-⋁ bigvee ⋀ bigwedge ⨁ bigoplus ⨂ bigotimes ⨀ bigodot
-± pm ∓ mp × times ÷ div · cdot ⋅ cdot ∙ bullet • bullet ∘ circ ⋆ star ⊕ oplus ⊖ ominus ⊗ otimes ⊘ oslash ⊙ odot
-∧ wedge ∨ vee ⊻ veebar ∩ cap ∪ cup ⊎ uplus ⊓ sqcap ⊔ sqcup ∖ setminus ⧵ setminus ≀ wr † dagger ‡ ddagger ⋉ ltimes
-⋊ rtimes ⋈ bowtie ⊞ boxplus ⊟ boxminus ⊠ boxtimes ⊡ boxdot ∔ dotplus ⊛ circledast ⊚ circledcirc √ surd
-≤ leq ≥ geq ⩽ leqslant ⩾ geqslant ≦ leqq ≧ geqq ≪ ll ≫ gg ⋘ lll ⋙ ggg ≠ neq ≡ equiv ≢ not\\equiv ∼ sim ≁ nsim ≃ simeq
-≅ cong ≇ ncong ≈ approx ≉ not\\approx ≊ approxeq ≍ asymp ≐ doteq ≑ doteqdot ≜ triangleq ≗ circeq
-∝ propto ≺ prec ≻ succ ≼ preceq ≽ succeq ⪯ preceq ⪰ succeq ≲ lesssim ≳ gtrsim ⪅ lessapprox ⪆ gtrapprox ≶ lessgtr
-≷ gtrless ≮ nless ≯ ngtr ≰ nleq ≱ ngeq ⊂ subset ⊃ supset ⊆ subseteq ⊇ supseteq ⊄ not\\subset ⊅ not\\supset ⊈ nsubseteq
-⊉ nsupseteq ⊊ subsetneq ⊋ supsetneq ⊏ sqsubset ⊐ sqsupset ⊑ sqsubseteq ⊒ sqsupseteq ∈ in ∊ in ∉ notin ∋ ni ∌ not\\ni
-⊢ vdash ⊣ dashv ⊨ models ⊩ Vdash ⊬ nvdash ⊭ nvDash ∣ mid ∤ nmid ∥ parallel ∦ nparallel ⊲ triangleleft
-⊳ triangleright ⊴ trianglelefteq ⊵ trianglerighteq ⌢ frown ⌣ smile ≬ between ⋔ pitchfork ∴ therefore ∵ because
-→ to ← leftarrow ↔ leftrightarrow ⇒ Rightarrow ⇐ Leftarrow ⇔ Leftrightarrow ⟶ longrightarrow ⟵ longleftarrow
-⟷ longleftrightarrow ⟹ Longrightarrow ⟸ Longleftarrow ⟺ iff ↦ mapsto ⟼ longmapsto ↑ uparrow ↓ downarrow ↕ updownarrow
-⇑ Uparrow ⇓ Downarrow ⇕ Updownarrow ↗ nearrow ↘ searrow ↙ swarrow ↖ nwarrow ↪ hookrightarrow ↩ hookleftarrow
-⇀ rightharpoonup ⇁ rightharpoondown ↼ leftharpoonup ↽ leftharpoondown ⇌ rightleftharpoons ⇋ leftrightharpoons
-⇄ rightleftarrows ⇆ leftrightarrows ⇉ rightrightarrows ↠ twoheadrightarrow ↣ rightarrowtail ⇝ rightsquigarrow
-↝ leadsto ↛ nrightarrow ↚ nleftarrow ⇏ nRightarrow ⇍ nLeftarrow ↾ upharpoonright ⊸ multimap ⟳ circlearrowright
-… ldots ⋯ cdots ⋮ vdots ⋱ ddots ⟨ langle ⟩ rangle 〈 langle 〉 rangle ⌊ lfloor ⌋ rfloor ⌈ lceil ⌉ rceil ⟦ llbracket
-⟧ rrbracket ⟮ lgroup ⟯ rgroup ≔ coloneqq ≕ eqqcolon ‖ | \\ backslash ~ sim { { } } # # $ $ % % & & _ _ § S ¶ P £ pounds
-"""
-_OTHER = """
-− - – - — - ‐ - ‑ - ∗ * ＋ + ＝ = ∕ / ⁄ / ∶ : ꞉ : ˙ . ʹ ' ’ ' ′ ' ″ '' ‴ ''' ⁗ ''''
-Α A Β B Ε E Ζ Z Η H Ι I Κ K Μ M Ν N Ο O Ρ P Τ T Χ X ο o ℎ h K K Å Å
-° {}^{\\circ} ² {}^2 ³ {}^3 ¹ {}^1 ½ \\frac{1}{2} ¼ \\frac{1}{4} ¾ \\frac{3}{4} ^ \\text{\\textasciicircum}
-⏟ \\underbrace{} ⏞ \\overbrace{}
-"""
-_SPACES = {
-    " ": "\\ ",
-    "\u00a0": "\\ ",
-    "\u2002": "\\enspace",
-    "\u2003": "\\quad",
-    "\u2004": "\\;",
-    "\u2005": "\\:",
-    "\u205f": "\\:",
-    "\u2006": "\\,",
-    "\u2009": "\\,",
-    "\u202f": "\\,",
-}
-_words, _others = _COMMANDS.split(), _OTHER.split()
+UNDER = _commands("under")
+_SPACES = _TABLES["spaces"]
+_OPERATORS = _TABLES["operators"]
 _SYMBOLS = {
-    **{char: "\\" + name for char, name in zip(_words[::2], _words[1::2], strict=True)},
-    **dict(zip(_others[::2], _others[1::2], strict=True)),
+    **{character: f"\\{command}" for character, command in _alternating("commands").items()},
+    **_alternating("others"),
     **_SPACES,
 }
-_OPERATORS = {
-    "->": "\\to",
-    "<-": "\\leftarrow",
-    "=>": "\\Rightarrow",
-    "<=>": "\\Leftrightarrow",
-    "<=": "\\leq",
-    ">=": "\\geq",
-    "!=": "\\neq",
-    "...": "\\ldots",
-    "||": "\\|",
-    "<<": "\\ll",
-    ">>": "\\gg",
-}
+VARIANTS = {variant: tuple(commands.split()) for variant, commands in _TABLES["variants"].items()}
+"""Values of `mathvariant`: commands, the outer one first."""
+_BOLD = "\\boldsymbol"
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u00ad\u200a-\u200f\u2028-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]"
 )
 """Controls, joiners, invisible operators (times, function application), variation selectors."""
 _NEGATED = "\u0338\u20d2"
-
-_BOLD = "\\boldsymbol"
-VARIANTS = {
-    "normal": ("\\mathrm",),
-    "bold": ("\\mathbf",),
-    "bold-italic": (_BOLD,),
-    "double-struck": ("\\mathbb",),
-    "script": ("\\mathcal",),
-    "bold-script": (_BOLD, "\\mathcal"),
-    "fraktur": ("\\mathfrak",),
-    "bold-fraktur": (_BOLD, "\\mathfrak"),
-    "sans-serif": ("\\mathsf",),
-    "bold-sans-serif": (_BOLD, "\\mathsf"),
-    "sans-serif-italic": ("\\mathsf",),
-    "sans-serif-bold-italic": (_BOLD, "\\mathsf"),
-    "monospace": ("\\mathtt",),
-}
-"""Values of `mathvariant`: commands, the outer one first. Letters are italic anyway."""
 
 
 def _styled_letters() -> dict[str, tuple[str, str]]:
