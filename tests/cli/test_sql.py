@@ -252,25 +252,11 @@ def test_escape_sequences_in_a_result_are_not_sent_to_the_terminal(say, name):
     assert "\x1b" not in output.out
 
 
-def test_the_shell_runs_queries_until_its_input_ends(say, name, monkeypatch):
-    """Queries may span lines, a mistake does not end it, and a pipe works as input."""
-    monkeypatch.setattr(
-        sys,
-        "stdin",
-        io.TextIOWrapper(io.BytesIO(b"select 1 +\n 1 as two;\n\nselect nothing\xff;\nselect 3 as three;\n")),
-    )
-    output = say("sql", name, "--shell")
-    assert (output.code, output.out.split()) == (0, ["two", "2", "three", "3"])
-    assert "nothing" in output.err
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "No QUERY is given"),
-        (("select 1", "--shell"), "one is given"),
+        ((), "Missing argument 'QUERY'"),
         (("select 1", "--json", "--csv"), "exclude each other"),
-        (("--shell", "--parquet", "a.parquet"), "exclude each other"),
         (("select 1", "--parquet", "/nowhere/a.parquet"), "there is no folder"),
         (("select 1", "more"), "unexpected extra argument"),
     ],

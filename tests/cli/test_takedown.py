@@ -182,17 +182,6 @@ def test_verify_finds_a_copy_that_was_kept(taken, receipt, tmp_path, monkeypatch
     assert "is a near copy" in output.out
 
 
-def test_seen_lists_the_samples_that_a_training_run_has_read(taken, receipt, monkeypatch, capsys):
-    """Only samples before the given position count."""
-    content = json.loads((receipt / "receipt.json").read_text())
-    samples = content["documents"][0]["samples"]
-    assert samples
-    for at, expected in ((samples[0], []), (samples[0] + 1, samples[:1]), (10**9, samples)):
-        _, output = run_gristmill(monkeypatch, capsys, "takedown", "seen", receipt, "--sample", at, "--json")
-        found = [document["seen_at"] for document in json.loads(output.out)["documents"]]
-        assert found == ([expected] if expected else [])
-
-
 def test_a_loader_accepts_a_receipt_as_mask(taken, receipt):
     """Tokens stay the same, and those of the document are masked."""
     masked, plain = Loader(taken["before"].shards, mask=receipt), Loader(taken["before"].shards)
@@ -229,7 +218,6 @@ def test_wrong_arguments_are_one_message(taken, receipt, tmp_path, monkeypatch, 
         (("verify", damaged), "hash is not the one in the receipt"),
         (("verify", short), "was changed after it was written"),
         (("verify", receipt, "--shards", tmp_path / "nowhere"), "nowhere"),
-        (("seen", receipt), "--sample"),
     ]:
         code, output = run_gristmill(monkeypatch, capsys, "takedown", *arguments)
         assert code == 2, (arguments, output)

@@ -621,7 +621,7 @@ def test_alias_of_a_scalar_is_reported_where_it_is_used(loaded: Callable[..., Re
 )
 def test_what_people_call_a_format_is_understood(tmp_path, called, name):
     """Letters alone would suggest notebook for ebook."""
-    with pytest.raises(Unfit, match=f"is not a format. Did you mean {name}\\?"):
+    with pytest.raises(Unfit, match=f"is not a format. In Gristmill this is {name}\\."):
         find_stage("format", called, known_formats(), str(tmp_path))
 
 

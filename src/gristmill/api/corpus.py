@@ -206,7 +206,7 @@ class Corpus:
             return export(self._view_now(), os.fspath(out), format, columns, file_bytes, workers or available_cores())
 
     def page(self, name: str) -> str:
-        """Return a report page as HTML: `funnel`, or a page of an installed package (docs/plugins.md)."""
+        """Return a report page of an installed package as HTML (docs/plugins.md)."""
         with as_python(self._label):
             return make_page(name, self)
 

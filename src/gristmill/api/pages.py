@@ -1,20 +1,15 @@
-"""Report pages by name: built-in ones, and those that installed packages register as entry points of gristmill.pages.
+"""Report pages by name, which installed packages register as entry points of gristmill.pages.
 
 An entry point names a function that takes a finished corpus (`gristmill.open`) and returns the page as HTML.
 """
 
-from importlib.metadata import EntryPoint
 from typing import Protocol
 
-from markupsafe import Markup
-
-from gristmill.api.tables import Table
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.installed import PAGES, installed, load
 from gristmill.query.opening import check_finished
 from gristmill.recipe.checks.mistakes import suggest
-from gristmill.report.page import TABLE_PAGE, render
 
 
 class OpenCorpus(Protocol):
@@ -22,19 +17,15 @@ class OpenCorpus(Protocol):
 
     name: str
 
-    def funnel(self) -> Table: ...
     def _view_now(self) -> CorpusView: ...
-
-
-BUILT_IN = {"funnel": "gristmill.api.pages:funnel"}
 
 
 def make_page(name: str, corpus: OpenCorpus) -> str:
     """Return the named page as HTML. Raises UserError for an unknown name or an unfinished corpus."""
-    point = EntryPoint(name, BUILT_IN[name], PAGES) if name in BUILT_IN else installed(PAGES).get(name)
+    point = installed(PAGES).get(name)
     if point is None:
-        known = list({**BUILT_IN, **installed(PAGES)})
-        raise UserError(f"{name} is not a report page, so nothing was written. {suggest(name, known, 'Pages')}")
+        known = suggest(name, installed(PAGES), "Pages")
+        raise UserError(f"{name} is not a report page, so nothing was written. {known}")
     function = load(point, f"The page {name}")
     check_finished(corpus._view_now())
     text = function(corpus)
@@ -44,8 +35,3 @@ def make_page(name: str, corpus: OpenCorpus) -> str:
             "nothing was written. Correct the function."
         )
     return text
-
-
-def funnel(corpus: OpenCorpus) -> str:
-    """What was read, what each step dropped and why, and what is kept."""
-    return render(TABLE_PAGE, title=f"Funnel of {corpus.name}", table=Markup(corpus.funnel()._repr_html_()))

@@ -163,28 +163,6 @@ def _import(name: str, path: str) -> None:
         raise Unfit(f"{name} cannot be imported: {message}", message.splitlines()[-1]) from None
 
 
-_MEANT = {
-    other: name
-    for name, others in {
-        "epub": "ebook ebooks book books",
-        "jats": "pmc pubmed",
-        "latex": "arxiv",
-        "mbox": "mail mails email eml mailbox",
-        "mediawiki": "wiki wikipedia",
-        "notebook": "jupyter notebooks",
-        "office": "word opendocument libreoffice",
-        "stack_exchange": "stackexchange stackoverflow stack_overflow",
-        "subtitles": "webvtt subtitle captions",
-        "text": "markdown plain",
-        "html": "web page pages",
-        "jsonl": "jsonlines json_lines",
-        "csv": "table",
-    }.items()
-    for other in others.split()
-}
-"""What people call formats, and their names here."""
-
-
 def _unknown(noun: str, name: str, known: Mapping[str, str], folder: str) -> str:
     if message := missing(FORMATS if noun == "format" else STEPS, name):
         return message
@@ -194,10 +172,8 @@ def _unknown(noun: str, name: str, known: Mapping[str, str], folder: str) -> str
     if noun == "format" and (by_suffix := format_by_name(suffix)) is not None and by_suffix in known:
         reader = f"{by_suffix}, which reads files named *{suffix}"
         return f"{name} is not a format. Did you mean {reader}? Formats: {', '.join(known)}."
-    if noun == "format" and (meant := _MEANT.get(suffix[1:])) in known:
-        return f"{name} is not a format. Did you mean {meant}? Formats: {', '.join(known)}."
-    if noun == "step" and (meant := ours("steps", name, known)) is not None:
-        return f"{name} is not a step. {meant}"
+    if (meant := ours(f"{noun}s", name.strip("."), known)) is not None:
+        return f"{name} is not a {noun}. {meant}"
     beside = [own for own in _stages_beside(noun, name, folder) if own not in known]
     names = [*known, *get_close_matches(name, beside, MOST_BESIDE, 0)]
     own = f"To use your own {noun}, write the name of a module next to the recipe, or an import path."

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.corpus.takedown_receipt import absent, make_receipt, places_in, write_receipt
-from gristmill.cli.shards.find import listed_samples
 from gristmill.cli.shards.open import open_shards
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_mill, open_store, open_view, print_json
 from gristmill.cli.shared.screen import remark, words
@@ -259,32 +258,6 @@ def verify(
         out.print(f"{searched} of {opened.manifest.hash[:12]}: {counted(len(faults), 'fault') if faults else gone}.")
     if faults:
         raise typer.Exit(1)
-
-
-@app.command(epilog="Example: gristmill takedown seen receipts/2026-11 --sample 2000")
-def seen(
-    receipt: ReceiptPath,
-    sample: Annotated[
-        int, typer.Option("--sample", min=0, metavar="N", help="Number of samples that the training has consumed.")
-    ],
-    json: Json = False,
-) -> None:
-    """Show which of the documents were in the first N samples of a training."""
-    content = read_receipt_json(receipt)
-    rows = [
-        {"doc_id": one["doc_id"], "request": one["request"], "seen_at": [at for at in one["samples"] if at < sample]}
-        for one in content["documents"]
-    ]
-    rows = [row for row in rows if row["seen_at"]]
-    if json:
-        print_json({"receipt": receipt, "sample": sample, "documents": rows})
-        return
-    out = console()
-    if rows:
-        shown = [(row["doc_id"], row["request"], listed_samples(row["seen_at"])) for row in rows]
-        out.print(table(("document", "request", "seen at sample"), shown, 3))
-    of = counted(len(content["documents"]), "document")
-    out.print(f"{len(rows):,} of {of} were seen before sample {sample:,}.")
 
 
 def read_receipt_json(location: str) -> dict[str, Any]:

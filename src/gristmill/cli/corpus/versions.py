@@ -9,7 +9,7 @@ from gristmill.cli.corpus import versions_reproduce
 from gristmill.cli.corpus.versions_open import Named, note, open_location, open_version
 from gristmill.cli.shared.options import Json, StoreUri, is_run, print_json
 from gristmill.cli.shared.screen import words
-from gristmill.cli.shared.show import console, listed_steps, size, table
+from gristmill.cli.shared.show import console, listed_steps, table
 from gristmill.cli.shared.usage import Commands
 from gristmill.counted import counted
 from gristmill.engine.publish import catalog
@@ -166,7 +166,7 @@ def drop_command(version: Named, store: StoreUri = None, json: Json = False) -> 
     """Stop keeping a version.
 
     Removes its name, and it no longer counts as the newest. If it has other names, only the given one is removed. Files
-    stay until gristmill gc; the space that it would free is shown.
+    stay until gristmill gc.
     """
     where, found, name = open_version(version, store)
     others = [other for other in found.names if other != name]
@@ -175,31 +175,12 @@ def drop_command(version: Named, store: StoreUri = None, json: Json = False) -> 
             catalog.take_name(where.store, lease, name)
             _answer(where.store, found, json, f"{name} is removed; {found.hash} is kept by {', '.join(others)}.")
             return
-        at = (found.recipe, found.hash)
         from gristmill.engine.publish.folder import point_latest_back
-        from gristmill.engine.publish.garbage import find_garbage
 
-        before, after = find_garbage(where.store), find_garbage(where.store, without=at)
-        shards = [folder for folder in after.published if folder not in before.published]
-        alone = find_garbage(where.store, named=shards, without=at) if shards else after
         catalog.drop(where.store, lease, found)
         point_latest_back(where.store, found.recipe, note)
-    freed = after.file_bytes - before.file_bytes
-    more = alone.file_bytes - after.file_bytes
-    if json:
-        print_json({**as_json(_now(where.store, found)), "freed_bytes": freed, "published": shards, "more_bytes": more})
-        return
-    lines = [
-        f"{found.hash} of {found.recipe} is dropped. gristmill gc {where.store.uri} would free {size(max(freed, 0))} "
-        "that nothing else needs."
-    ]
-    if shards:
-        lines.append(
-            f"{size(more)} more are its published shards, which a trainer may read. If none does: gristmill gc "
-            f"{where.store.uri} {' '.join(f'--published {folder}' for folder in shards)}"
-        )
-    for line in lines:
-        console().print(words(line))
+    fact = f"{found.hash} of {found.recipe} is dropped."
+    _answer(where.store, found, json, f"{fact} What that frees: gristmill gc {where.store.uri} --dry-run")
 
 
 def as_json(version: Version) -> dict[str, Any]:

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import typer
 
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
-from gristmill.cli.shared.screen import complain, json_text, read_line, remark, write_bytes
+from gristmill.cli.shared.screen import json_text, remark, write_bytes
 from gristmill.cli.shared.show import console, table, value_text
 from gristmill.errors import UserError, cause_of
 from gristmill.query.documents.sql import Session
@@ -35,11 +35,8 @@ Answer = tuple[pa.Schema, Iterator[pa.RecordBatch]]
 def command(
     recipe: RecipeOrRun,
     query: Annotated[
-        str | None, typer.Argument(metavar="[QUERY]", help="A select statement in DuckDB's SQL.", show_default=False)
-    ] = None,
-    shell: Annotated[
-        bool, typer.Option("--shell", help="Read queries from a prompt; each ends with a semicolon.")
-    ] = False,
+        str, typer.Argument(metavar="QUERY", help="A select statement in DuckDB's SQL.", show_default=False)
+    ],
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV with a header.")] = False,
     parquet: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the answer to a Parquet file, which must not exist.")
@@ -53,12 +50,9 @@ def command(
     the shards, and when they are seen), schedule, and one for every step, by its name. See `show tables` and
     `describe documents`. Queries are read-only: they cannot write, open files or load code.
     """
-    if shell == (query is not None):
-        fact = "--shell reads queries from a prompt, but one is given" if shell else "No QUERY is given"
-        raise UserError(f"{fact}, so nothing was run. Give a QUERY in quotes, or --shell. {EXAMPLE}")
     given = [name for name, is_given in (("--json", json), ("--csv", csv), ("--parquet", parquet)) if is_given]
-    if len(given) > 1 or (shell and parquet is not None):
-        raise UserError(f"{' and '.join(['--shell', *given] if shell else given)} exclude each other. Choose one.")
+    if len(given) > 1:
+        raise UserError(f"{' and '.join(given)} exclude each other. Choose one.")
     if parquet is not None:
         _check_file(parquet)
     view = open_view(recipe, store)
@@ -79,30 +73,7 @@ def command(
                 f"The result has a value that cannot be written here ({error}). Cast it: select column::varchar."
             ) from None
 
-    if query is not None:
-        show(session.ask(query))
-        return
-    for typed in _typed():
-        try:
-            show(session.ask(typed))
-        except UserError as error:
-            complain(error)
-
-
-def _typed() -> Iterator[str]:
-    """Queries from a prompt: up to a semicolon, over as many lines as it takes."""
-    lines: list[str] = []
-    while (line := read_line("sql> " if not lines else "...> ")) is not None:
-        if not lines and line.strip() in ("exit", "quit", "\\q", ".exit", ".quit"):
-            return
-        lines.append(line)
-        if line.rstrip().endswith(";"):
-            yield "\n".join(lines)
-            lines = []
-        elif not "".join(lines).strip():
-            lines = []
-    if lines:
-        yield "\n".join(lines)
+    show(session.ask(query))
 
 
 def _show(answer: Answer) -> None:

@@ -5,17 +5,13 @@ from typing import Annotated, Any
 
 import typer
 
-from gristmill.cli.run.mix_table import mix_table
 from gristmill.cli.shared.options import Json, RecipePath, StoreUri, dry_run_with_inputs, open_mill, print_json
 from gristmill.cli.shared.screen import Screen, passage, words
 from gristmill.cli.shared.show import console, size, table, value_text
 from gristmill.counted import percent
 from gristmill.query.documents.documents import row_at
 from gristmill.query.removal.whatif import Affected, StepEffect, what_if
-from gristmill.query.removal.whatif_mix import Mixture
 from gristmill.recipe.checks.mistakes import listed
-from gristmill.recipe.sections.mix import MIX
-from gristmill.stages.mix.tally import tally
 
 EXAMPLE = "Example: gristmill whatif recipes/demo.yaml heuristics.gopher_quality.min_letter_words_share=0.8"
 SHOWN_CHARACTERS = 200
@@ -33,17 +29,14 @@ def command(
 ) -> None:
     """Show what another setting of a step would keep and drop.
 
-    The answer comes from stored columns; nothing is run. It covers steps that judge each document alone, and
-    mix. A step in several routes is evaluated in each; `web/heuristics` selects one.
+    The answer comes from stored columns; nothing is run. It covers steps that judge each document alone. A
+    step in several routes is evaluated in each; `web/heuristics` selects one.
     "at most", "at least" and "about" mark numbers that later steps may change.
     """
     mill = open_mill(recipe, store)
     run = dry_run_with_inputs(mill)
     out = console()
     answers = what_if(mill, run, changes)
-    if isinstance(answers, Mixture):
-        print_json(_plain_mixture(answers)) if json else _show_mixture(out, answers)
-        return
     for number, answer in enumerate(answers):
         samples = {
             name: [row_at(run, document, row) for document, row in side.samples]
@@ -84,22 +77,6 @@ def _plain(answer: StepEffect, samples: dict[str, Any]) -> dict[str, Any]:
         "shares_kept_by": answer.shares,
         "verdicts_may_change_by": answer.shifting,
     }
-
-
-def _plain_mixture(answer: Mixture) -> dict[str, Any]:
-    changes = {name: {"now": now, "then": then} for name, (now, then) in answer.changes.items()}
-    mixtures = {"now": answer.now and tally(answer.now), "then": tally(answer.then)}
-    return {"step": MIX, "changes": changes, **mixtures, "warnings": answer.warnings}
-
-
-def _show_mixture(out: Screen, answer: Mixture) -> None:
-    _show_changes(out, MIX, answer.changes)
-    for label, manifest in (("now", answer.now), ("then", answer.then)):
-        if manifest is not None:
-            out.print(f"\n{label}:")
-            out.print(mix_table(manifest))
-    for warning in answer.warnings:
-        out.print(words((warning, "yellow")))
 
 
 def _show_changes(out: Screen, step: str, changes: Mapping[str, tuple[Any, Any]]) -> None:

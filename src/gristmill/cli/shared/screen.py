@@ -233,21 +233,6 @@ def _plain(value: object) -> Any:
     return int(value) if isinstance(value, numbers.Integral) else str(value)
 
 
-def read_line(prompt: str) -> str | None:
-    """The next line from a prompt, or from a pipe, which gets no prompt; None at the end."""
-    if not sys.stdin.isatty():
-        line = sys.stdin.buffer.readline().decode("utf-8", "replace")
-        return line.rstrip("\n") if line else None
-    with suppress(ImportError):
-        import readline  # noqa: F401  # input() uses it: arrows and a history
-
-    try:
-        return input(prompt)
-    except EOFError:
-        say("")
-        return None
-
-
 def write_bytes(data: bytes) -> None:
     """Write raw bytes to a pipe or a file; on a terminal, write printable text."""
     stream = sys.stdout.stream if isinstance(sys.stdout, Guarded) else sys.stdout

@@ -88,23 +88,21 @@ def alone(store: Store, find: Callable[[], Garbage] | None = None) -> Iterator[N
         yield
 
 
-def find_garbage(
-    store: Store, view: CorpusView | None = None, named: Sequence[str] = (), without: tuple[str, str] | None = None
-) -> Garbage:
+def find_garbage(store: Store, view: CorpusView | None = None, named: Sequence[str] = ()) -> Garbage:
     """Find what may be removed. `view` is a recipe as it is now; `named` are published folders (RECIPE/HASH) that are
-    no longer read; `without` counts that version (recipe, hash) as dropped.
+    no longer read.
     """
     with _readable():
-        return _find(store, view, named, without)
+        return _find(store, view, named)
 
 
-def _find(store: Store, view: CorpusView | None, named: Sequence[str], without: tuple[str, str] | None) -> Garbage:
+def _find(store: Store, view: CorpusView | None, named: Sequence[str]) -> Garbage:
     records = {f"tasks/{key}.json" for state in (view.states.values() if view else ()) for key in state.tasks}
     records |= {f"stages/{key}.json" for key in view.stages.keys.values()} if isinstance(view, Run) else set()
     parts: set[str] = set()
     needed_by: dict[str, None] = {}
     older: dict[str, set[str]] = {}
-    for holder, record in _records(store, without):
+    for holder, record in _records(store):
         if holder is not None:
             needed_by[holder] = None
             with _whole(store, f"The record of {holder}"):
@@ -254,14 +252,14 @@ def _manifest_hashes(store: Store, task: dict[str, Any]) -> Iterator[str]:
         return
 
 
-def _records(store: Store, without: tuple[str, str] | None) -> Iterator[tuple[str | None, Any]]:
+def _records(store: Store) -> Iterator[tuple[str | None, Any]]:
     """Records of finished runs, the newest first, each with a label if it keeps something, else None."""
     damaged: list[str] = []
-    for record, is_last in last_of_kind(store, None, damaged, without):
+    for record, is_last in last_of_kind(store, None, damaged):
         yield f"the last run of {record['recipe']}" if is_last else None, record
     if damaged:
         raise DamagedRecord(damaged[0])
     for path, _ in store.list_files("versions"):
         version = store.read_record(path)
-        if version is not None and (version.get("recipe"), version.get("version")) != without:
+        if version is not None:
             yield f"version {path.removeprefix('versions/').removesuffix('.json')}", version

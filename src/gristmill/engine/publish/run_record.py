@@ -270,12 +270,12 @@ def newest_run(store: Store, recipe: str, damaged: list[str] | None = None) -> d
 
 
 def last_of_kind(
-    store: Store, recipe: str | None = None, damaged: list[str] | None = None, without: tuple[str, str] | None = None
+    store: Store, recipe: str | None = None, damaged: list[str] | None = None
 ) -> Iterator[tuple[dict[str, Any], bool]]:
     """Finished runs, the newest first, and whether each is the last of its recipe that was not dropped, among whole
-    runs (which is the newest) or among partial ones. `without` counts that version (recipe, hash) as dropped.
+    runs (which is the newest) or among partial ones.
     """
-    dropped, found = {*dropped_versions(store), without}, set()
+    dropped, found = dropped_versions(store), set()
     for run in finished_runs(store, recipe, damaged):
         kind = (run["recipe"], is_partial(run))
         is_last = kind not in found and (run["recipe"], run["version"]) not in dropped

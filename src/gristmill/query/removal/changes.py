@@ -45,8 +45,8 @@ def parse_changes(mill: Mill, changes: Sequence[str]) -> list[Change]:
     for change in changes:
         step, name, value = split_change(change, "heuristics.gopher_quality.min_words=30")
         wanted.setdefault(step, {})[name] = value_of(change, value)
-    written = {step.id for step in mill.recipe.steps if not step.implied_by or step.implied_by == step.name == MIX}
-    nodes = [node for node in mill.graph.nodes.values() if node.id in written and _is_supported(node)]
+    written = {step.id for step in mill.recipe.steps if not step.implied_by}
+    nodes = [node for node in mill.graph.nodes.values() if node.id in written and node.kind == "map"]
     for step, fields in wanted.items():
         if not any(step in (node.id, node.name) for node in nodes):
             _refuse(mill, step, next(iter(fields)), nodes)
@@ -56,7 +56,7 @@ def parse_changes(mill: Mill, changes: Sequence[str]) -> list[Change]:
     found = [node for node in nodes if step in (node.id, node.name)]
     using = [node for node in found if all(uses(node.config, path) for path in fields)]
     parsed = [_change(node, fields) for node in using or found]
-    silent = next((change.node for change in parsed if change.node.name != MIX and not drops(change.node)), None)
+    silent = next((change.node for change in parsed if not drops(change.node)), None)
     if silent is not None:
         raise UserError(
             f"{silent.id} drops no documents; the effect of another config depends on later steps. Nothing was "
@@ -136,19 +136,19 @@ def value_of(change: str, text: str) -> Any:
     return found
 
 
-def _is_supported(node: Node) -> bool:
-    """Whether a step judges documents independently, or is the mixture."""
-    return node.kind == "map" or node.name == MIX
-
-
 def _supported(nodes: Iterable[Node]) -> str:
-    names = sorted({MIX if node.name == MIX else node.id for node in nodes if node.name == MIX or drops(node)})
+    names = sorted({node.id for node in nodes if drops(node)})
     return f"Steps that can be evaluated: {', '.join(names)}" if names else "It has no step that can be evaluated."
 
 
 def _refuse(mill: Mill, step: str, path: str, nodes: Sequence[Node]) -> None:
     """Raise UserError for a step that cannot be evaluated, or that does not exist."""
     for node in mill.graph.nodes.values():
+        if step == node.name == MIX:
+            raise UserError(
+                f"The mixture is computed again in seconds, without other steps. Change it in {mill.recipe.path} and "
+                "run. Nothing was evaluated."
+            )
         if step in (node.id, node.name) and node.name not in (INGEST, CORPUS, INDEX):
             (written,) = mill.recipe.as_written([node.id])
             raise UserError(
@@ -192,8 +192,7 @@ def _change(node: Node, fields: Mapping[str, Any]) -> Change:
         same = [other for other in error.errors() if other["loc"][:-1] == first["loc"][:-1] or other is first]
         message = describe(f"{node.name}.{at}" if at else node.name, same, first["input"])
         raise UserError(f"{message} Nothing was evaluated.") from None
-    if node.kind == "map":
-        _refuse_other_parts(node, config)
+    _refuse_other_parts(node, config)
     return Change(node, config, before_after, tuple(_exceptions(node, config, fields)))
 
 

@@ -28,7 +28,6 @@ from gristmill.engine.work.setup import with_loaded
 from gristmill.errors import UserError
 from gristmill.hints import hint
 from gristmill.query.removal.changes import Change, parse_changes
-from gristmill.query.removal.whatif_mix import Mixture, remixed
 from gristmill.recipe.checks.columns import INGEST, View, columns_of_source
 from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.shards import SHARDS
@@ -98,11 +97,9 @@ class StepEffect:
         return "at_most" if fewer else "at_least" if more else "exact"
 
 
-def what_if(mill: Mill, run: Run, changes: Sequence[str]) -> list[StepEffect] | Mixture:
+def what_if(mill: Mill, run: Run, changes: Sequence[str]) -> list[StepEffect]:
     """Evaluate `step.field=value` changes over everything in the store, with an effect for each matching step."""
     wanted = parse_changes(mill, changes)
-    if wanted[0].node.name == MIX:
-        return remixed(mill, run, wanted[0])
     check_run(mill, run, wanted)
     return [_step_effect(mill, run, one) for one in wanted]
 
