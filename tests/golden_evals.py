@@ -27,7 +27,7 @@ def decontaminate_outputs(folder, fixed, digest_of):
         json.dumps({"q": "Halve all of the kernels of the grain.", "c": "\n".join(code)})
     )
     (folder / "mill.jsonl").write_text("\n".join(lines))
-    config = decontaminate.Config(suite=str(folder), action="cut", margin_bytes=9, coverage=0.5)
+    config = decontaminate.Config(suite=str(folder), coverage=0.5)
     models, _ = make_assets(decontaminate, config, folder)
     texts = [*fixed, fixed[3].replace("grain", "g").replace("kernel", "k"), f"Ask: {items[1]['q']} The mill."]
     ids = pa.array([bytes([n] * 16) for n in range(len(texts))])

@@ -24,7 +24,7 @@ steps:
     - decontaminate: {suite: evals}
     - decontaminate: {suite: more}
   page:
-    - decontaminate: {suite: evals, action: cut, margin_bytes: 0}
+    - decontaminate: {suite: evals}
 """
 NOTES = {
     "clean": prose("clean"),
@@ -38,7 +38,7 @@ PAGES = {"part": f"Kept é {ITEMS[2]['q']} ü kept", "only": ITEMS[2]["q"], "cle
 
 @pytest.fixture(scope="module")
 def flagged(tmp_path_factory):
-    """A project with two routes, one that drops and one that cuts, after its run."""
+    """A project with two routes after its run."""
     project = Project(tmp_path_factory.mktemp("flagged"))
     (project.folder / "in").mkdir()
     for name, texts in (("notes", NOTES), ("pages", PAGES)):
@@ -111,21 +111,9 @@ def test_evidence_combines_with_other_options(flagged, say):
     assert len(pages) == 2
     page = next(iter(pages.values()))
     assert rows_of(say(*command, "--id", page["doc_id"][:9])) == {page["locator"].rpartition("#")[2]: page}
-    kept = rows_of(say(*command, "--kept"))
-    assert [row["text"].split() for row in kept.values()] == [["Kept", "é", "ü", "kept"]]
+    assert rows_of(say(*command, "--kept")) == {}
     store = say("inspect", f"{flagged.store}@flagged", "--evidence", "--json")
     assert rows_of(store) == rows_of(say(*command))
-
-
-def test_cuts_show_which_bytes_of_an_item_were_removed(flagged, say):
-    """The cut is exact to the byte and splits no character."""
-    output = say("inspect", flagged.recipe, "--cuts", "--evidence", "--kept", "--json")
-    (row,) = map(json.loads, output.out.splitlines())
-    cut_by = "page/decontaminate"
-    pieces = [("Kept é ", None), (ITEMS[2]["q"], cut_by), (" ü kept", None)]
-    assert [(piece["text"], piece["cut_by"]) for piece in row["pieces"]] == pieces
-    dropped = say("inspect", flagged.recipe, "--reason", "all_text_contaminated", "--json")
-    assert len(dropped.out.splitlines()) == 1
 
 
 def test_unavailable_evidence_is_one_message(flagged, routes, say):
@@ -142,7 +130,7 @@ def test_unavailable_evidence_is_one_message(flagged, routes, say):
 
 
 def test_touched_separates_clean_items_from_others(flagged, say, tmp_path):
-    """Each benchmark lists its items, those found in documents, the documents dropped or cut, and the rules."""
+    """Each benchmark lists its items, those found in documents, the documents dropped, and the rules."""
     output = say("suite", "touched", flagged.recipe, "--json", "--out", tmp_path / "touched.jsonl")
     first, second, third = map(json.loads, output.out.splitlines())
     assert (third["benchmark"], third["items"], third["removed"], third["hash"] != first["hash"]) == (
@@ -151,8 +139,8 @@ def test_touched_separates_clean_items_from_others(flagged, say, tmp_path):
         1,
         True,
     )
-    assert (first["benchmark"], first["items"], first["removed"], first["cut"]) == ("first", 2, 3, 0)
-    assert (second["benchmark"], second["items"], second["removed"], second["cut"]) == ("second", 3, 1, 1)
+    assert (first["benchmark"], first["items"], first["removed"]) == ("first", 2, 3)
+    assert (second["benchmark"], second["items"], second["removed"]) == ("second", 3, 2)
     assert first["rules"] == {"fuzzy": 1, "ngram": 2}
     assert second["unprotected"] == ["bare"]
     result = {

@@ -102,17 +102,6 @@ def test_check_names_items_that_cannot_be_protected(folder, run_suite):
     assert json.loads(run_suite("check", folder, "--json")[1].out)["unprotected"] == 1
 
 
-def test_check_reports_records_allowed_as_broken(folder, run_suite):
-    """It shows the number of records and the benchmark."""
-    with (folder / "short.jsonl").open("a") as file:
-        file.write('{"question": ""}\n')
-    describe(folder, "allow_broken: 1")
-    code, output = run_suite("check", folder)
-    assert code == 0
-    assert "all read except 1 record of short (allow_broken)" in output.out
-    assert json.loads(run_suite("check", folder, "--json")[1].out)["broken"] == 1
-
-
 def test_check_reads_everything(folder, run_suite):
     """It exits with 0 when everything can be read, and with 2 and the location otherwise; it writes nothing."""
     assert run_suite("check", folder)[0] == 0

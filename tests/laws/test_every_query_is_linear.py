@@ -28,7 +28,7 @@ STEPS = """
   - heuristics: {own: ["signals.words < 3 -> short"]}
   - exact_dedup
   - near_dedup: {verify_jaccard: JACCARD}
-  - decontaminate: {suite: evals, action: cut, margin_bytes: 0}
+  - decontaminate: {suite: evals}
   - scrub
 """
 TOP = """index: true
@@ -44,12 +44,12 @@ def text_of(number):
 
 
 def write_project(folder, count):
-    """Half of the documents are copies of others; all contain an item of a suite and an address."""
+    """Half of the documents are copies of others; all contain an address, and half an item of a suite."""
     project = Project(folder)
     (folder / "in").mkdir()
     lines = [{"text": text_of(number), "url": f"https://a.example/{number}"} for number in range(count)]
     (folder / "in" / "a.jsonl").write_text("\n".join(map(json.dumps, lines)))
-    items = [{"id": f"i{n}", "q": words(2 * n, 20), "a": "rye"} for n in range(count // 2)]
+    items = [{"id": f"i{n}", "q": words(2 * n, 20), "a": "rye"} for n in range(0, count // 2, 2)]
     write_suite(folder / "evals", {"b": items})
     (folder / "terms").mkdir()
     (folder / "terms" / "mill.txt").write_text("mill\nmiller\nriver\n")

@@ -238,7 +238,7 @@ def decontaminate(folder: Path, table: pa.Table) -> Callable[[], Any]:
     (own / "b.jsonl").write_text("".join(json.dumps(one) + "\n" for one in items))
     described = "{files: b.jsonl, id: id, question: q, answer: a}"
     (own / "suite.yaml").write_text(f"suite: small\nversion: '1'\nbenchmarks:\n  b: {described}\n")
-    config = stage.Config(suite=str(own), action="cut")
+    config = stage.Config(suite=str(own))
     models, _ = exchanged.make_assets(stage, config, own)
     return lambda: exchanged.run_step(stage, config, [table], models)
 

@@ -1,4 +1,4 @@
-"""Decontamination: which findings count over all documents, what of a benchmark is protected, and cuts."""
+"""Decontamination: which findings count over all documents, and what of a benchmark is protected."""
 
 import random
 
@@ -152,46 +152,6 @@ def test_items_that_cannot_be_protected_are_a_warning(tmp_path):
     write_suite(tmp_path, {"b": bare})
     with pytest.raises(CannotBeMet, match=r"No item of the eval suite small .*b bare0 \('Why so\?'\)"):
         eval_index.make(config, tmp_path / "index")
-
-
-@settings(max_examples=25, deadline=None)
-@given(
-    st.text("aß水🌾 .\n", max_size=30),
-    st.text("aß水🌾 .\n", max_size=30),
-    st.sampled_from([0, 1, 3, 10, 10**6]),
-)
-def test_a_cut_removes_the_item_and_its_margin_and_no_half_words(cutting, before, after, margin):
-    """The rest is the text without the span and at most a margin of bytes on both sides, and no word is split if the
-    margin has a space. If nothing visible is left, the document is dropped.
-    """
-    text = f"{before} {WHOLE} {after}"
-    step = cutting[margin]
-    (row,), _ = step.run([text])
-    data = text.encode()
-    low = min(one["start"] for one in row["evidence"])
-    high = max(one["stop"] for one in row["evidence"])
-    start, stop = row["cut_spans"]
-    first, last = max(low - margin, 0), min(high + margin, len(data))
-    assert first <= start <= low
-    assert high <= stop <= last
-    assert start <= first + 3 or data[start : start + 1].isspace()
-    assert stop >= last - 3 or data[stop : stop + 1].isspace()
-    assert row["text"].encode() == data[:start] + data[stop:]
-    assert row["cut_bytes"] == stop - start
-    assert row["drop"] == (None if row["text"].strip() else "all_text_contaminated")
-
-
-@pytest.fixture(scope="module")
-def cutting(tmp_path_factory):
-    suite = write_suite(tmp_path_factory.mktemp("suite"), {"b": [ITEM]})
-    return {margin: Step(suite, action="cut", margin_bytes=margin) for margin in (0, 1, 3, 10, 10**6)}
-
-
-def test_a_document_without_items_is_not_cut(cutting):
-    """A document without a text is not cut, either."""
-    rows, _ = cutting[10].run([prose("other"), "", None])
-    assert [row["text"] for row in rows] == [prose("other"), "", None]
-    assert [row["drop"] for row in rows] == [None] * 3
 
 
 def test_spellings_of_an_item_are_one_flag(tmp_path):

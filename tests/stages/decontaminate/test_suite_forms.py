@@ -50,7 +50,7 @@ def test_only_the_columns_of_the_form_are_read(tmp_path, monkeypatch):
     head = "suite: s\nversion: 1\nbenchmarks: {b: {files: t.parquet, "
     (tmp_path / "suite.yaml").write_text(f"{head}question: question, answer: answer.value, id: question_id}}}}")
     assert read_suite(str(tmp_path)).items[0].answer == "Ada"
-    assert columns_read == [["question", "answer"]]
+    assert set(map(tuple, columns_read)) == {("question", "answer")}
     (tmp_path / "suite.yaml").write_text(f"{head}question: questions}}}}")
     with pytest.raises(UserError, match=r"nothing under questions; there are .*evidence.text"):
         read_suite(str(tmp_path))

@@ -61,13 +61,12 @@ def show_command(
         return
     out = console()
     out.print(words((f"{suite.name} {suite.version}", "bold"), f"  {suite.hash}"))
-    columns = ("benchmark", "has", "form", "items", "words", "shortest", "files", "duplicates", "broken")
+    columns = ("benchmark", "has", "form", "items", "words", "shortest", "files", "duplicates")
     rows = []
     for name, items in held.items():
         one = _numbers(name, suite, items, counts[name])
         numbers = (f"{one['items']:,}", f"{one['median_words']:g}", f"{one['fewest_words']:,}", f"{one['files']:,}")
-        faults = (f"{one['duplicates']:,}", f"{one['broken']:,}")
-        rows.append((name, ", ".join(one["roles"]), ", ".join(one["forms"]), *numbers, *faults))
+        rows.append((name, ", ".join(one["roles"]), ", ".join(one["forms"]), *numbers, f"{one['duplicates']:,}"))
     out.print(table(columns, rows, left=3))
     units = _units(suite)[0] if examples else []
     for items in held.values():
@@ -83,17 +82,12 @@ def check_command(folder: SuiteFolder, json: Json = False) -> None:
     Exit code 2: a fault, which is printed.
     """
     suite, counts = read_with_counts(folder)
-    broken = {name: count.broken for name, count in counts.items() if count.broken}
     if json:
-        numbers = {"items": len(suite.items), "broken": sum(broken.values()), "unprotected": len(_units(suite)[1])}
+        numbers = {"items": len(suite.items), "unprotected": len(_units(suite)[1])}
         print_json({**_head(suite), "benchmarks": len(counts), **numbers})
         return
-    allowed = [f"{counted(count, 'record')} of {name}" for name, count in broken.items()]
-    are = f"all read except {', '.join(allowed)} (allow_broken)" if allowed else "all read"
-    say(
-        f"{suite.name} {suite.version}: {counted(len(suite.items), 'item')} of "
-        f"{counted(len(counts), 'benchmark')}, {are}."
-    )
+    items, benchmarks = counted(len(suite.items), "item"), counted(len(counts), "benchmark")
+    say(f"{suite.name} {suite.version}: {items} of {benchmarks}, all read.")
     say(f"For the recipe, next to suite:  suite_hash: {suite.hash[:HASH_DIGITS]}")
     _show_warnings(_warnings(suite))
 

@@ -30,8 +30,8 @@ def touched_command(
 ) -> None:
     """Show which items of the eval suite documents contain.
 
-    For each benchmark: its items, the touched ones, and the documents that were removed or cut because of them, in
-    total and by rule. --out and --json list the items, so that an evaluation can report clean and touched ones apart.
+    For each benchmark: its items, the touched ones, and the documents that were removed because of them, in total
+    and by rule. --out and --json list the items, so that an evaluation can report clean and touched ones apart.
     """
     reports = touched(open_view(recipe, store), benchmark)
     if out is not None:
@@ -68,12 +68,11 @@ def _show(out: Screen, report: SuiteReport) -> None:
             percent(len(one.touched), one.items),
             f"{sum(item.whole for item in one.touched.values()):,}",
             f"{one.removed:,}",
-            f"{one.cut:,}",
             *(f"{one.rules.get(rule, 0):,}" for rule in rules),
         )
         for one in report.benchmarks.values()
     ]
-    heads = ("benchmark", "items", "touched", "share", "with answer", "documents removed", "cut")
+    heads = ("benchmark", "items", "touched", "share", "with answer", "documents removed")
     out.print(table((*heads, *(f"by {rule}" for rule in rules)), rows))
     for one in report.benchmarks.values():
         if one.let_go:

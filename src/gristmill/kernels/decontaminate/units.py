@@ -1,9 +1,8 @@
 """Eval items as *units*: lists of words (64-bit hashes) with tables to find them in a text.
 
-Some short windows of each unit, its *seeds*, are in a hash table. A filter of a few hundred kilobytes, in two halves,
-is in front of it: each word of a document costs one look into the first half, one in thirty costs a second look, and
-almost all of them end there. Seeds are so close together that every run of `ngram` words contains one: no such run is
-missed.
+Some short windows of each unit, its *seeds*, are in a hash table. A filter of a few hundred kilobytes is in front of
+it: each word of a document costs one look into the filter, and one in thirty a look into the table. Seeds are so close
+together that every run of `ngram` words contains one: no such run is missed.
 """
 
 from typing import Any, NamedTuple
@@ -35,10 +34,8 @@ class Units(NamedTuple):
 
     seed_words: int
     """Words of a seed."""
-    gate: npt.NDArray[np.uint64]
-    """One bit for each seed of one word; empty for longer seeds."""
     filter: npt.NDArray[np.uint64]
-    """Two halves of equal size; each seed sets three bits of one number in either half."""
+    """Each seed sets three bits of one number."""
     slots: npt.NDArray[np.uint64]
     """Hash table of seeds with open addressing: the upper half of a seed, and 1 + its first posting; 0 is free."""
     postings: npt.NDArray[np.uint64]
@@ -106,8 +103,7 @@ def fill_table(sorted_seeds: Array, filter_: Array, slots: Array) -> None:
     """Puts seeds, sorted like their postings, into the filter and the hash table."""
     mask = len(slots) - 1
     shift = np.uint64(64 - table_bits(len(slots)))
-    half = len(filter_) // 2
-    narrow = np.uint64(64 - table_bits(half))
+    narrow = np.uint64(64 - table_bits(len(filter_)))
     # Equal seeds are consecutive; the first one leads to all postings.
     for at in range(len(sorted_seeds)):
         seed = sorted_seeds[at]
@@ -115,7 +111,6 @@ def fill_table(sorted_seeds: Array, filter_: Array, slots: Array) -> None:
             continue
         spread = seed * GOLDEN
         filter_[np.int64(seed >> narrow)] |= three_bits(seed)
-        filter_[half + np.int64(spread >> narrow)] |= three_bits(spread)
         place = np.int64(spread >> shift)
         while slots[place]:
             place = (place + 1) & mask

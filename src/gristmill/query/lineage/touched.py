@@ -39,8 +39,6 @@ class BenchmarkReport:
     """The number of items in the suite."""
     removed: int = 0
     """Documents that were dropped because of its items."""
-    cut: int = 0
-    """Documents that are kept, with the items cut out."""
     rules: dict[str, int] = field(default_factory=dict)
     """The number of documents that each rule flagged."""
     touched: dict[str, Touched] = field(default_factory=dict)
@@ -82,8 +80,8 @@ def touched(view: CorpusView, benchmark: str | None = None) -> list[SuiteReport]
         unprotected = view.states[part_of_step(node.id, "eval_index")].metrics.get("unprotected_items", {})
         for name, ids in unprotected.items():
             report.benchmarks[name].unprotected = list(dict.fromkeys([*report.benchmarks[name].unprotected, *ids]))
-        for flags, is_dropped in _flagged(view, node.id):
-            _add(report, flags, is_dropped)
+        for flags in _flagged(view, node.id):
+            _add(report, flags)
     known = sorted({name for report in found.values() for name in report.benchmarks})
     if benchmark is not None and benchmark not in known:
         raise UserError(
@@ -110,23 +108,19 @@ def _sorted(one: BenchmarkReport) -> BenchmarkReport:
     return one
 
 
-def _flagged(view: CorpusView, step: str) -> Iterator[tuple[Sequence[Mapping[str, Any]], bool]]:
-    """The evidence of every document with evidence, and whether the document was dropped for it."""
+def _flagged(view: CorpusView, step: str) -> Iterator[Sequence[Mapping[str, Any]]]:
+    """The evidence of every document that was dropped for it."""
     for _, (part, _) in sorted(view.states[step].layers.items()):
         reader = PartReader(view.store, part)
         for group in range(len(reader.groups)):
-            table = reader.read_group(group, (COLUMN, "drop"))
-            table = table.filter(table[COLUMN].is_valid())
-            drops = table["drop"].is_valid().to_pylist()
-            yield from zip(table[COLUMN].to_pylist(), drops, strict=True)
+            yield from reader.read_group(group, (COLUMN,))[COLUMN].drop_null().to_pylist()
 
 
-def _add(report: SuiteReport, flags: Sequence[Mapping[str, Any]], is_dropped: bool) -> None:
+def _add(report: SuiteReport, flags: Sequence[Mapping[str, Any]]) -> None:
     for name in {flag["benchmark"] for flag in flags}:
         of = report.benchmarks[name]
         mine = [flag for flag in flags if flag["benchmark"] == name]
-        of.removed += is_dropped
-        of.cut += not is_dropped
+        of.removed += 1
         for rule in {flag["rule"] for flag in mine}:
             of.rules[rule] = of.rules.get(rule, 0) + 1
         for flag in mine:

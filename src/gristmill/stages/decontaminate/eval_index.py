@@ -105,7 +105,7 @@ def warnings(counts: dict[str, Any], config: Config) -> Sequence[str]:
 
 
 STAGE = Asset(
-    version=8,
+    version=9,
     config=Config,
     libraries=("pyarrow", "unicode"),
     make=make,

@@ -48,10 +48,9 @@ here, since a number such as `1,000` is several words."""
 CHANGED = EDITED - 1
 """The words of a question that is searched for with edits; with fewer than EDITED, much information must be left."""
 FILTER_BITS = 10
-"""The least filter bits per seed, both halves together: with tens of thousands of items the filter stays in the L2
-cache."""
-GATE_BITS = 256
-"""Gate bits per word: the words are few, so almost no other word passes by chance."""
+"""The least filter bits per seed: with tens of thousands of items the filter stays in the L2 cache."""
+WORD_BITS = 256
+"""The same for seeds of one word: they are few, so almost no other word passes by chance."""
 NO_CUT = 1 << 40
 
 
@@ -158,20 +157,17 @@ def search_of(hashes: WordHashes, ngrams: Array, edits: Array, seed_words: int, 
     firsts = np.flatnonzero(is_first)
     rank = np.arange(len(seeds)) - np.repeat(firsts, np.diff(np.append(firsts, len(seeds))))
     seeds, owner, offset = (values[rank < MOST_POSTINGS] for values in (seeds, owner, offset))
-    filter_ = np.zeros(_power_of_two(FILTER_BITS * len(firsts) // 64), np.uint64)
+    bits = WORD_BITS if seed_words == 1 else FILTER_BITS
+    filter_ = np.zeros(_power_of_two(bits * len(firsts) // 64), np.uint64)
     slots = np.zeros(_power_of_two(3 * len(firsts) // 2), np.uint64)
     kernel.fill_table(seeds, filter_, slots)
-    one_word = slots[slots > 0] if seed_words == 1 else slots[:0]
-    gate = np.zeros(_power_of_two(GATE_BITS * len(one_word) // 64), np.uint64)
-    bits = one_word >> np.uint64(58 - kernel.table_bits(len(gate)))  # the upper half of a seed is enough for its bit
-    np.bitwise_or.at(gate, (bits >> np.uint64(6)).astype(np.int64), np.uint64(1) << (bits & np.uint64(63)))
     is_last = np.append(seeds[1:] != seeds[:-1], True)[: len(seeds)]
     sizes, ends = sizes[owner], offset + seed_words
     # A run that is longer than the seed goes on at one of its sides, except at the ends of a unit with edits.
     goes_on = (np.minimum(ngrams[owner], sizes) > seed_words) & (((offset > 0) & (ends < sizes)) | (edits[owner] < 0))
     postings = owner.astype(np.uint64) | offset.astype(np.uint64) << kernel.AT_WORD
     postings |= np.where(is_last, kernel.LAST, np.uint64(0)) | np.where(goes_on, kernel.GOES_ON, np.uint64(0))
-    return kernel.Units(seed_words, gate, filter_, slots, postings, hashes.starts, hashes.words, ngrams, edits)
+    return kernel.Units(seed_words, filter_, slots, postings, hashes.starts, hashes.words, ngrams, edits)
 
 
 def _power_of_two(least: int) -> int:

@@ -82,8 +82,6 @@ class Benchmark(Form):
     """A ready description, instead of `question` and the other fields (`gristmill suite show`)."""
     protect: tuple[Role, ...] | None = None
     """The texts of an item to search for, each alone. null: question, code, and the answer if it is long."""
-    allow_broken: Annotated[int, Field(ge=0)] = 0
-    """How many records may be unreadable or without a question."""
     question: FieldPath | None = None  # type: ignore[assignment]
     """The field with the question; `like` already sets it."""
 

@@ -5,7 +5,7 @@ MOST_BYTES and to a size in proportion to its packed size (reading/archive.py).
 """
 
 import csv
-import fnmatch
+import glob
 import io
 import os
 from collections.abc import Callable, Iterator
@@ -30,30 +30,34 @@ MOST_BYTES = 2 << 30
 
 
 class Folder:
-    """The files below the folder of a suite, without those that begin with a dot. Links to folders are not followed."""
+    """The folder of a suite. Names that begin with a dot are skipped."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._root = os.path.realpath(path)
-        self._names: list[str] = []
-        """The description of the suite is none of them."""
-        for at, folders, names in os.walk(path):
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            below = os.path.relpath(at, path)
-            paths = [name if below == "." else f"{below}/{name}" for name in sorted(names) if name[0] != "."]
-            self._names += [name for name in paths if name != SUITE]
 
     def find(self, pattern: str) -> list[str]:
         """The names that match a glob, with `*` and `?` within a name, and all names below folders that match it."""
         if os.path.isabs(pattern) or ".." in pattern.split("/") or "\0" in pattern:
             raise UserError(f"{pattern!r} is outside the folder of the suite, where no file is read")
-        steps = pattern.removeprefix("./").rstrip("/").split("/")
-        names = [name for name in self._names if name.count("/") >= len(steps) - 1]
-        names = [name for name in names if all(map(fnmatch.fnmatchcase, name.split("/"), steps))]
+        matches = glob.glob(pattern, root_dir=self.path)
+        names = {name for match in matches for name in self._files(os.path.normpath(match)) if name != SUITE}
         if not names:
-            listed = f"; it contains {', '.join(self._names[:5])}" if self._names else "; it is empty"
+            files = list(self._files("."))[:5]
+            listed = f"; it contains {', '.join(files)}" if files else "; it is empty"
             raise UserError(f"no file matches {pattern!r} below {self.path}{listed}")
-        return names
+        return sorted(names)
+
+    def _files(self, name: str) -> Iterator[str]:
+        """A file, or the files below a folder; links to folders in it are not followed."""
+        path = os.path.join(self.path, name)
+        if not os.path.isdir(path):
+            yield name
+        for folder, folders, files in os.walk(path):
+            folders[:] = sorted(below for below in folders if below[0] != ".")
+            for file in sorted(files):
+                if file[0] != ".":
+                    yield os.path.relpath(os.path.join(folder, file), self.path)
 
     def open(self, name: str) -> IO[bytes]:
         path = os.path.realpath(os.path.join(self.path, name))

@@ -61,8 +61,6 @@ class Counts(NamedTuple):
     """The fields that its items have."""
     duplicates: int
     """Records that equal an earlier one and are not items."""
-    broken: int
-    """Records that are not items, as far as `allow_broken` permits."""
 
 
 class Suite(NamedTuple):
@@ -136,9 +134,9 @@ def _read_benchmark(
                 ids[item.id] = ids.get(item.id, 0) + 1
                 again = ids[item.id]
                 items[digest] = item if again == 1 else item._replace(id=f"{item.id}#{again}")
-    _refuse(broken, benchmark.allow_broken, bool(items))
+    _refuse(broken, bool(items))
     roles = tuple(role for role in Item._fields[2:] if any(getattr(item, role) for item in items.values()))
-    return items, Counts(len(files), tuple(used), roles, duplicates, len(broken))
+    return items, Counts(len(files), tuple(used), roles, duplicates)
 
 
 def _item(record: dict[str, object] | ReadFault, form: Form, name: str, location: str) -> Item:
@@ -147,18 +145,16 @@ def _item(record: dict[str, object] | ReadFault, form: Form, name: str, location
     return item_of(record, form, name, location)
 
 
-def _refuse(broken: list[str], allowed: int, has_items: bool) -> None:
+def _refuse(broken: list[str], has_items: bool) -> None:
     shown = "\n".join(broken[:MOST_SHOWN])
     more = f"\nand {len(broken) - MOST_SHOWN:,} more" if len(broken) > MOST_SHOWN else ""
-    if len(broken) > allowed:
+    if broken:
         raise UserError(
             f"{counted(len(broken), 'record is not an item', 'records are not items')} and cannot be protected:\n"
-            f"{shown}{more}\nCorrect the files or the fields, or write allow_broken: {len(broken)}."
+            f"{shown}{more}\nCorrect the files or the fields."
         )
     if not has_items:
-        raise UserError(
-            f"it has no items, so nothing would be protected. Correct files or fields.\n{shown}{more}".strip()
-        )
+        raise UserError("it has no items, so nothing would be protected. Correct files or fields.")
 
 
 def _form_of(folder: Folder, file: str, kind: Format, forms: Mapping[str, Form]) -> str:
