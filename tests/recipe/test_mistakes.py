@@ -644,8 +644,3 @@ def test_a_suffix_in_place_of_a_format_names_the_format_that_reads_it(tmp_path, 
         find_stage("format", suffix, known_formats(), str(tmp_path))
     reader = importlib.import_module(known_formats()[name]).STAGE
     assert reader.wanted is None or reader.wanted(f"a.{suffix.strip('.')}", reader.config())
-
-
-def test_old_text_documents_are_converted_first(tmp_path):
-    with pytest.raises(Unfit, match=r"no format reads files named \*\.doc\. Convert them to \.docx first"):
-        find_stage("format", "doc", known_formats(), str(tmp_path))

@@ -28,7 +28,7 @@ from gristmill.stages.calls import RequestFields
 from gristmill.stages.contract import AnyStage, LayerStage, Map, Reader, StageConfig
 from gristmill.stages.declarations import NotAStage, left_out, stage_of
 from gristmill.stages.faults import faults_of
-from gristmill.stages.ingest.sniff import CONVERT, format_by_name, is_old_text
+from gristmill.stages.ingest.sniff import format_by_name
 from gristmill.stages.own_code import OF, CannotRead, Code, SourceFile, is_own
 from gristmill.stages.own_function import faults_of_function
 
@@ -167,8 +167,6 @@ def _unknown(noun: str, name: str, known: Mapping[str, str], folder: str) -> str
     if message := missing(FORMATS if noun == "format" else STEPS, name):
         return message
     suffix = f".{name.lower().strip('.')}"
-    if noun == "format" and is_old_text(suffix):
-        return f"{name} is not a format, and no format reads files named *{suffix}. {CONVERT}."
     if noun == "format" and (by_suffix := format_by_name(suffix)) is not None and by_suffix in known:
         reader = f"{by_suffix}, which reads files named *{suffix}"
         return f"{name} is not a format. Did you mean {reader}? Formats: {', '.join(known)}."

@@ -4,7 +4,7 @@ import json
 import pytest
 
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest import text
+from gristmill.stages.ingest import text, whole_file
 from gristmill.stages.ingest.decode import decode
 from gristmill.stages.ingest.front_matter import first_heading, split_front_matter
 from gristmill.stages.reading.decompress import ReadFault
@@ -161,6 +161,6 @@ def test_damaged_utf8_is_not_taken_for_latin1(data):
 def test_files_are_chosen_by_suffix():
     """Suffixes count in any case, before a compression suffix; folders of version control never count."""
     config = text.Config()
-    assert all(text.wanted(name, config) for name in ("a.txt", "b/C.MD", "d.rst.gz", ".hidden/e.txt"))
-    assert not any(text.wanted(name, config) for name in ("a.py", "txt", "b.gz", ".git/a.txt", "x/.svn/b/c.md"))
-    assert text.wanted("b/README", text.Config(suffixes=("",)))
+    assert all(whole_file.wanted(name, config) for name in ("a.txt", "b/C.MD", "d.rst.gz", ".hidden/e.txt"))
+    assert not any(whole_file.wanted(name, config) for name in ("a.py", "txt", "b.gz", ".git/a.txt", "x/.svn/b/c.md"))
+    assert whole_file.wanted("b/README", text.Config(suffixes=("",)))

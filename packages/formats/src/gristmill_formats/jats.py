@@ -10,8 +10,7 @@ from xml.etree.ElementTree import Element
 from gristmill.schema import Record
 from gristmill.stages.contract import Piece
 from gristmill.stages.ingest import spdx
-from gristmill.stages.ingest.text import TreeConfig
-from gristmill.stages.ingest.whole_file import one_record, tree_reader
+from gristmill.stages.ingest.whole_file import TreeConfig, one_record, tree_reader
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import dump
 from gristmill.stages.reading.timestamps import microseconds

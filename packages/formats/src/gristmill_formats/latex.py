@@ -19,10 +19,9 @@ from gristmill.counted import counted
 from gristmill.places import shown
 from gristmill.schema import Record
 from gristmill.stages.contract import Piece, Reader
-from gristmill.stages.ingest import text
+from gristmill.stages.ingest import whole_file
 from gristmill.stages.ingest.decode import decode
-from gristmill.stages.ingest.text import TreeConfig
-from gristmill.stages.ingest.whole_file import one_record
+from gristmill.stages.ingest.whole_file import TreeConfig, one_record
 from gristmill.stages.reading.decompress import UNPACKING, ReadFault
 from gristmill.stages.reading.stream import bounded, decompressed, peek, without_compression_suffix
 from gristmill_formats.tex.commands import SIGNS
@@ -95,8 +94,8 @@ class Config(TreeConfig):
 def wanted(name: str, config: Config) -> bool:
     """A `.bbl` file is read with a paper. A file that is named for its number in arXiv needs no suffix."""
     if "suffixes" not in config.model_fields_set and _ARXIV.fullmatch(posixpath.basename(name)):
-        return text.skipped_folder(name, config) is None
-    return text.wanted(name.removesuffix(".bbl") + ".tex" if name.endswith(".bbl") else name, config)
+        return whole_file.skipped_folder(name, config) is None
+    return whole_file.wanted(name.removesuffix(".bbl") + ".tex" if name.endswith(".bbl") else name, config)
 
 
 def companions(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -391,11 +390,11 @@ STAGE = Reader(
     version=8,
     config=Config,
     libraries=("resiliparse", *UNPACKING),
-    positions=text.POSITIONS,
+    positions=whole_file.POSITIONS,
     beside=("part_of_paper",),
     wanted=wanted,
-    other_suffix=text.other_suffix,
-    skipped_folder=text.skipped_folder,
+    other_suffix=whole_file.other_suffix,
+    skipped_folder=whole_file.skipped_folder,
     companions=companions,
     read=read,
 )

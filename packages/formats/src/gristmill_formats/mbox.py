@@ -21,7 +21,7 @@ from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece, Reader
 from gristmill.stages.ingest.charset import decode
 from gristmill.stages.ingest.sniff import beginning, refuse
-from gristmill.stages.ingest.text import TreeConfig, skipped_folder, wanted
+from gristmill.stages.ingest.whole_file import TreeConfig, skipped_folder, wanted
 from gristmill.stages.reading.decompress import UNPACKING, ReadFault
 from gristmill.stages.reading.fields import dump
 from gristmill.stages.reading.stream import decompressed, peek, plain_chunks

@@ -14,8 +14,7 @@ from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, Piece
 from gristmill.stages.ingest.front_matter import first_heading, split_front_matter
 from gristmill.stages.ingest.languages import BY_EXTENSION
-from gristmill.stages.ingest.text import TreeConfig
-from gristmill.stages.ingest.whole_file import one_record, tree_reader
+from gristmill.stages.ingest.whole_file import TreeConfig, one_record, tree_reader
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.json_value import parsed
 

@@ -12,8 +12,7 @@ from xml.etree.ElementTree import Element
 
 from gristmill.schema import Record
 from gristmill.stages.contract import Piece
-from gristmill.stages.ingest.text import TreeConfig
-from gristmill.stages.ingest.whole_file import one_record, tree_reader
+from gristmill.stages.ingest.whole_file import TreeConfig, one_record, tree_reader
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.timestamps import microseconds
 from gristmill_formats.office_text.docx_paragraphs import CONTINUED, Paragraphs

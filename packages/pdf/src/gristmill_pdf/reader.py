@@ -20,7 +20,7 @@ from pydantic import Field
 from gristmill.counted import counted
 from gristmill.schema import Record
 from gristmill.stages.contract import AsCount, BodyFormat, Bytes, Piece, Reader, Resources
-from gristmill.stages.ingest import text
+from gristmill.stages.ingest import whole_file
 from gristmill.stages.ingest.sniff import ZIP, beginning
 from gristmill.stages.reading.decompress import UNPACKING, ReadFault
 from gristmill.stages.reading.fields import dump
@@ -69,7 +69,7 @@ def _model_hash() -> str:
     return hashlib.sha256(MODEL.read_bytes()).hexdigest()[:16]
 
 
-class Config(text.TreeConfig):
+class Config(whole_file.TreeConfig):
     suffixes: tuple[str, ...] = (SUFFIX,)
     max_record_bytes: Bytes = 256 << 20
     """A larger file is dropped as `too_large`. Bytes, decompressed."""
@@ -169,7 +169,7 @@ STAGE = Reader(
     version=9,
     config=Config,
     libraries=libraries,
-    positions=text.POSITIONS,
+    positions=whole_file.POSITIONS,
     columns=columns,
     resources=resources,
     metrics=metrics,
@@ -177,8 +177,8 @@ STAGE = Reader(
     fixes=dict.fromkeys(FOR_OCR, _FIX),
     body=BodyFormat(media_types=(MEDIA_TYPE, "application/x-pdf"), opens=opens_pdf, fill=fill),
     pages=VIEWS,
-    wanted=text.wanted,
-    other_suffix=text.other_suffix,
-    skipped_folder=text.skipped_folder,
+    wanted=whole_file.wanted,
+    other_suffix=whole_file.other_suffix,
+    skipped_folder=whole_file.skipped_folder,
     read=read,
 )

@@ -20,12 +20,11 @@ from gristmill.places import exact, from_exact, shown
 from gristmill.stages.reading.archive import CUT_ZIP, TarMember, is_cut_zip
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.stream import MAGIC_BYTES, compression, decompressed
-from gristmill.stages.reading.views import ArchiveMember, Unpacked
+from gristmill.stages.reading.views import METHODS, ArchiveMember, Unpacked
 from gristmill.store.store import Store
 
-VERSION = 3
+VERSION = 4
 """Raise it with every change of what `index_of` returns."""
-_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
 _DAMAGE = (OSError, EOFError, ValueError, OverflowError, LookupError, struct.error)
 
 
@@ -182,7 +181,7 @@ def _zip_index(file: IO[bytes]) -> FileIndex:
             continue
         if info.flag_bits & 0x1:
             found.refuse(name, "encrypted", "an encrypted member of the archive")
-        elif info.compress_type not in _METHODS:
+        elif info.compress_type not in (zipfile.ZIP_STORED, *METHODS):
             found.refuse(name, "unknown_compression", f"compression method {info.compress_type} of zip")
         elif after is not None and info.header_offset + info.compress_size >= after.header_offset:
             found.refuse(name, "overlapping_member", f"its bytes overlap those of {after.filename!r}")

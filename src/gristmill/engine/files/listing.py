@@ -37,7 +37,7 @@ from gristmill.recipe.sections.snapshot import is_regex
 from gristmill.recipe.stage_module import known_formats
 from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest.html_files import PAGE_PARTS
-from gristmill.stages.ingest.sniff import CONVERT, format_by_name, is_old_text
+from gristmill.stages.ingest.sniff import format_by_name
 from gristmill.stages.reading.archive import archive_glob, is_archive
 from gristmill.stages.reading.stream import COMPRESSED_SUFFIXES, without_compression_suffix
 from gristmill.stages.reading.views import View
@@ -224,8 +224,6 @@ def other_format(source: Source, names: Mapping[str, str]) -> str:
     if is_archive(first):
         glob = archive_glob(first)
         return f"A folder opens none of the archives in it: name them, as in `{glob}`, and their members are read."
-    if is_old_text(first):
-        return f"No format reads such files. {CONVERT}."
     fits = format_by_name(first)
     if fits is not None and known_formats(fits).get(fits) != source.module:
         return f"Their names suggest `format: {fits}`."

@@ -30,7 +30,7 @@ from gristmill.recipe.model import Recipe, Source
 from gristmill.stages import NO_FAULT
 from gristmill.stages.contract import Piece, Reader, StageConfig
 from gristmill.stages.declarations import stage_of
-from gristmill.stages.ingest.sniff import CONVERT, format_by_name, is_old_text
+from gristmill.stages.ingest.sniff import format_by_name
 from gristmill.stages.own_code import is_own
 from gristmill.stages.reading.json_value import REPAIRED
 from gristmill.stages.reading.markup import markup_warnings
@@ -229,7 +229,6 @@ def _other_suffixes(others: Mapping[str, int], read: int, has_suffixes: bool) ->
     return (
         f"not read because of their suffixes: {count:,} of {counted(count + read, 'file')} "
         f"({', '.join(counts + more)}). {fix}, or leave them out with `exclude`"
-        + (f". {', '.join(old)} files: {CONVERT}" if (old := [*map(shown, filter(is_old_text, ranked))]) else "")
     )
 
 

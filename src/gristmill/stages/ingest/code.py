@@ -30,7 +30,7 @@ from gristmill.stages.ingest import spdx
 from gristmill.stages.ingest.decode import decode
 from gristmill.stages.ingest.languages import BY_EXTENSION, BY_INTERPRETER, BY_NAME, language
 from gristmill.stages.ingest.sniff import format_by_name
-from gristmill.stages.ingest.text import VCS_DIRS
+from gristmill.stages.ingest.whole_file import VCS_DIRS
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import dump
 from gristmill.stages.reading.stream import bounded, plain_chunks, without_compression_suffix

@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterator
 
 from gristmill.schema import Record, as_str
-from gristmill.stages.contract import Piece, Reader
-from gristmill.stages.ingest import pages, text
-from gristmill.stages.reading.decompress import UNPACKING, ReadFault
-from gristmill.stages.reading.stream import bounded, decompressed
+from gristmill.stages.contract import Piece
+from gristmill.stages.ingest import pages, text, whole_file
+from gristmill.stages.ingest.whole_file import one_record, tree_reader
+from gristmill.stages.reading.decompress import ReadFault
 
 _TEXT_ONLY = pages.Config()
 _TAG = re.compile(r"<[a-zA-Z!/?]")
@@ -21,46 +21,27 @@ PAGE_PARTS = frozenset((".css", ".gif", ".ico", ".jpg", ".js", ".map", ".png", "
 """Suffixes of scripts, styles, pictures and fonts beside pages, which nobody expects to be read."""
 
 
-class Config(text.TreeConfig):
+class Config(whole_file.TreeConfig):
     suffixes: tuple[str, ...] = text.PAGE_SUFFIXES
 
 
 def other_suffix(name: str, config: Config) -> str | None:
     """The suffix because of which a file is skipped, unless it is a part of pages."""
-    suffix = text.other_suffix(name, config)
+    suffix = whole_file.other_suffix(name, config)
     return None if suffix in PAGE_PARTS else suffix
 
 
+def _parse(data: bytes, record: Record, config: Config) -> None:
+    pages.document(record, data, None, _TEXT_ONLY)
+    page = None if record.html is None else as_str(record.html)
+    if page is not None and ("\0" in page or not _TAG.search(page)):
+        raise ReadFault("not_html", f"{'zero bytes' if chr(0) in page else 'no tag'} in {len(page)} characters")
+
+
 def read(piece: Piece, config: Config) -> Iterator[Record]:
-    """Reasons: `empty_file`, `not_html` (no tag, or zero bytes), `not_text` (a PDF, an image), `undecodable_charset`,
-    `record_too_large`, and `truncated_` or `corrupt_` with `gzip`, `zstd`, `bzip2`, `xz`.
-    """
-    if piece.start > 0 or piece.stop == 0:
-        return
-    record = Record(0, content_type="text/html")
-    try:
-        with piece.open() as file:
-            data = bounded(decompressed(file)[1], config.max_record_bytes)
-        if not data.strip():
-            raise ReadFault("empty_file", f"{len(data)} bytes, none of them visible")
-        pages.document(record, data, None, _TEXT_ONLY)
-        if record.html is not None:
-            page = as_str(record.html)
-            if "\0" in page or not _TAG.search(page):
-                raise ReadFault("not_html", f"{'zero bytes' if chr(0) in page else 'no tag'} in {len(page)} characters")
-    except ReadFault as fault:
-        record.html, record.drop, record.detail = None, fault.reason, fault.detail
-    yield record
+    """Reasons: `not_html` (no tag, or zero bytes), `not_text` (a PDF, an image), `undecodable_charset`, and those of
+    `one_record`."""
+    yield from one_record(piece, config, "text/html", _parse)
 
 
-STAGE = Reader(
-    version=1,
-    config=Config,
-    libraries=("resiliparse", *UNPACKING),
-    positions=text.POSITIONS,
-    markup=True,
-    wanted=text.wanted,
-    other_suffix=other_suffix,
-    skipped_folder=text.skipped_folder,
-    read=read,
-)
+STAGE = tree_reader(2, Config, read, ("resiliparse",), other_suffix=other_suffix, markup=True)

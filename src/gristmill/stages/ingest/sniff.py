@@ -38,9 +38,6 @@ _SUFFIXES = {
     ".wet": "wet",
 }
 _WIKI_DUMP = ".xml.bz2"
-_OLD_TEXT_SUFFIXES = (".doc", ".rtf", ".wpd")
-CONVERT = "Convert them to .docx first, for example with LibreOffice, and read those with `format: office`"
-"""What to do with files of older word processors."""
 
 
 def beginning(head: bytes, size: int = 16) -> str:
@@ -58,11 +55,6 @@ def format_by_name(name: str) -> str | None:
         return "mediawiki"
     _, dot, ending = without_compression_suffix(name).lower().rpartition(".")
     return _SUFFIXES.get(dot + ending)
-
-
-def is_old_text(name: str) -> bool:
-    """Whether a file is one of an older word processor, by its suffix: no format reads it."""
-    return without_compression_suffix(name).lower().endswith(_OLD_TEXT_SUFFIXES)
 
 
 def format_of(piece: Piece) -> str | None:

@@ -6,21 +6,16 @@ file (`notes.md.gz`) is decompressed. A record's position is 0.
 
 from collections.abc import Iterator
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Literal
 
 from gristmill.errors import WrongSetting
 from gristmill.schema import Record
-from gristmill.stages.contract import Bytes, Piece, Reader, StageConfig
+from gristmill.stages.contract import Piece
 from gristmill.stages.ingest.decode import decode
 from gristmill.stages.ingest.front_matter import first_heading, split_front_matter
-from gristmill.stages.reading.decompress import UNPACKING, ReadFault
+from gristmill.stages.ingest.whole_file import TreeConfig, one_record, tree_reader
 from gristmill.stages.reading.fields import dump
-from gristmill.stages.reading.stream import bounded, decompressed, without_compression_suffix
-
-POSITIONS = "the whole file"
-
-VCS_DIRS = frozenset((".git", ".hg", ".svn", ".bzr", "CVS", "_darcs"))
-"""Folders in which version control keeps its own files. They are never documents."""
+from gristmill.stages.reading.stream import without_compression_suffix
 
 PAGE_SUFFIXES = (".html", ".htm", ".xhtml")
 _TYPES = {
@@ -31,16 +26,6 @@ _TYPES = {
     "text/x-tex": (".tex", ".latex"),
 }
 _TYPE_OF = {suffix: kind for kind, suffixes in _TYPES.items() for suffix in suffixes}
-
-
-class TreeConfig(StageConfig):
-    """Which files of a tree are documents."""
-
-    suffixes: tuple[str, ...]
-    """Suffixes of the files to read, with the dot, in any case. A compression suffix may follow. `""` selects files
-    without a suffix (README)."""
-    max_record_bytes: Bytes = 64 << 20
-    """A larger file is dropped as `record_too_large`. Bytes, decompressed."""
 
 
 class Config(TreeConfig):
@@ -59,65 +44,23 @@ def check(config: Config) -> None:
         )
 
 
-def wanted(name: str, config: TreeConfig) -> bool:
-    """Whether the file with this path below the root is a document, decided by its name alone."""
-    path = PurePosixPath(without_compression_suffix(name))
-    wanted = {suffix.lower() for suffix in config.suffixes}
-    return path.suffix.lower() in wanted and skipped_folder(name, config) is None
-
-
-def other_suffix(name: str, config: TreeConfig) -> str | None:
-    """The suffix because of which a file is skipped, unless the recipe lists suffixes. Hidden files do not count."""
-    path = PurePosixPath(without_compression_suffix(name))
-    hidden = any(part.startswith(".") for part in path.parts) or skipped_folder(name, config) is not None
-    return None if hidden or "suffixes" in config.model_fields_set else path.suffix.lower()
-
-
-def skipped_folder(name: str, config: TreeConfig) -> str | None:
-    """The outermost version control folder in the path."""
-    return next((folder for folder in PurePosixPath(name).parts[:-1] if folder in VCS_DIRS), None)
+def _parse(data: bytes, record: Record, config: Config) -> None:
+    text, record.charset = decode(data)
+    meta, body = split_front_matter(text) if record.content_type == "text/markdown" else ({}, text)
+    title = meta.get("title")
+    if isinstance(title, str) and title:
+        record.title = title.encode(errors="replace").decode()  # YAML's "\ud800" is half a character
+    else:
+        record.title = first_heading(body, record.content_type or "")
+    record.meta = dump(meta) if meta else None
+    if body.strip():
+        record.text = body if config.front_matter == "strip" else text
 
 
 def read(piece: Piece, config: Config) -> Iterator[Record]:
-    """Reasons: `empty_file`, `empty_text` (nothing but front matter), `binary_file`, `invalid_utf8`,
-    `record_too_large`, and `truncated_` or `corrupt_` with `gzip`, `zstd`, `bzip2`, `xz`.
-    """
-    if piece.start > 0 or piece.stop == 0:
-        return
+    """Reasons: `binary_file`, `invalid_utf8`, and those of `one_record`; `empty_text` if only front matter is there."""
     suffix = PurePosixPath(without_compression_suffix(piece.name)).suffix.lower()
-    record = Record(0, content_type=_TYPE_OF.get(suffix, "text/plain"))
-    try:
-        with piece.open() as file:
-            data = bounded(decompressed(file)[1], config.max_record_bytes)
-        text, record.charset = decode(data)
-        if not text or text.isspace():
-            raise ReadFault("empty_file", f"{len(data)} bytes, none of them visible")
-        meta: dict[Any, Any] = {}
-        body = text
-        if record.content_type == "text/markdown":
-            meta, body = split_front_matter(text)
-        title = meta.get("title")
-        if isinstance(title, str) and title:
-            record.title = title.encode(errors="replace").decode()  # YAML's "\ud800" is half a character
-        else:
-            record.title = first_heading(body, record.content_type or "")
-        record.meta = dump(meta) if meta else None
-        if not body or body.isspace():
-            raise ReadFault("empty_text", "front matter and no text")
-        record.text = body if config.front_matter == "strip" else text
-    except ReadFault as fault:
-        record.drop, record.detail = fault.reason, fault.detail
-    yield record
+    yield from one_record(piece, config, _TYPE_OF.get(suffix, "text/plain"), _parse)
 
 
-STAGE = Reader(
-    version=2,
-    config=Config,
-    libraries=("orjson", "pyyaml", "resiliparse", *UNPACKING),
-    positions=POSITIONS,
-    wanted=wanted,
-    other_suffix=other_suffix,
-    skipped_folder=skipped_folder,
-    read=read,
-    check=check,
-)
+STAGE = tree_reader(3, Config, read, ("orjson", "pyyaml", "resiliparse"), check=check)

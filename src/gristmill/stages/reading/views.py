@@ -12,11 +12,13 @@ from functools import partial
 from typing import IO, Any
 
 from gristmill.checked import SeekableFile
-from gristmill.stages.reading.decompress import ReadFault, unpack
+from gristmill.stages.reading.decompress import Feed, ReadFault, member_chunks, unpack
 
 Opener = Callable[[], IO[bytes]]
 HELD_BYTES = 64 << 20
 """A compressed member up to this size is unpacked in memory. A larger one is unpacked again if its reader goes back."""
+METHODS = {zipfile.ZIP_DEFLATED: "deflate", zipfile.ZIP_BZIP2: "bzip2"}
+"""Compressions of members of zip archives."""
 _LOCAL_HEADER = struct.Struct("<4s22xHH")  # the magic, and the lengths of name and extra field
 
 
@@ -28,15 +30,16 @@ class Unpacked:
     size: int
 
     def open(self, opener: Opener, identity: str | None = None) -> IO[bytes]:
-        return io.BufferedReader(_Stream(opener(), self), 1 << 16)
+        file = opener()
+        return io.BufferedReader(_Stream(file, lambda: unpack(self.kind, file), self.size), 1 << 16)
 
 
 class _Stream(SeekableFile):
     """Unpacks a file, again from its start if the reader goes back."""
 
-    def __init__(self, file: IO[bytes], view: Unpacked) -> None:
-        super().__init__(view.size)
-        self._file, self._view = file, view
+    def __init__(self, file: IO[bytes], chunks: Callable[[], Iterator[bytes]], size: int) -> None:
+        super().__init__(size)
+        self._file, self._open_chunks = file, chunks
         self._chunks: Iterator[bytes] = iter(())
         self._chunk, self._start = b"", -1
         """The current chunk, and its position."""
@@ -46,15 +49,15 @@ class _Stream(SeekableFile):
             return 0
         if self._start < 0 or self._at < self._start:
             self._file.seek(0)
-            self._chunks, self._chunk, self._start = unpack(self._view.kind, self._file), b"", 0
+            self._chunks, self._chunk, self._start = self._open_chunks(), b"", 0
         while self._at >= self._start + len(self._chunk):
             self._start += len(self._chunk)
             self._chunk = next(self._chunks)
         view = memoryview(target).cast("B")
-        found = self._chunk[self._at - self._start : self._at - self._start + len(view)]
-        view[: len(found)] = found
-        self._at += len(found)
-        return len(found)
+        part = self._chunk[self._at - self._start : self._at - self._start + len(view)]
+        view[: len(part)] = part
+        self._at += len(part)
+        return len(part)
 
     def close(self) -> None:
         self._file.close()
@@ -85,19 +88,26 @@ class ArchiveMember:
         start = self._data_start(file) if self.method is not None and self.inside is None else self.offset
         if self.inside is not None or self.is_plain:
             return io.BufferedReader(Window(file, start, self.size, closes), 1 << 16)
-        info = zipfile.ZipInfo()
-        info.compress_type, info.compress_size, info.file_size = self.method or 0, self.packed_size, self.size
-        info.CRC, info.flag_bits, info.orig_filename = self.crc, 0, info.filename
-        file.seek(start)
-        if closes:
-            content = zipfile.ZipExtFile(file, "r", info, close_fileobj=True)
-        else:
-            content = zipfile.ZipExtFile(file, "r", info)
-        member = _Inflated(content, self.size)
+        packed = io.BufferedReader(Window(file, start, self.packed_size, closes), 1 << 16)
+        member = _Stream(packed, lambda: self._chunks(packed), self.size)
         if self.size > HELD_BYTES:
             return io.BufferedReader(member, 1 << 16)
         with member:
             return io.BytesIO(member.readall())
+
+    def _chunks(self, packed: IO[bytes]) -> Iterator[bytes]:
+        """What a compressed member of a zip archive unpacks to."""
+        size = checksum = 0
+        try:
+            for chunk in member_chunks(METHODS[self.method or 0], Feed(packed.read)):
+                size, checksum = size + len(chunk), zlib.crc32(chunk, checksum)
+                if size > self.size or (size == self.size and checksum != self.crc):
+                    raise ReadFault("corrupt_zip", "the member's size or checksum is not the one in the archive")
+                yield chunk
+        except ReadFault as fault:
+            is_cut = fault.reason == "truncated_archive"
+            raise ReadFault(fault.reason if is_cut else "corrupt_zip", fault.detail) from None
+        raise ReadFault("corrupt_zip", f"the member unpacks to {size} bytes, and should to {self.size}")
 
     def _data_start(self, file: IO[bytes]) -> int:
         file.seek(self.offset)
@@ -130,31 +140,6 @@ class Window(SeekableFile):
     def close(self) -> None:
         if self._closes:
             self._file.close()
-        super().close()
-
-
-class _Inflated(SeekableFile):
-    """A compressed member of a zip archive. Damage raises ReadFault."""
-
-    def __init__(self, member: zipfile.ZipExtFile, size: int) -> None:
-        super().__init__(size)
-        self._member = member
-
-    def readinto(self, target: Any) -> int:
-        try:
-            if self._member.tell() != self._at:
-                self._member.seek(self._at)
-            found = self._member.read(min(len(target), max(0, self._size - self._at)))
-        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
-            raise ReadFault("corrupt_zip", str(error) or "the member ends early") from None
-        if not found and self._at < self._size and len(target):
-            raise ReadFault("corrupt_zip", f"the member unpacks to {self._at} bytes, and should to {self._size}")
-        target[: len(found)] = found
-        self._at += len(found)
-        return len(found)
-
-    def close(self) -> None:
-        self._member.close()
         super().close()
 
 
