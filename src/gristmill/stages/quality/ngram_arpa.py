@@ -14,7 +14,6 @@ Numbers are rounded to steps of 1/4096. Words are kept as they are in the file, 
 
 import os
 import re
-from collections.abc import Iterator
 from functools import lru_cache
 from io import BytesIO
 from typing import IO, Any
@@ -28,16 +27,12 @@ from gristmill.kernels.hash.radix import sort_order
 from gristmill.kernels.ngram.tables import HIGHEST_ORDER, Tables, hash_strings, mixed_hashes, packed
 from gristmill.stages.buffers import large_texts
 from gristmill.stages.quality.ngram_file import SPECIAL, NgramModel, special_hashes, write_slots
+from gristmill.stages.reading.archive import chunks_of
 from gristmill.stages.reading.decompress import ReadFault
-from gristmill.stages.reading.stream import MAGIC_BYTES, compression
 
 Array = np.ndarray[Any, Any]
 
-_CHUNK = 1 << 22
 _MOST_LINE = 1 << 16
-_MOST_EMPTY = 10_000
-_MOST_UNPACKED = 50
-"""Bytes for each packed one; ARPA files compress to a fifth."""
 _END_OF_SECTION = re.compile(rb"^[ \t\r]*(?:\\[^\n]*)?\n", re.MULTILINE)
 _NUMBER = r"^[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$"
 
@@ -66,9 +61,8 @@ class _Reader:
     """Reads an ARPA file from start to end and names the line with a fault."""
 
     def __init__(self, path: str, file: IO[bytes]) -> None:
-        self._path, self._chunks = path, _unpacked(file)
+        self._path, self._chunks = path, chunks_of(file)
         self._data, self._offset, self._line, self._is_end = b"", 0, 0, False
-        self._empty_lines = 0
         self._special = special_hashes()
 
     def _fail(self, fact: str, line: int | None = None) -> UserError:
@@ -186,9 +180,6 @@ class _Reader:
         line = self._data[self._offset : end].strip()
         self._offset = end + 1
         self._line += 1
-        self._empty_lines += not line
-        if self._empty_lines > _MOST_EMPTY:
-            raise self._fail(f"it has more than {_MOST_EMPTY:,} empty lines")
         return line
 
     def _more(self) -> bool:
@@ -208,20 +199,3 @@ def _numbers(texts: pa.Array) -> Array:
     """Decimal numbers, float64; NaN for any other text."""
     is_number = pc.match_substring_regex(texts, _NUMBER)
     return np.asarray(pc.if_else(is_number, pc.ascii_ltrim(texts, "+"), "nan").cast(pa.float64()).to_numpy())
-
-
-def _unpacked(file: IO[bytes]) -> Iterator[bytes]:
-    magic = file.read(MAGIC_BYTES)
-    file.seek(0)
-    if compression(magic):
-        from gristmill.stages.reading.archive import chunks_of
-
-        most = _MOST_UNPACKED * (os.fstat(file.fileno()).st_size + (1 << 20))
-        for chunk in chunks_of(file):
-            most -= len(chunk)
-            if most < 0:
-                raise ReadFault("unpacks_to_too_much", f"it unpacks to more than {_MOST_UNPACKED} times its size")
-            yield chunk
-        return
-    while chunk := file.read(_CHUNK):
-        yield chunk

@@ -62,5 +62,5 @@ def chunks_of(file: IO[bytes]) -> Iterator[bytes]:
     for chunk in chunks:
         limit -= len(chunk)
         if limit < 0 and not is_plain:
-            raise ReadFault("unpacks_too_large", "it unpacks to far more than its size allows, as no benchmark does")
+            raise ReadFault("unpacks_too_large", "it unpacks to far more than its size allows")
         yield chunk
