@@ -5,13 +5,11 @@ import random
 import shutil
 from collections import Counter
 
-import numpy as np
 import pytest
 from conftest import WORDS, Project
 
 from gristmill.engine.publish.run_record import see
 from gristmill.query.documents import documents
-from gristmill.query.versions import shifts
 from gristmill.query.versions.diff import ABSENT
 from gristmill.store.parquet import PartReader
 
@@ -136,27 +134,12 @@ def test_layers_that_both_versions_share_are_not_read(versions, say, monkeypatch
     assert not read
 
 
-def test_shifted_columns_have_the_quartiles_of_kept_documents(versions, say, monkeypatch):
-    """The distance covers all kept documents; a sample of rows gives nearly the same."""
-    by_column = {shift["column"]: shift for shift in diff_json(say, versions, "first", "stricter")["shifts"]}
-    shift = by_column["length.chars"]
-    kept = []
-    for name in ("first", "stricter"):
-        view = see(versions.mill().store, versions.hashes[name])
-        rows = [row for row in documents.rows(view, None, None, None) if row.step is None]
-        kept.append(np.sort([len(row.text) for row in rows]).astype(float))
-    below = [[(some <= value).mean() for value in np.concatenate(kept)] for some in kept]
-    assert shift["distance"] == pytest.approx(np.abs(np.array(below[0]) - below[1]).max())
-    assert shift["now"][1] == kept[1][(len(kept[1]) - 1) // 2]
-    assert shift["rows"] == [len(kept[0]), len(kept[1])]
-    assert diff_json(say, versions, "stricter", "cut")["shifts"] == []
-    monkeypatch.setattr(shifts, "MOST_ROWS", 60)
-    sampled = {entry["column"]: entry for entry in diff_json(say, versions, "first", "stricter")["shifts"]}[
-        "length.chars"
-    ]
-    assert sampled["every"] == 2
-    assert sampled["rows"][0] < 0.7 * shift["rows"][0]
-    assert abs(sampled["distance"] - shift["distance"]) < 0.2
+def test_it_lists_the_alarms_of_watch(versions, say):
+    """A column that moved; none between versions that keep the same documents."""
+    found = {alarm["where"]: alarm for alarm in diff_json(say, versions, "first", "stricter")["alarms"]}
+    assert found["length.chars"]["what"] == "distribution"
+    assert found["length.chars"]["after"] > found["length.chars"]["before"]
+    assert not [one for one in diff_json(say, versions, "stricter", "cut")["alarms"] if one["what"] == "distribution"]
 
 
 def test_other_input_files_are_matched_by_url(versions, say, tmp_path, in_this_process):
@@ -197,7 +180,7 @@ def test_tokens_of_groups_equal_the_manifest(everything, say):
 
 
 def test_the_text_output_has_every_section(versions, say):
-    """It shows changes, counts, causes and shifted columns."""
+    """It shows changes, counts, causes and alarms."""
     output = say("diff", versions.recipe, versions.hashes["first"], versions.hashes["stricter"])
     assert output.code == 0, output.err
     for wanted in ("config.chars: 12 -> 25", "kept B", "documents removed.", "all/longer_than", "length.chars"):

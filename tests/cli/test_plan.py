@@ -124,7 +124,8 @@ def test_plan_and_the_report_name_what_unguarded_shards_lack(corpus, say, tmp_pa
         "Published without decontaminate (benchmarks may be in the text) and without scrub (personal data and secrets"
     )
     assert lacks in " ".join(say("plan", recipe).out.split())
-    assert say("run", recipe, "--report", page).code == 0
+    assert say("run", recipe).code == 0
+    assert say("report", recipe, "--out", page).code == 0
     assert lacks in page.read_text()
     text = recipe.read_text()
     recipe.write_text(text.replace("steps: []", "steps: [scrub]"))

@@ -16,8 +16,14 @@ from gristmill.engine.mill import Silent, alarm_lines, find_warnings
 from gristmill.errors import UserError
 from gristmill.query.documents.histograms import DrawnValues
 from gristmill.query.versions import comparisons
-from gristmill.query.versions.distances import changes_of_shares, count_limit, ks_limit, moved_limit, rate_limit
-from gristmill.query.versions.shifts import distance
+from gristmill.query.versions.distances import (
+    changes_of_shares,
+    count_limit,
+    distance,
+    ks_limit,
+    moved_limit,
+    rate_limit,
+)
 from gristmill.query.watch import compare, make_watch, open_against
 from gristmill.recipe.sections.watch import WatchFields
 

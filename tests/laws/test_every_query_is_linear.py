@@ -152,7 +152,6 @@ def clusters(corpus):
 
 def compared(corpus):
     imported("gristmill.query.versions.diff").compare_documents(corpus.other, corpus.view, corpus.count)
-    imported("gristmill.query.versions.shifts").find_shifts(corpus.other, corpus.view)
     imported("gristmill.query.watch").compare(corpus.view, corpus.other)
 
 
@@ -239,9 +238,9 @@ def planned(corpus):
     publishing.unweighted(run)
     module.describe_change([f"a{n}" for n in range(corpus.count * 10)], [f"b{n}" for n in range(corpus.count * 10)])
     sizing = imported("gristmill.query.sizing.sizing")
-    cluster, measured = sizing.Machines(2, 8), sizing.last_measured(mill)
-    sized = sizing.size_up(measured, 1e9, cluster)
-    list(imported("gristmill.query.sizing.limits").faults(sized, cluster, None, measured))
+    measured = sizing.last_measured(mill)
+    sizing.size_up(measured, 1e9, 16)
+    list(sizing.warnings(measured))
 
 
 def sampled(corpus):
@@ -343,8 +342,8 @@ QUERIES = {
 }
 PARTS = {
     "candidates": "lookup", "withheld": "takedown", "layers": "documents", "evidence": "documents", "origin": "prove",
-    "shifts": "diff", "watch": "diff", "comparisons": "diff", "distances": "diff", "histograms": "diff",
-    "changes": "whatif", "whatif_mix": "whatif", "cut_pieces": "documents", "draw": "documents",
+    "watch": "diff", "comparisons": "diff", "distances": "diff", "histograms": "diff",
+    "changes": "whatif", "cut_pieces": "documents", "draw": "documents",
     "columns": "export", "croissant": "export", "dataset_card": "export", "sql_views": "sql",
     "sql_columns": "sql", "disk": "plan", "mixture": "plan", "pinning": "plan",
     "publishing": "plan", "asking": "plan", "derived": "export", "word_changes": "canaries",

@@ -1,20 +1,18 @@
 """gristmill suite touched: which eval items the documents of a run contain."""
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
-from gristmill.cli.shared.screen import Screen, json_text, say, words
+from gristmill.cli.shared.screen import Screen, words
 from gristmill.cli.shared.show import console, table
-from gristmill.cli.shared.written import write_text
 from gristmill.counted import counted, percent
 from gristmill.query.lineage.touched import BenchmarkReport, SuiteReport, plain, touched
 from gristmill.recipe.checks.mistakes import listed
 
 MOST_NAMED = 5
-EXAMPLE = "Example: gristmill suite touched demo/store@demo --out touched.jsonl"
+EXAMPLE = "Example: gristmill suite touched demo/store@demo"
 
 
 def touched_command(
@@ -22,30 +20,21 @@ def touched_command(
     benchmark: Annotated[
         str | None, typer.Option("--benchmark", metavar="NAME", help="Only this benchmark of the suite.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option("--out", metavar="FILE.jsonl", help="Write the touched items, one per line.")
-    ] = None,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
     """Show which items of the eval suite documents contain.
 
     For each benchmark: its items, the touched ones, and the documents that were removed because of them, in total
-    and by rule. --out and --json list the items, so that an evaluation can report clean and touched ones apart.
+    and by rule. --json lists the items, so that an evaluation can report clean and touched ones apart.
     """
     reports = touched(open_view(recipe, store), benchmark)
-    if out is not None:
-        items = (item for report in reports for one in report.benchmarks.values() for item in one.touched.values())
-        write_text(out, "".join(json_text(plain(item)) + "\n" for item in items))
     for report in reports:
         if json:
             for one in report.benchmarks.values():
                 print_json({**_head(report), **_plain(one)})
         else:
             _show(console(), report)
-    if out is not None and not json:
-        total = sum(len(one.touched) for report in reports for one in report.benchmarks.values())
-        say(f"{out}: {counted(total, 'touched item')}.")
 
 
 def _head(report: SuiteReport) -> dict[str, Any]:

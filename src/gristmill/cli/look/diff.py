@@ -20,15 +20,14 @@ from gristmill.engine.publish.run_record import see_record
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
 from gristmill.query.documents.documents import Row, row_at
+from gristmill.query.versions.comparisons import Alarm
 from gristmill.query.versions.diff import NO_LABEL, DiffResult, OnlyIn, compare_documents, compare_recipes
-from gristmill.query.versions.shifts import MOVED, Shift, find_shifts
+from gristmill.query.watch import compare
 from gristmill.recipe.checks.mistakes import listed
 from gristmill.recipe.sections.mix import MIX
 from gristmill.stages.mix.tally import tally
 
 EXAMPLE = "Example: gristmill diff demo/store@demo recipes/demo.yaml"
-MOST_SHIFTS = 20
-"""Columns shown, the most shifted first; `--json` has all."""
 FIRST_CHARACTERS = 80
 
 
@@ -49,14 +48,14 @@ def command(
 
     Shows changed recipe fields, versions of stages and libraries, and input files; documents that were added and
     removed, by the step and reason that drops them in the other version, and by language; tokens of every group and
-    phase; and numeric columns that shifted. Documents are matched by id, or by URL if the input files differ.
+    phase; and what `watch` compares. Documents are matched by id, or by URL if the input files differ.
     """
     (old_at, old), (new_at, new) = opened = _open(version, store)
     before, now = (see_record(place.store, one.label(place.store), one.record) for place, one in opened)
     is_same = (old.hash, old.recipe) == (new.hash, new.recipe)
     changes = compare_recipes(before, now)
     found = compare_documents(before, now, samples)
-    shifts = [] if is_same else find_shifts(before, now)
+    alarms = [] if is_same else compare(now, before).alarms
     tokens = _tokens(before, now)
     came, went = (
         [row_at(view, document, row).unless_hidden(other) for _, document, row in side.samples]
@@ -77,7 +76,7 @@ def command(
                     for (source, one, other), count in found.otherwise.most_common()
                 ],
                 "tokens": tokens,
-                "shifts": [asdict(shift) for shift in shifts],
+                "alarms": [asdict(alarm) for alarm in alarms],
             }
         )
         return
@@ -89,7 +88,7 @@ def command(
     _show_changes(out, changes, before)
     _show_documents(out, found, came, went)
     _show_tokens(out, tokens)
-    _show_shifts(out, shifts)
+    _show_alarms(out, alarms)
 
 
 def _open(typed: Sequence[str], store: str | None) -> list[tuple[VersionLocation, Version]]:
@@ -221,21 +220,13 @@ def _show_tokens(out: Screen, tokens: Sequence[Mapping[str, Any]]) -> None:
     out.print(table(("phase", "group", "tokens A", "tokens B", "drawn A", "drawn B"), rows, left=2))
 
 
-def _show_shifts(out: Screen, shifts: Sequence[Shift]) -> None:
+def _show_alarms(out: Screen, alarms: Sequence[Alarm]) -> None:
     out.print()
-    if not shifts:
-        out.print(f"No measured column shifted: none has a Kolmogorov-Smirnov distance of {MOVED:g} or more.")
+    if not alarms:
+        out.print("No other change is larger than chance and than the limits of watch.")
         return
     rows = [
-        (shift.column, f"{shift.distance:.3f}", *(_quartiles(side) for side in (shift.before, shift.now)))
-        for shift in shifts[:MOST_SHIFTS]
+        (alarm.what, alarm.where, alarm.source, *(value_text(value) for value in (alarm.before, alarm.after)))
+        for alarm in alarms
     ]
-    out.print(table(("column of kept documents", "KS", "quartiles A", "quartiles B"), rows))
-    if len(shifts) > MOST_SHIFTS:
-        out.print(f"{len(shifts) - MOST_SHIFTS:,} more shifted less; --json lists them.")
-    if (every := max(shift.every for shift in shifts)) > 1:
-        out.print(f"Measured on one row in {every:,}.")
-
-
-def _quartiles(values: Sequence[float]) -> str:
-    return " ".join(value_text(value) for value in values)
+    out.print(table(("change (watch)", "of", "source", "A", "B"), rows, left=3))

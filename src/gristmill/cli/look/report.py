@@ -46,7 +46,7 @@ def command(
     write(out, make_report(view, other))
 
 
-def write(out: Path, text: str, what: str = "report", option: str = "--out") -> None:
+def write(out: Path, text: str, what: str = "report") -> None:
     """Write a page and say so."""
-    write_text(out, text, option)
+    write_text(out, text)
     console().print(words(f"{out}: the {what}, {size(len(text.encode()))}."))

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from gristmill.cli.look.funnel import show_funnel
-from gristmill.cli.look.report import write
 from gristmill.cli.run.mix_table import mix_table, mix_totals
 from gristmill.cli.shared.options import (
     ExecutorName,
@@ -23,14 +22,12 @@ from gristmill.cli.shared.options import (
 )
 from gristmill.cli.shared.screen import print_paragraph, remark, warn
 from gristmill.cli.shared.show import Bars, console, listed_steps, size
-from gristmill.cli.shared.written import check_page
 from gristmill.counted import counted, percent
 from gristmill.engine.plan.inputs import unread
 from gristmill.engine.publish.folder import read_model
 from gristmill.engine.publish.observers import make_observers
 from gristmill.engine.run_options import RunWarnings, check_executor, sort_warnings
 from gristmill.engine.schedule.run import Run
-from gristmill.errors import UserError
 from gristmill.query.removal.funnel import funnels, languages, unread_files
 from gristmill.query.watch import make_watch
 from gristmill.recipe.checks.columns import INGEST
@@ -39,8 +36,6 @@ from gristmill.recipe.model import Recipe
 from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.quality import unused_models
 from gristmill.recipe.sections.shards import idle_settings
-from gristmill.report.corpus.report import NEEDED_BY, make_report
-from gristmill.report.page import check_charts
 from gristmill.warned import Warned
 
 EXAMPLE = "Example: gristmill run recipes/demo.yaml --workers 2 --until extract"
@@ -58,9 +53,6 @@ def command(
     ] = None,
     until: Annotated[str | None, typer.Option(metavar="STAGE", help="Stop after this step.")] = None,
     tag: Annotated[str | None, typer.Option(metavar="NAME", help="Keep the finished run as a named version.")] = None,
-    report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a report of the finished run, as HTML.")
-    ] = None,
     observe: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=TARGET", help="Report progress: metrics=FILE, openlineage=URL. May be repeated."),
@@ -79,13 +71,6 @@ def command(
     mill = open_mill(recipe, store, until, executor, address, profile)
     if tag is not None:
         mill.check_tag(tag)
-    if report is not None:
-        check_charts(NEEDED_BY)
-        check_page(report)
-        if until is not None:
-            raise UserError(
-                "--report shows a finished run, and --until stops before its end, so nothing was run. Leave one out."
-            )
     mill.watch = make_watch(mill)
     observers = make_observers(observe or ())
     with Bars(quiet=json) as bars:
@@ -126,8 +111,6 @@ def command(
         elif warnings.known:
             names = listed(dict.fromkeys(warning.name for warning in warnings.known), 10)
             print_paragraph(f"As in the last run: {names}. To see them: gristmill run {named} --verbose")
-    if report is not None:
-        write(report, make_report(run, None), option="--report")
     warnings.refuse(mill.recipe)
 
 

@@ -15,12 +15,12 @@ def check_page(out: Path) -> None:
         raise UserError(f"{out} exists and is not a page, so nothing was done. Name another file.")
 
 
-def write_text(path: Path, text: str, option: str = "--out") -> None:
-    """Write a text file. `option` is the one that names it."""
+def write_text(path: Path, text: str) -> None:
+    """Write the text file that --out names."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UserError(f"{option} {path} cannot be written ({error.strerror}). Name another file.") from None
+        raise UserError(f"--out {path} cannot be written ({error.strerror}). Name another file.") from None
 
 
 def write_whole(path: Path, content: bytes | Path, otherwise: str) -> None:

@@ -20,8 +20,15 @@ from gristmill.query.documents.histograms import DrawnValues, Measure, draw, fin
 from gristmill.query.opening import damage_message
 from gristmill.query.removal.funnel import funnels
 from gristmill.query.removal.funnel import languages as language_counts
-from gristmill.query.versions.distances import ERRORS, changes_of_shares, count_limit, ks_limit, moved_limit, rate_limit
-from gristmill.query.versions.shifts import distance
+from gristmill.query.versions.distances import (
+    ERRORS,
+    changes_of_shares,
+    count_limit,
+    distance,
+    ks_limit,
+    moved_limit,
+    rate_limit,
+)
 from gristmill.recipe.checks.columns import INGEST
 from gristmill.recipe.sections.mix import MIX
 from gristmill.recipe.sections.shards import TOKENS

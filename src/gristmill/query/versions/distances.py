@@ -7,10 +7,23 @@ probability of at least 1 - CHANCE for each comparison, for any distribution.
 import math
 from collections.abc import Mapping
 
+import numpy as np
+
+from gristmill.query.documents.histograms import Values
+
 CHANCE = 1e-6
 """The probability that one comparison of two samples of the same documents is beyond its limit."""
 ERRORS = 5.0
 """Standard errors of a share or a mean: beyond them with a probability of about CHANCE."""
+
+
+def distance(old: Values, new: Values) -> float:
+    """The Kolmogorov-Smirnov distance of two sorted arrays: the largest difference between the shares of values below
+    any value.
+    """
+    values = np.concatenate([old, new])
+    shares = [np.searchsorted(one, values, "right") / len(one) for one in (old, new)]
+    return float(np.abs(shares[0] - shares[1]).max())
 
 
 def ks_limit(before: float, after: float) -> float:
