@@ -234,6 +234,32 @@ def test_a_tag_that_is_not_an_md5_is_not_trusted(through, s3_server):
         assert content_of(file).size == 5
 
 
+def test_an_object_that_ends_early_is_refused(through, s3_server):
+    """The size that the store states counts: a proxy may cut every answer."""
+    (bucket,) = s3_server.buckets.values()
+    bucket["in"] = (b"twelve bytes", "0", 0)
+    with place_of(f"{through.uri}/in").open() as file:
+        bucket["in"] = (b"twelve", "0", 0)
+        with pytest.raises(UserError, match="in ended after 6 of the 12 bytes that its store states"):
+            content_of(file)
+
+
+def test_a_worker_that_starts_while_its_store_is_away_waits(s3_server, use_s3, waits, monkeypatch):
+    """The store has answered the run that started the worker, so its address is right."""
+    uri = use_s3(s3_server.address)
+    point_at(monkeypatch, "http://127.0.0.1:9")
+    monkeypatch.setattr(patience, "FIRST_TRIES", 2)
+    for expected, in_run in ((1, False), (TRIES - 1, True)):
+        waits.clear()
+        (patience.IN_RUN.set if in_run else patience.IN_RUN.clear)()
+        try:
+            with pytest.raises(Unreachable):
+                Bucket(*uri.split("://")).get("a")
+        finally:
+            patience.IN_RUN.clear()
+        assert len(waits) == expected
+
+
 def typed(monkeypatch, capsys, *words):
     """Run a command; return its exit code and its messages."""
     monkeypatch.setattr(sys, "argv", ["gristmill", *words])

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 from gristmill import objects
 from gristmill.errors import UserError
 from gristmill.install_command import install_extra, install_library
-from gristmill.objects.patience import TRIES, RequestFault, Unreachable, fault_of, patiently
+from gristmill.objects.patience import IN_RUN, TRIES, RequestFault, Unreachable, fault_of, patiently
 from gristmill.objects.requests import count
 
 Answer = TypeVar("Answer")
@@ -58,7 +58,7 @@ class Bucket:
     def __init__(self, scheme: str, name: str) -> None:
         self.uri = f"{scheme}://{name}"
         self._scheme = scheme
-        self._has_answered = False
+        self._has_answered = IN_RUN.is_set()
         self._store = self._opened(scheme, name, 0)
         self._upload_store = self._opened(scheme, name, TRIES)
         """A client with its own retries: a multipart upload must not restart because one part failed."""

@@ -21,7 +21,7 @@ Answer = TypeVar("Answer")
 TRIES = 10
 """Attempts of one request: about half a minute of waiting in total, at most a minute."""
 FIRST_TRIES = 3
-"""Attempts if this store has never answered this process: its address is probably wrong."""
+"""Attempts if this store has never answered this run: its address is probably wrong."""
 WAIT_SECONDS = 0.2
 LONGEST_SECONDS = 20.0
 WARN_TRIES = 5
@@ -39,6 +39,8 @@ BUSY = (408, 425, 429)
 
 HURRIED = threading.Event()
 """Set when the process should stop: retries end at once."""
+IN_RUN = threading.Event()
+"""Set in a worker: the stores have answered the process that started it, so their addresses are right."""
 
 
 class _Listener:

@@ -5,6 +5,7 @@ import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from gristmill.errors import UserError
 from gristmill.objects.bucket import Bucket, Info
 
 BLOCK_BYTES = 4 << 20
@@ -72,6 +73,11 @@ class ObjectFile(SeekableFile):
         start, block = self._block
         if not start <= self._at < start + len(block):
             start, block = self._block = (self._at, self._fetched(self._at, start + len(block)))
+            if not block:
+                raise UserError(
+                    f"{self.uri} ended after {self._at:,} of the {self._size:,} bytes that its store states, so "
+                    "nothing of it was used. Wait until it is complete, and run again to continue."
+                )
         found = block[self._at - start : self._at - start + len(view)]
         view[: len(found)] = found
         self._at += len(found)

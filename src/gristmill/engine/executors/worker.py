@@ -22,6 +22,7 @@ from gristmill.errors import UserError
 from gristmill.kernels import compiling
 from gristmill.kernels.ahead import compile_all
 from gristmill.kernels.code_files import OthersCanWrite
+from gristmill.objects.patience import IN_RUN
 from gristmill.printable import guard_streams
 from gristmill.stages import own_code
 from gristmill.stages.own_code import Code
@@ -51,6 +52,7 @@ def serve(pipe: Connection, environment: Mapping[str, str], store: Store, code: 
     # As in any program on Linux. A lock that a library makes (torch, tqdm) then has no name that must be removed at the
     # end, so a worker that is killed leaks none.
     multiprocessing.set_start_method("fork", force=True)
+    IN_RUN.set()
     _use_one_core()
     own_code.use(code)
     compiling.tell = partial(pipe.send_bytes, COMPILES)
