@@ -16,6 +16,10 @@ class Interrupted(Exception):
         self.signal_number = signal_number
 
 
+class TaskStopped(BaseException):
+    """A signal ended a task of this process. No `except Exception` of a reader or a step takes it for a fault."""
+
+
 def heeded() -> list[int]:
     """The signals to stop that are not ignored."""
     return [number for number in SIGNALS if signal.getsignal(number) != signal.SIG_IGN]

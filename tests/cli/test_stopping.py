@@ -69,6 +69,37 @@ def test_a_run_can_be_stopped_at_any_moment(project, number, lines):
     assert run.states["all/longer_than"].metrics["rows"]
 
 
+ENDLESS = """
+import sys
+
+def endless(text):
+    print("computes", file=sys.stderr, flush=True)
+    while True:
+        try:
+            hash(text)
+        except Exception:
+            pass
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_task_in_this_process_can_be_stopped(project, number):
+    """The loop that handles signals waits for the task, which would never end."""
+    (project.folder / "mine.py").write_text(ENDLESS)
+    project.write_recipe("  - mine.endless\n")
+    command = [sys.executable, "-m", "gristmill", "run", str(project.recipe), "--executor", "inline"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    ) as run:
+        while run.stderr.readline() != "computes\n":
+            assert run.poll() is None
+        run.send_signal(number)
+        log = run.stderr.readlines()
+    assert (run.returncode, log[-1]) == (128 + number, f"gristmill: {STOPPED}\n"), log
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

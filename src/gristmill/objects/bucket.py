@@ -257,7 +257,7 @@ class Bucket:
         if re.search(r"169\.254\.|metadata\.google", fault.text):  # where a machine with a role gets its keys
             why = f"no credentials for {_NAMES[self._scheme]} were found"
             return Unreachable(f"{where} cannot be {verb}: {why}. {kept} {_HOW[self._scheme]}.", why)
-        if fault.status in (401, 403):
+        if fault.status in (401, 403) or "Token" in fault.code:  # ExpiredToken is 400
             why = f"permission denied ({fault.text})"
             return Unreachable(
                 f"{where} cannot be {verb}: {why}. {kept} Check the credentials and their permissions for the "
@@ -266,7 +266,10 @@ class Bucket:
             )
         if fault.status is not None and not fault.may_pass:
             why = f"the store returned {fault.status} ({fault.text})"
-            return Unreachable(f"{where} cannot be {verb}: {why}. {kept} Check {_WHERE[self._scheme]}.", why)
+            fix = f"Check {_WHERE[self._scheme]}"
+            if fault.status == 501:
+                fix = "Use a store that supports conditional writes (If-None-Match)"
+            return Unreachable(f"{where} cannot be {verb}: {why}. {kept} {fix}.", why)
         why = f"{fault.text}, {'even ' if self._has_answered or fault.status else ''}after several attempts"
         fix = f"Check {_WHERE[self._scheme]}, and the network" if not self._has_answered else "Wait a moment"
         return Unreachable(f"{where} cannot be {verb}: {why}. {kept} {fix}, then run again to continue.", why)

@@ -6,9 +6,10 @@ executors (`insist.py`). What a task needs is in `work/needs.py`. Priorities are
 """
 
 import asyncio
+import signal
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from typing import Protocol, TypeVar
 
 from gristmill.counted import counted, size
@@ -20,6 +21,7 @@ from gristmill.errors import UserError
 from gristmill.hints import option
 from gristmill.printable import aside
 from gristmill.stages.contract import Resources
+from gristmill.stopping import TaskStopped, heeded
 from gristmill.store.store import Store
 
 Value = TypeVar("Value")
@@ -132,6 +134,22 @@ def lacking(needs: Resources, memory: float | None, gpus: int, where: str = "thi
     return None
 
 
+@contextmanager
+def _stoppable() -> Iterator[None]:
+    """A signal ends what this thread computes, which would otherwise block the loop that handles it."""
+
+    def stop(*_: object) -> None:
+        raise TaskStopped
+
+    is_main = threading.current_thread() is threading.main_thread()
+    before = {number: signal.signal(number, stop) for number in (heeded() if is_main else ())}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 class InlineExecutor:
     """Runs tasks in this process, one after the other: for a store that no other process can access.
 
@@ -149,12 +167,19 @@ class InlineExecutor:
             )
         self._store = store
         self._begun = begun
+        self._is_stopped = False
 
     async def run(self, task: Task) -> Result:
         self._begun(task)
         await asyncio.sleep(0)
-        with aside():
-            return perform(task, self._store)
+        try:
+            if not self._is_stopped:  # the loop may begin other tasks before it heeds a signal
+                with aside(), _stoppable():
+                    return perform(task, self._store)
+        except TaskStopped:
+            self._is_stopped = True
+        await asyncio.Event().wait()  # until the loop, which has got the signal too, cancels everything
+        raise asyncio.CancelledError
 
     def lacks(self, needs: Resources) -> str | None:
         return lacking(needs, total_bytes(), len(visible_gpus()))

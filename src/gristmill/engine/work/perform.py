@@ -62,6 +62,7 @@ from gristmill.schema import layer_schema
 from gristmill.stages import contract, own_code
 from gristmill.stages.calls import Counts
 from gristmill.stages.declarations import stage_of
+from gristmill.stopping import TaskStopped
 from gristmill.store.answers import AnswerLog
 from gristmill.store.parquet import PartWriter, text_bytes
 from gristmill.store.store import CorruptPart, Part, Store
@@ -84,7 +85,7 @@ def perform(task: Task, store: Store) -> Result:
         result = _result(work, store, task.probe)
     except UserError as error:
         raise _placed(in_users_words(error, copies), task) from None
-    except (CorruptPart, MemoryError):
+    except (CorruptPart, MemoryError, TaskStopped):
         raise
     except BaseException as error:
         message = own_code.trace_in_own_code(error)
