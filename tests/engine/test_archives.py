@@ -228,6 +228,16 @@ def test_an_archive_without_files_says_so(project, name, data):
         reasons(project, name, data)
 
 
+def test_a_tar_file_of_headers_alone_is_a_row(project):
+    """Each of thousands of long names in a row would be a call within the call for the one before."""
+    name = tarfile.TarInfo("././@LongLink")
+    name.type, name.size = tarfile.GNUTYPE_LONGNAME, 512
+    whole = tarfile.TarInfo("e.txt")
+    data = (name.tobuf() + b"q" * 512) * 5000 + whole.tobuf() + b"\0" * 1024
+    found = reasons(project, "l.tar", tar([("good.md", b"good text")])[:1024] + data)
+    assert found == [("corrupt_tar", "more than 100 headers for one member")]
+
+
 def test_zip_bombs_are_bounded_by_what_they_declare(project):
     """Overlapping members, a size that lies, and damage within a member: rows with reasons, and no more bytes."""
     flat = bytearray(zipped([("a.md", b"a" * 500), ("b.md", b"b" * 500)]))

@@ -302,16 +302,16 @@ def test_a_damaged_manifest_is_said_to_be_made_again_once(corpus):
     assert [note.count("making it again") for note in listener.notes] == [1]
 
 
-def test_a_folder_in_the_place_of_latest_does_not_stop_a_run(corpus):
-    """A copy that resolves links has one: the shards are complete without the link, and the run says so."""
+def test_a_folder_in_the_place_of_latest_is_an_error_after_the_run(corpus):
+    """A copy that resolves links has one: the run is recorded, but whoever opens `latest` does not read its shards."""
     corpus.run()
     latest = corpus.project.store / "shards" / "small" / "latest"
     whole = latest.resolve()
     latest.unlink()
     shutil.copytree(whole, latest)
-    run, _ = corpus.run()
-    assert run.ended["status"] == "finished"
-    assert any("cannot be made a link to the newest shards" in note for note in corpus.project.notes)
+    with pytest.raises(UserError, match="cannot be made a link to the newest shards: Is a directory"):
+        corpus.run()
+    assert newest_run(corpus.project.mill().store, "small")["status"] == "finished"
 
 
 def test_latest_goes_back_when_the_newest_version_is_dropped(corpus):

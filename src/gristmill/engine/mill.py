@@ -204,6 +204,8 @@ class Mill:
                 for fact in self.store.damaged_records.values():
                     check = f"To check all records: gristmill verify {self.recipe.path}"
                     listener.note(f"{fact}. It was not used. {check}", WARNING)
+                if run.fault_of_latest is not None:
+                    raise UserError(run.fault_of_latest)
                 return run
 
     def _compare(self, run: Run) -> None:
@@ -290,7 +292,7 @@ class Mill:
             path = f"runs/{self.recipe.name}/{next_name(self.store, lease.id)}.json"
             self.store.write_json(path, record)
             if datasets and self.until is None:
-                point_latest(run, run.listener.note)
+                run.fault_of_latest = point_latest(run)
         return record
 
     def check_takedowns(self) -> list[str]:

@@ -174,6 +174,23 @@ def test_record_over_the_limit_is_a_row(tmp_path):
     assert [row.drop for row in found] == [None, "record_too_large"]
 
 
+def test_a_date_after_the_year_9999_keeps_its_document(tmp_path):
+    """Python has no such date; databases write it for `never`. It is kept in `meta`, as in JSON lines."""
+    never = pa.array([2_932_897, 0], pa.date32())
+    later = pa.array([0, 253_402_300_800_000_000], pa.timestamp("us", "UTC"))
+    found = rows(tmp_path, packed(pa.table({"text": ["a", "b"], "timestamp": never, "until": later})))
+    assert [(row.text, row.drop, row.timestamp_us is None) for row in found] == [("a", None, True), ("b", None, False)]
+    assert json.loads(found[0].meta)["timestamp"] == "10000-01-01"
+    assert json.loads(found[1].meta)["until"].startswith("10000-01-01 00:00:00")
+
+
+def test_the_first_of_two_columns_of_one_name_is_meant(tmp_path):
+    """The other one is kept under its number, as in CSV files."""
+    table = pa.table([pa.array(["first"]), pa.array(["second"])], names=["text", "text"])
+    [row] = rows(tmp_path, packed(table))
+    assert (row.text, json.loads(row.meta)) == ("first", {"text_2": "second"})
+
+
 def test_wrong_type_of_text_is_named(tmp_path):
     """A text column of numbers gives rows that say so."""
     [row] = rows(tmp_path, packed(pa.table({"text": [3]})))

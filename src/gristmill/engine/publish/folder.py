@@ -76,13 +76,13 @@ def contents(
     return folder, json.dumps(whole, indent=2).encode(), files
 
 
-def point_latest(run: CorpusView, note: Callable[[str], None]) -> None:
-    """Atomically point the link `latest` to the shards of the newest run; adds a note if that is not possible."""
+def point_latest(run: CorpusView) -> str | None:
+    """Atomically point the link `latest` to the shards of the newest run; returns why that is not possible."""
     manifest = read_model(run, MIX) if run.store.is_local else None
     target = "" if manifest is None else manifest["hash"][:12]
     link = f"{run.store.root}/{SHARDS_FOLDER}/{run.name}/{LATEST}"
     if manifest is None or (os.path.islink(link) and os.readlink(link) == target):
-        return
+        return None
     temporary = run.store.temporary(link)
     try:
         os.symlink(target, temporary)
@@ -90,10 +90,12 @@ def point_latest(run: CorpusView, note: Callable[[str], None]) -> None:
     except OSError as error:
         with suppress(OSError):
             os.unlink(temporary)
-        note(
+        return (
             f"{link} cannot be made a link to the newest shards: {error.strerror}. They are complete in "
-            f"{os.path.join(os.path.dirname(link), target)}. Move the file with that name away, and run again"
+            f"{os.path.join(os.path.dirname(link), target)} and recorded, but whoever opens {LATEST} does not read "
+            "them. Move what has that name away, and run again."
         )
+    return None
 
 
 def point_latest_back(store: Store, recipe: str, note: Callable[[str], None]) -> None:
@@ -103,7 +105,8 @@ def point_latest_back(store: Store, recipe: str, note: Callable[[str], None]) ->
     newest = newest_run(store, recipe)
     try:
         if newest is not None and not is_partial(newest):
-            point_latest(see_record(store, f"{store.uri}@{recipe}", newest), note)
+            if (fault := point_latest(see_record(store, f"{store.uri}@{recipe}", newest))) is not None:
+                note(fault)
             return
     except UserError:
         pass  # gc removed the output of that run

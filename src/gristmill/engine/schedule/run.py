@@ -72,6 +72,8 @@ class Run(RunContext):
         """The recorded warnings of the last whole run of the recipe; None if there is none."""
         self.shards: str | None = None
         """Where its shards are published, if the recipe has any."""
+        self.fault_of_latest: str | None = None
+        """Why `latest` still names the shards of an earlier run."""
         self.stages = StageRecords(graph, store, self.tasks, self.documents)
         self._contents = contents
         self._by_task = keep is not None

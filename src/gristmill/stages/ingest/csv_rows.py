@@ -22,7 +22,7 @@ from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest.sniff import beginning, refuse
 from gristmill.stages.reading.csv_cut import Repaired, cut
 from gristmill.stages.reading.decompress import UNPACKING, ReadFault
-from gristmill.stages.reading.fields import RowConfig, mapper, missing_paths, nothing_under
+from gristmill.stages.reading.fields import RowConfig, mapper, missing_paths, nothing_under, unique_names
 from gristmill.stages.reading.json_value import BOM, REPAIRED
 from gristmill.stages.reading.stream import decompressed, peek, without_compression_suffix
 
@@ -97,15 +97,8 @@ def _records(chunks: Iterator[bytes], piece: Piece, config: Config) -> Iterator[
 
 def _named(header: Any, config: Config) -> list[str]:
     """A unique name for every field."""
-    names: list[str] = []
-    taken: set[str] = set()
-    for number, given in enumerate(header, 1):
-        name = given.strip() or f"field_{number}"
-        if name in taken:
-            name = f"{name}_{number}"
-        names.append(name)
-        taken.add(name)
-    if missing := missing_paths(config.fields, taken.__contains__):
+    names = unique_names([given.strip() or f"field_{number}" for number, given in enumerate(header, 1)])
+    if missing := missing_paths(config.fields, names.__contains__):
         other = next((mark for mark in ";\t|," if len(names) == 1 and mark in names[0]), None)
         hint = f"; with one field only, perhaps `delimiter: {json.dumps(other)}` is meant" if other else ""
         raise ReadFault("missing_column", nothing_under(missing, names) + hint)

@@ -24,7 +24,15 @@ from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest.plain_types import plain, selected
 from gristmill.stages.ingest.sniff import HEAD_BYTES, refuse_packed
 from gristmill.stages.reading.decompress import ReadFault
-from gristmill.stages.reading.fields import RowConfig, field_names, locate, mapper, missing_paths, nothing_under
+from gristmill.stages.reading.fields import (
+    RowConfig,
+    field_names,
+    locate,
+    mapper,
+    missing_paths,
+    nothing_under,
+    unique_names,
+)
 from gristmill.stages.reading.head import Head
 from gristmill.stages.reading.json_value import REPAIRED
 from gristmill.stages.reading.stream import decompressed, peek
@@ -189,13 +197,16 @@ def _written_out(batch: pa.RecordBatch, position: int) -> Iterator[_Row]:
         if half:
             yield from _written_out(batch.slice(0, half), position)
             yield from _written_out(batch.slice(half), position + half)
+        elif any(map(is_type.is_temporal, batch.schema.types)):  # dates after the year 9999, which Python has not
+            dates = [column.cast(pa.string()) if is_type.is_temporal(column.type) else column for column in batch]
+            yield from _written_out(pa.RecordBatch.from_arrays(dates, names), position)
         else:
-            # The other values that Arrow can hold and Python cannot are dates after the year 9999.
             yield position, _fault("invalid_utf8" if "utf" in str(error).lower() else "bad_field_type", error)
         return
     lossy = [name for name, kind in zip(names, batch.schema.types, strict=True) if _LOSSY.search(str(kind))]
+    fields = unique_names(names)
     for number, row in enumerate(zip(*values, strict=True)):
-        document = dict(zip(names, row, strict=True))
+        document = dict(zip(fields, row, strict=True))
         if lossy and (notes := set(filter(None, (_lost(document[name]) for name in lossy)))):
             document[REPAIRED] = sorted(notes)
         yield position + number, document
@@ -243,4 +254,4 @@ def _checked(row: dict[str, Any], config: Config) -> dict[str, Any] | ReadFault:
     return row
 
 
-STAGE = Reader(version=10, config=Config, libraries=("orjson", "pyarrow"), positions="rows", read=read)
+STAGE = Reader(version=11, config=Config, libraries=("orjson", "pyarrow"), positions="rows", read=read)

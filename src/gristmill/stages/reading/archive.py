@@ -14,6 +14,8 @@ MOST_RATIO = 200
 """A compressed file may unpack to 64 MiB, plus 200 bytes for each of its bytes."""
 MOST_NAME_BYTES = 1 << 20
 """The longest name in an archive."""
+MOST_HEADERS = 100
+"""The most headers in a row that only say more about the next member of a tar file; real ones have at most three."""
 ARCHIVES = (".zip", ".tar", ".tgz")
 
 
@@ -36,11 +38,16 @@ CUT_ZIP = "the file was cut: the list of members at the end of a zip file is mis
 
 
 class TarMember(tarfile.TarInfo):
-    """A member with a name of limited length, since tarfile holds names in memory."""
+    """A member with a name of limited length, since tarfile holds names in memory. Each header of a long name before it
+    is a call within the call for the one before.
+    """
 
     def _proc_member(self, archive: tarfile.TarFile) -> Any:
         if self.type in _NAMES and self.size > MOST_NAME_BYTES:
             raise tarfile.ReadError("a name of more than a megabyte")
+        archive.headers = getattr(archive, "headers", 0) + 1 if self.type in _NAMES else 0  # type: ignore[attr-defined]
+        if archive.headers > MOST_HEADERS:  # type: ignore[attr-defined]
+            raise tarfile.ReadError(f"more than {MOST_HEADERS} headers for one member")
         return super()._proc_member(archive)  # type: ignore[misc]
 
 

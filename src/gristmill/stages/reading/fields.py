@@ -5,7 +5,7 @@ row is kept, and nothing is lost. Only the text and the markup decide whether a 
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Self
 
@@ -193,6 +193,14 @@ def missing_paths(fields: Fields, is_there: Callable[[str], bool]) -> list[str]:
     if not any(map(is_there, bodies)):
         return bodies
     return [path for column, path in paths.items() if path != usual.get(column) and not is_there(path)]
+
+
+def unique_names(columns: Iterable[str]) -> list[str]:
+    """The names of columns; one that an earlier column has gets its number: `text` and `text_2`."""
+    names: dict[str, None] = {}
+    for number, name in enumerate(columns, 1):
+        names[f"{name}_{number}" if name in names else name] = None
+    return list(names)
 
 
 def field_names(row: Mapping[str, Any]) -> list[str]:
