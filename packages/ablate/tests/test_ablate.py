@@ -105,9 +105,7 @@ def test_without_torch_the_command_names_the_extra(recipes, monkeypatch, capsys)
 
 def test_a_plan_with_a_wrong_suite_is_refused(monkeypatch, capsys):
     """A plan says what a run would do, and this run would stop."""
-    assert "suite: the suite cannot be read: No such file or directory" in refused(
-        monkeypatch, capsys, *ASKED, "--plan"
-    )
+    assert "suite: no suite.yaml in this folder." in refused(monkeypatch, capsys, *ASKED, "--plan")
 
 
 @pytest.mark.slow

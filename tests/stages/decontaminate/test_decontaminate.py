@@ -1,4 +1,4 @@
-"""Decontamination: which findings count over all documents, and what of a benchmark is protected."""
+"""Decontamination: which findings count over all documents, and what of an item is searched for."""
 
 import random
 
@@ -118,15 +118,15 @@ def test_order_parts_and_blocks_change_nothing(step, draw, cuts, bits):
     assert counts == totals
 
 
-def test_a_benchmark_may_set_what_is_protected(tmp_path):
-    """Its answers but not its questions."""
-    items = [item(number, a=prose(f"long answer {number}", 30)) for number in range(2)]
-    suite = write_suite(tmp_path, {"answers": items[:1], "plain": items[1:]}, {"answers": ", protect: [answer]"})
-    step = Step(suite)
-    questions = [documents(one["q"], 1)[0] for one in items]
-    answers = [documents(one["a"], 1)[0] for one in items]
-    assert [bool(found) for found in step.flags(questions)] == [False, True]
-    assert [bool(found) for found in step.flags(answers)] == [True, True]
+def test_a_filled_blank_is_found_alone(tmp_path):
+    """A choice that is the question with its blank filled in flags without the question; another choice does not."""
+    before, after = " ".join(WORDS[:8]), " ".join(WORDS[8:16])
+    choices = [f"{before} {name} {after}" for name in ("Ada", "Eve")]
+    texts = [f"{prose('a')}. {choice}. {prose('b')}" for choice in choices]
+    for question, is_found in ((f"{before} _ {after}", True), (prose("other question"), False)):
+        items = [{"id": "i", "q": question, "a": choices[0], "c": choices}]
+        step = Step(write_suite(tmp_path / str(is_found), {"b": items}, {"b": ", choices: c"}))
+        assert [bool(flags) for flags in step.flags(texts)] == [is_found] * 2
 
 
 def test_a_suite_that_differs_from_the_pinned_one_stops_the_run(tmp_path):

@@ -57,7 +57,7 @@ LAYOUTS = {
 }
 
 
-HASH = "794f06b380a877eb503454e66c3e75322979e738266ca13ca7ba0aa69d11b941"
+HASH = "57b0919ad04d08fa3f175a7b89b6f22b49f386ba6b285c551465afc53d8e0f4a"
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -78,23 +78,12 @@ def test_the_hash_depends_only_on_the_content(tmp_path, layout):
         ({"q.jsonl": lines(ITEMS[1:])}, "{files: q.jsonl, question: q, answer: a}", "1"),
         ({"q.jsonl": DATA}, "{files: q.jsonl, question: q}", "1"),
         ({"q.jsonl": DATA}, "{files: q.jsonl, question: q, answer: a}", "2"),
-        ({"q.jsonl": DATA}, "{files: q.jsonl, question: q, answer: a, protect: [answer]}", "1"),
     ],
 )
 def test_another_content_has_another_hash(tmp_path, files, entry, version):
-    """The hash changes with an item, a field, the version and the protection."""
+    """The hash changes with an item, a field and the version."""
     plain = read_suite(write(tmp_path / "plain", *LAYOUTS["plain"]))
     assert read_suite(write(tmp_path / "other", files, entry, version)).hash != plain.hash
-
-
-def test_an_entry_overrides_the_ready_description(tmp_path):
-    """WinoGrande's description protects whole sentences; an entry may change that."""
-    record = {"sentence": "The _ turns.", "option1": "wheel", "option2": "sack"}
-    files = {"w.jsonl": lines([record])}
-    like = read_suite(write(tmp_path / "like", files, "{files: w.jsonl, like: winogrande}"))
-    assert like.protected == {"b": ("question", "choices")}
-    own = read_suite(write(tmp_path / "own", files, "{files: w.jsonl, like: winogrande, protect: [question]}"))
-    assert own.protected == {"b": ("question",)}
 
 
 def test_items_are_in_order_and_ids_are_unique(tmp_path):
@@ -127,13 +116,12 @@ BAD = {
     "unknown format": ("{files: odd.bin, question: q}", "the format of odd.bin is not clear from its name"),
     "archive": ("{files: x.tar, question: q}", "the format of x.tar is not clear .*unpack or convert the file"),
     "idle labels": ("{files: q.jsonl, question: q, labels: a}", "labels has no effect without answer_choice"),
-    "idle blank": ("{files: q.jsonl, question: q, blank: _}", "blank has no effect without choices"),
+    "idle blank": ("{files: q.jsonl, question: q, blank: true}", "blank has no effect without choices"),
     "two answers": (
         "{files: q.jsonl, question: q, answer: a, choices: a, answer_choice: a}",
         "answer and answer_choice",
     ),
     "open brace": ('{files: q.jsonl, question: "{q"}', "has braces without a path in them"),
-    "wrong role": ("{files: q.jsonl, question: q, protect: [questions]}", "protect: Input should be"),
     "choice that is none": (
         "{files: q.jsonl, question: q, choices: [a], answer_choice: a}",
         "is not one of the choices",

@@ -98,7 +98,7 @@ def _show_ready(json: bool) -> None:
     if json:
         for about in descriptions:
             forms = {name: form.model_dump(mode="json", exclude_defaults=True) for name, form in about.forms.items()}
-            print_json({"name": about.name, "about": about.about, "protect": about.protect, "forms": forms})
+            print_json({"name": about.name, "about": about.about, "forms": forms})
         return
     rows = [(about.name, about.about, "; ".join(about.forms)) for about in descriptions]
     console().print(table(("like", "what it is", "forms"), rows, left=3))
@@ -109,7 +109,7 @@ def _head(suite: Suite) -> dict[str, Any]:
 
 
 def _units(suite: Suite) -> tuple[list[Unit], list[int]]:
-    return units_of(suite.items, suite.protected, Config.model_fields["ngram"].default)
+    return units_of(suite.items, Config.model_fields["ngram"].default)
 
 
 def _warnings(suite: Suite) -> list[str]:
@@ -133,7 +133,6 @@ def _numbers(name: str, suite: Suite, items: Sequence[Item], counts: Counts) -> 
         "median_words": median(sizes),
         "fewest_words": min(sizes),
         **counts._asdict(),
-        "protect": suite.protected.get(name),
     }
 
 

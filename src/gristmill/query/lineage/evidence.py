@@ -30,7 +30,7 @@ class Flag:
     item: str
     """The id of the item in its benchmark."""
     piece: str
-    """The matching field of the item: question, answer, code, choices or context."""
+    """The matching field of the item: question, answer, code or choices."""
     rule: str
     coverage: float
     """The share of the field that the document contains."""

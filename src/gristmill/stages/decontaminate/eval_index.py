@@ -105,7 +105,7 @@ def warnings(counts: dict[str, Any], config: Config) -> Sequence[str]:
 
 
 STAGE = Asset(
-    version=9,
+    version=10,
     config=Config,
     libraries=("pyarrow", "unicode"),
     make=make,

@@ -101,7 +101,7 @@ def write_index(suite: Suite, ngram: int, fuzzy: float, path: Path) -> list[Item
     """Write the index of a suite to `path` and return the items without a unit. `fuzzy` 0: edited copies are not
     searched for.
     """
-    units, bare = units_of(suite.items, suite.protected, ngram)
+    units, bare = units_of(suite.items, ngram)
     hashes = hash_words([unit.text for unit in units])
     is_long = (hashes.sizes() >= SEED_WORDS).tolist()
     arrays: dict[str, Array | Sequence[str]] = {}

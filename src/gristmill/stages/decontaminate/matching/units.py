@@ -11,7 +11,7 @@ cases the matched words must carry enough information (words.py). An item that c
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from gristmill.kernels.text.unicode_data import known
@@ -27,13 +27,10 @@ from gristmill.stages.decontaminate.matching.words import (
     is_telling,
     weights_of,
 )
-from gristmill.stages.decontaminate.suite.form import Item, Role
+from gristmill.stages.decontaminate.suite.form import Item, is_filled
 
-QUESTION, ANSWER, CODE, CHOICE, CONTEXT = range(5)
-PIECES = ("question", "answer", "code", "choices", "context")
-PROTECTED: tuple[Role, ...] = ("question", "answer", "code")
-"""The default pieces to search for. An answer that is one of the choices is left out, since the question leads to it.
-So are passages that questions are about, since they come from encyclopedias."""
+QUESTION, ANSWER, CODE, CHOICE = range(4)
+PIECES = ("question", "answer", "code", "choices")
 NOTHING, ALONE_OR_SUPPORT, SUPPORT = range(3)
 """What a unit needs, in addition to a match, to flag a document."""
 SHARED = 3
@@ -64,12 +61,8 @@ def spellings(text: str) -> list[str]:
     return list(dict.fromkeys(forms))
 
 
-def units_of(
-    items: Sequence[Item], protected: Mapping[str, Sequence[Role]], ngram: int
-) -> tuple[list[Unit], list[int]]:
-    """The units of all items, grouped by item, and the items without a unit. `protected`: the pieces to search for, by
-    benchmark; PROTECTED for the others.
-    """
+def units_of(items: Sequence[Item], ngram: int) -> tuple[list[Unit], list[int]]:
+    """The units of all items, grouped by item, and the items without a unit."""
     questions = [item.question for item in items]
     hashes = hash_words(questions)
     sizes = weights_of(questions, hashes).tolist()
@@ -77,8 +70,7 @@ def units_of(
     times = Counter(keys)
     units: list[Unit] = []
     for number, item in enumerate(items):
-        wanted = protected.get(item.benchmark, PROTECTED)
-        units += _pieces(number, item, sizes[number], times[keys[number]] > SHARED, wanted)
+        units += _pieces(number, item, sizes[number], times[keys[number]] > SHARED)
     texts = [unit.text for unit in units]
     hashes = hash_words(texts)
     distinct: dict[tuple[int, int, bytes], Unit] = {}
@@ -90,30 +82,26 @@ def units_of(
     return list(distinct.values()), [number for number in range(len(items)) if number not in protected_items]
 
 
-def _pieces(number: int, item: Item, words: float, is_shared: bool, wanted: Sequence[Role]) -> list[Unit]:
-    """The units of one item whose question has this many words."""
+def _pieces(number: int, item: Item, words: float, is_shared: bool) -> list[Unit]:
+    """The units of one item whose question has this many words. An answer that is one of the choices is none of them,
+    since the question leads to it.
+    """
     needs = _needs(item, words, is_shared)
     pieces: list[tuple[int, str, int]] = []
     if needs is not None:
         pieces.append((QUESTION, item.question, needs))
-        if (words < STRONG or is_shared) and "question" in wanted:  # its choices also lead to it
+        if words < STRONG or is_shared:  # its choices also lead to it
             pieces += [(CHOICE, text, SUPPORT) for text in item.choices]
     if not item.choices:
         pieces.append((ANSWER, item.answer, NOTHING))
     pieces += [(CODE, text, NOTHING) for text in item.code]
-    pieces += [(CHOICE, text, NOTHING) for text in item.choices if "choices" in wanted]
-    pieces.append((CONTEXT, item.context, NOTHING))
-    return [
-        Unit(number, piece, form, needs)
-        for piece, text, needs in pieces
-        if text and (piece == CHOICE or PIECES[piece] in wanted)
-        for form in spellings(text)
-    ]
+    pieces += [(CHOICE, text, NOTHING) for text in item.choices if is_filled(item.question, text)]
+    return [Unit(number, piece, form, needs) for piece, text, needs in pieces if text for form in spellings(text)]
 
 
 def _least_words(unit: Unit, question_words: float, ngram: int) -> int:
     """The words that a unit must have to be searched for."""
-    if unit.piece in (ANSWER, CONTEXT):
+    if unit.piece == ANSWER:
         return ngram
     if unit.piece == CHOICE:
         return 2 if unit.needs == SUPPORT and question_words < 2 else LEAST_CHOICE

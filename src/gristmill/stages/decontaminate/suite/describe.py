@@ -15,7 +15,7 @@ from gristmill.errors import UserError
 from gristmill.stages.config_types import matching
 from gristmill.stages.contract import StageConfig
 from gristmill.stages.decontaminate.suite.files import SUITE
-from gristmill.stages.decontaminate.suite.form import FieldPath, Form, Role
+from gristmill.stages.decontaminate.suite.form import FieldPath, Form
 from gristmill.stages.yaml_nodes import Path, Values, checked, read_values
 
 MOST_YAML_BYTES = 4 << 20
@@ -37,12 +37,10 @@ class Ready(NamedTuple):
     name: str
     about: str
     forms: dict[str, Form]
-    protect: tuple[Role, ...] | None
 
 
 class _Fields(StageConfig):
     about: str
-    protect: tuple[Role, ...] | None = None
     forms: Annotated[dict[str, dict[str, Any]], Field(min_length=1)]
 
 
@@ -62,7 +60,7 @@ def ready(name: str) -> Ready:
         form: checked(Form, {"prompt": True, **given}, values, ("forms", form), "a form")
         for form, given in (fields.forms | prompts | fields.forms).items()
     }
-    return Ready(name, fields.about, forms, fields.protect)
+    return Ready(name, fields.about, forms)
 
 
 def _as_tuple(value: object) -> Any:
@@ -80,8 +78,6 @@ class Benchmark(Form):
     """Globs below the folder: `*` within a name. The name of a folder means all files below it."""
     like: str | None = None
     """A ready description, instead of `question` and the other fields (`gristmill suite show`)."""
-    protect: tuple[Role, ...] | None = None
-    """The texts of an item to search for, each alone. null: question, code, and the answer if it is long."""
     question: FieldPath | None = None  # type: ignore[assignment]
     """The field with the question; `like` already sets it."""
 
@@ -105,7 +101,6 @@ class Described(NamedTuple):
     benchmark: Benchmark
     forms: dict[str, Form]
     """By name; a file has the first that fits."""
-    protect: tuple[Role, ...] | None
 
 
 class Description(NamedTuple):
@@ -135,15 +130,14 @@ def _described(name: str, given: Any, values: Values) -> Described:
         raise UserError(f"{location}: {name[:80]!r} is not a valid benchmark name. Use letters, digits, - and _.")
     benchmark = checked(Benchmark, given, values, path, "a benchmark")
     if benchmark.like is not None:
-        description = _ready(benchmark.like, [*given], values, path)
-        return Described(location, benchmark, description.forms, benchmark.protect or description.protect)
+        return Described(location, benchmark, _ready(benchmark.like, [*given], values, path).forms)
     if benchmark.question is None:
         raise UserError(
             f"{location}: {name} does not say which field is the question, so no item can be read. Add "
             f"question: FIELD, or like: and one of {', '.join(ready_names())}."
         )
     own = Form(**{field: getattr(benchmark, field) for field in Form.model_fields if field in given})
-    return Described(location, benchmark, {"own": own}, benchmark.protect)
+    return Described(location, benchmark, {"own": own})
 
 
 def _ready(name: str, given: list[str], values: Values, path: Path) -> Ready:

@@ -21,7 +21,8 @@ from gristmill.stages.decontaminate.suite.files import Format
 from gristmill.stages.decontaminate.suite.prompt import read_prompt
 from gristmill.stages.reading.fields import field_names, nothing_under
 
-Role = Literal["question", "answer", "code", "choices", "context"]
+BLANK = "_"
+"""The placeholder for a choice in a question."""
 UNKNOWN = "<unk>"
 """The answer in TriviaQA's published test split."""
 NO_ANSWER = ("", "-1", UNKNOWN)
@@ -53,6 +54,12 @@ def item_from(texts: Sequence[Any]) -> Item:
     """Rebuild an item from its JSON list."""
     benchmark, name, question, answer, choices, code, context = texts
     return Item(benchmark, name, question, answer, tuple(choices), tuple(code), context)
+
+
+def is_filled(question: str, choice: str) -> bool:
+    """Whether a choice is its question with the blank filled in."""
+    before, blank, after = question.partition(BLANK)
+    return bool(blank and before + after) and choice.startswith(before) and choice.endswith(after)
 
 
 def _as_path(value: object) -> Any:
@@ -87,13 +94,13 @@ class Form(StageConfig):
     """The names of the choices, if records have them, instead of `counted_from`."""
     choices: FieldPaths | None = None
     """The answers to choose from: a list, or several fields; the keys of an object."""
-    blank: Annotated[str, Field(min_length=1, max_length=10)] | None = None
-    """The placeholder for a choice in the question (WinoGrande's `_`). Choices and answer are then whole sentences: the
-    question with the choice filled in."""
+    blank: bool = False
+    """Whether `_` in the question is the place of a choice (WinoGrande). Choices and answer are then whole sentences:
+    the question with the choice filled in."""
     code: FieldPaths | None = None
     """Programs: the solution, and the prompt with the solution, if a benchmark has them."""
     context: FieldPath | None = None
-    """A passage that the question is about. It comes from another text and is only protected if `protect` names it."""
+    """A passage that the question is about. Evaluations show it; it was published elsewhere and is not searched for."""
     id: FieldPath | None = None
     """The id of the item. null, or if a record has no id: its file and row."""
     prompt: bool = False
@@ -211,11 +218,11 @@ def _choices(record: dict[str, Any], form: Form, question: str) -> list[str]:
         value = value_at(record, field) if "{" not in field else _filled(record, field)
         value = list(value) if isinstance(value, dict) else value
         choices += [_text(choice, field).strip() for choice in (value if isinstance(value, list) else [value])]
-    if form.blank is None:
+    if not form.blank:
         return choices
-    if form.blank not in question:
-        raise Broken(f"the question has no {form.blank!r} to replace with a choice")
-    return [question.replace(form.blank, choice) for choice in choices]
+    if BLANK not in question:
+        raise Broken(f"the question has no {BLANK} to replace with a choice")
+    return [question.replace(BLANK, choice) for choice in choices]
 
 
 def _named(record: dict[str, Any], form: Form, choices: list[str]) -> str:

@@ -8,8 +8,7 @@ A suite is a folder with one YAML file, and the benchmark files next to it or in
       gsm8k: {files: gsm8k/test.jsonl, like: gsm8k}           # a ready description (ready/*.yaml)
       ours:  {files: "ours/*.csv", question: prompt, answer: target, choices: [a, b, c, d]}
 
-Its hash covers its name, version, items and what of them is protected. It does not cover ids, nor how files are packed,
-named and ordered.
+Its hash covers its name, version and items. It does not cover ids, nor how files are packed, named and ordered.
 """
 
 import hashlib
@@ -27,7 +26,7 @@ from gristmill.errors import UserError
 from gristmill.stages.config_types import FileMark
 from gristmill.stages.decontaminate.suite.describe import Benchmark, describe
 from gristmill.stages.decontaminate.suite.files import Folder, Format, format_of, records
-from gristmill.stages.decontaminate.suite.form import Broken, Form, Item, Role, item_of
+from gristmill.stages.decontaminate.suite.form import Broken, Form, Item, item_of
 from gristmill.stages.reading.decompress import ReadFault
 from gristmill.stages.reading.fields import field_names
 
@@ -70,8 +69,6 @@ class Suite(NamedTuple):
     version: str
     hash: str
     """The hash of its content, 64 hexadecimal digits."""
-    protected: dict[str, tuple[Role, ...]]
-    """The texts of items to search for, by benchmark; the others have the default."""
     items: list[Item]
     """Sorted by benchmark, then in file order."""
 
@@ -87,21 +84,17 @@ def read_with_counts(folder: str) -> tuple[Suite, dict[str, Counts]]:
     files = Folder(os.path.dirname(description.path))
     items: list[Item] = []
     counts: dict[str, Counts] = {}
-    content: dict[str, Any] = {}
-    protected: dict[str, tuple[Role, ...]] = {}
+    content: dict[str, list[str]] = {}
     for name, described in description.benchmarks.items():
         try:
             by_digest, counts[name] = _read_benchmark(files, name, described.benchmark, described.forms)
         except UserError as error:
             raise UserError(f"{described.location}: {name}: {error}") from None
         items += by_digest.values()
-        content[name] = {"items": sorted(by_digest), "protection": {}}
-        if described.protect is not None:
-            protected[name] = described.protect
-            content[name]["protection"] = {"protect": sorted(set(described.protect))}
+        content[name] = sorted(by_digest)
     whole = {"format": 1, "suite": description.name, "version": description.version, "benchmarks": content}
     digest = hashlib.sha256(orjson.dumps(whole, option=orjson.OPT_SORT_KEYS)).hexdigest()
-    return Suite(description.name, description.version, digest, protected, items), counts
+    return Suite(description.name, description.version, digest, items), counts
 
 
 def _read_benchmark(
