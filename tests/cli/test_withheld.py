@@ -229,6 +229,12 @@ def test_no_command_shows_a_document_that_was_taken_down(taken, say):
         result = say(command, taken.recipe, *given)
         assert not re.search("secret|gone.example", result.out + result.err), (command, given)
         assert "Traceback" not in result.err
+    taken.recipe.write_text(TAKEN)  # the recipe of the version before
+    earlier = json.loads(say("versions", taken.store, "--json").out.splitlines()[-1])["version"]
+    for words in (("inspect", taken.recipe), ("inspect", f"{taken.store}@{earlier}"), ("inspect", "open")):
+        result = say(*words, "--url", "gone")
+        assert not re.search("secret|gone.example", result.out), words
+    taken.recipe.write_text(f"{TAKEN}takedowns: requests.yaml")
     dropped = say("inspect", taken.recipe, "--dropped", "--json").out.splitlines()
     entries = [json.loads(line) for line in dropped]
     assert [entry["verdict"]["detail"] for entry in entries] == ["text and origin are withheld (takedown)"] * 5

@@ -92,8 +92,8 @@ def point_latest(run: CorpusView) -> str | None:
             os.unlink(temporary)
         return (
             f"{link} cannot be made a link to the newest shards: {error.strerror}. They are complete in "
-            f"{os.path.join(os.path.dirname(link), target)} and recorded, but whoever opens {LATEST} does not read "
-            "them. Move what has that name away, and run again."
+            f"{os.path.join(os.path.dirname(link), target)} and recorded. Trainers that open {LATEST} still read the "
+            "shards before. Move what has that name away, and run again."
         )
     return None
 

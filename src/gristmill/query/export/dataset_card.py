@@ -130,7 +130,7 @@ def _sections(view: CorpusView, exported: Exported) -> Iterator[str]:
         yield _table(("source", "made from", *facts), about)
     if exported.languages:
         yield "\n## Languages\n"
-        yield _listed(exported.languages)
+        yield _cell(_listed(exported.languages))
     settings = dict(_settings(view))
     yield "\n## Steps\n"
     yield "For each source in the order of processing. Settings are those of the run; files appear as content hashes.\n"
@@ -201,7 +201,7 @@ def _of_step(name: str) -> str:
 
 def _listed(counts: Mapping[str, int]) -> str:
     most = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{_cell(name)} ({rows:,})" for name, rows in most)
+    return ", ".join(f"{name} ({rows:,})" for name, rows in most)
 
 
 def _table(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gristmill.engine.plan.facts import NodeFacts
+from gristmill.engine.publish.run_record import newest_run, see_record
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.stages import TAKEDOWN, TAKEDOWN_MATCH
 from gristmill.stages.buffers import one_chunk
@@ -108,11 +109,24 @@ def list_of(view: CorpusView, document: DocumentPart, row: int) -> str | None:
 
 def hidden_ids(view: CorpusView) -> Mapping[str, str]:
     """The ids of documents that are on a list or taken down, and of documents that were dropped as copies of them, each
-    with the reason. Takedown requests also name documents that another step has dropped.
+    with the reason. Takedown requests also name documents that another step has dropped. What the newest version has
+    taken down is hidden in every other one, too.
     """
     if view not in _KNOWN:
-        _KNOWN[view] = _find_hidden(view)
+        found = _find_hidden(view)
+        newest = newest_run(view.store, view.name)
+        if newest is not None and newest is not view.record:
+            newest_view = see_record(view.store, view.label, newest)
+            later = {node.id for node in newest_view.nodes.values() if node.name in _TAKEN}
+            if any(node_id not in view.nodes or _differs(view, newest_view, node_id) for node_id in later):
+                taken = _find_hidden(newest_view)
+                found = {doc_id: why for doc_id, why in taken.items() if why == TAKEDOWN} | found
+        _KNOWN[view] = found
     return _KNOWN[view]
+
+
+def _differs(view: CorpusView, other: CorpusView, node_id: str) -> bool:
+    return view.nodes[node_id].identity != other.nodes[node_id].identity
 
 
 def is_hidden(view: CorpusView, ids: Any) -> pa.Array:
