@@ -63,6 +63,11 @@ def test_a_recipe_uses_an_installed_step(orchard, edit, tmp_path):
     corpus = gristmill.open("apples.yaml")
     corpus.run(workers=1, executor="inline")
     assert [row["title"] for row in corpus.documents().rows()] == ["Boskoop"]
+    edit(tmp_path / "apples.yaml", "14}]", "14}, heuristics: {rules: [ripe], ripe: {max_chars: 18}}]")
+    corpus = gristmill.open("apples.yaml")
+    corpus.run(workers=1, executor="inline")
+    dropped = corpus.documents(kept=False, columns=["title", "heuristics.drop"]).rows()
+    assert {row["heuristics.drop"] for row in dropped} == {"overripe", None}
     edit(orchard / "orchard" / "ripe.py", '"unripe"', '"green"')
     why = {row["step"]: row["why"] for row in gristmill.open("apples.yaml").plan()}
     assert why["all/ripe"].startswith("orchard/ripe.py changed")
