@@ -129,7 +129,7 @@ def test_show_without_a_folder_lists_the_built_in_descriptions(run_suite):
     [
         ("Answer the question about mills. ", "", 'begin with "Answer the question about mills."'),
         ("Q: Who?\nA: I\n\nQ: ", "", 'begin with "Q: Who? A: I Q:"'),
-        ("", "\nPick the best one:", 'end with "Pick the best one:"'),
+        ("", "\nNow pick the best one:", 'end with "Now pick the best one:"'),
     ],
 )
 def test_a_prompt_shared_by_most_questions_gives_a_warning(tmp_path, run_suite, before, after, shared):

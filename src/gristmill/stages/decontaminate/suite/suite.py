@@ -13,8 +13,8 @@ Its hash covers its name, version and items. It does not cover ids, nor how file
 
 import hashlib
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping
 from itertools import groupby
 from typing import Annotated, Any, NamedTuple
 
@@ -33,11 +33,8 @@ from gristmill.stages.reading.fields import field_names
 MOST_SHOWN = 5
 TRIED_RECORDS = 20
 """The number of first records that are tried to find the form of a file, since the very first may be broken."""
-PROMPT_ITEMS, PROMPT_WORDS, MOST_PROMPT_WORDS = 5, 3, 12
-"""A shared prompt has at least 3 words, of which 12 are shown, and is the same in at least 5 items."""
-PHRASE_WORDS = 6
-"""Fewer words belong to the question unless they are a whole sentence or label: MBPP has `Write a function to`."""
-_ENDS = re.compile(r"[.:?!。：？！]\W*\Z|\n")
+PROMPT_ITEMS, PROMPT_WORDS = 5, 5
+"""A shared prompt has at least 5 words, the same in at least 5 items. MBPP's questions share fewer."""
 
 
 def _folder(path: object) -> Any:
@@ -177,28 +174,16 @@ def _form_of(folder: Folder, file: str, kind: Format, forms: Mapping[str, Form])
 
 
 def prompt_warnings(suite: Suite) -> list[str]:
-    """A warning for each benchmark where most questions have the same prompt around them, which no page has."""
+    """A warning for each benchmark where most questions begin or end with the same words, which no page has."""
     warnings = []
     for name, items in groupby(suite.items, lambda item: item.benchmark):
-        texts = sorted({item.question for item in items})
-        if facts := [*_shared(texts, name, "begin"), *_shared(texts, name, "end")]:
-            warnings.append(
-                f"{' and '.join(facts)}, so a page with only the question may not be found. Write `prompt: true` or "
-                "`like: multiple_choice`; if that does not remove the words, edit the field"
-            )
+        questions = [question.split() for question in {item.question for item in items}]
+        for where, side in (("begin", slice(PROMPT_WORDS)), ("end", slice(-PROMPT_WORDS, None))):
+            ((words, count),) = Counter(" ".join(question[side]) for question in questions).most_common(1)
+            if count >= PROMPT_ITEMS and 2 * count > len(questions):
+                warnings.append(
+                    f'{count:,} of {len(questions):,} questions of {name} {where} with "{words}", so a page with only '
+                    "the question may not be found. Write `prompt: true` or `like: multiple_choice`; if that does not "
+                    "remove the words, edit the field"
+                )
     return warnings
-
-
-def _shared(texts: Sequence[str], name: str, where: str) -> list[str]:
-    """Describe the words that more than half of the questions begin or end with, if there are any."""
-    step, facts = 1 if where == "begin" else -1, []
-    # Texts with the same beginning are adjacent in sorted order. If they are more than half, one is in the middle.
-    words = re.findall(r"\S+\s*", sorted(text[::step] for text in texts)[len(texts) // 2][::step])
-    for count in range(PROMPT_WORDS, min(MOST_PROMPT_WORDS + 1, len(words))):
-        shared = "".join(words[:count] if step > 0 else words[-count:]).strip()
-        number = sum(text.startswith(shared) if step > 0 else text.endswith(shared) for text in texts)
-        if number < PROMPT_ITEMS or 2 * number <= len(texts):
-            break
-        if count >= PHRASE_WORDS or _ENDS.search(words[count - 1] if step > 0 else words[-count - 1]):
-            facts = [f'{number:,} of {len(texts):,} questions of {name} {where} with "{" ".join(shared.split())}"']
-    return facts
