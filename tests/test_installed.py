@@ -71,7 +71,7 @@ def test_a_recipe_uses_an_installed_step(orchard, edit, tmp_path):
     edit(orchard / "orchard" / "ripe.py", '"unripe"', '"green"')
     why = {row["step"]: row["why"] for row in gristmill.open("apples.yaml").plan()}
     assert why["all/ripe"].startswith("orchard/ripe.py changed")
-    assert [setting.name for setting in entry("ripe").settings] == ["min_chars"]
+    assert [setting.name for setting in entry("ripe").settings] == ["min_chars", "heuristics.ripe.max_chars"]
     edit(tmp_path / "apples.yaml", "min_chars", "min_char")
     with pytest.raises(UserError, match=r"min_char.* Did you mean min_chars\?"):
         load("apples.yaml")

@@ -11,7 +11,7 @@ from click import Context
 from typer.main import get_command
 
 import gristmill
-from gristmill.cli.main import COMMANDS, SECTIONS, make_app
+from gristmill.cli.main import COMMANDS, SECTIONS, main, make_app
 from gristmill.recipe.settings import all_entries
 
 REFUSED = {
@@ -117,3 +117,27 @@ def test_help_names_no_source_file_and_no_internal_pass():
     assert {"near_dedup", "gristmill", "gristmill shards verify"} <= texts.keys()
     matches = {name: [hit[0] for text in parts for hit in private.finditer(text)] for name, parts in texts.items()}
     assert not {name: hits for name, hits in matches.items() if hits}
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        ImportError("libarrow.so: failed to map segment from shared object"),
+        OSError("Could not find/load shared object file 'libllvmlite.so' from resource location"),
+    ],
+)
+def test_too_little_memory_for_a_library_is_one_message(monkeypatch, capsys, error):
+    """As under `ulimit -v`. What the message needs itself is not imported then."""
+
+    def fails(names=()):
+        raise error
+
+    monkeypatch.setattr("gristmill.cli.main.make_app", fails)
+    monkeypatch.setitem(sys.modules, "gristmill.kernels.code_files", None)
+    monkeypatch.setattr(sys, "argv", ["gristmill", "plan", "r.yaml"])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    message = capsys.readouterr().err
+    assert (ended.value.code, message.count("\n")) == (2, 1)
+    assert message.startswith("gristmill: This process ran out of memory or threads (")

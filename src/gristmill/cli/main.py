@@ -3,6 +3,7 @@
 import gc
 import importlib
 import os
+import re
 import sys
 import traceback
 from collections.abc import Collection, Iterator
@@ -220,8 +221,20 @@ def _unknown_command(name: str, known: Collection[str]) -> str:
     return f"gristmill has no command {name}, so nothing was done. {fix}"
 
 
+_SCARCE = re.compile("can't start new thread|failed to map segment|libllvmlite.so")
+"""What libraries say if they cannot be loaded, or start a thread, for lack of memory."""
+
+
 def _report(error: Exception) -> int:
     """Report an error and return the exit code. A bug of ours shows its traceback."""
+    if isinstance(error, MemoryError) or _SCARCE.search(str(error)):
+        lacking = str(error).partition("\n")[0][:100] or "memory"
+        complain(
+            f"This process ran out of memory or threads ({lacking}). Finished tasks are kept. "
+            "Allow more memory and processes (ulimit -v, ulimit -u; the limits of the "
+            "container), or use fewer --workers."
+        )
+        return 2
     from gristmill.kernels.code_files import OthersCanWrite
 
     if isinstance(error, OthersCanWrite):  # before anything that imports kernels
@@ -233,13 +246,6 @@ def _report(error: Exception) -> int:
 
     if isinstance(error, CorruptPart):
         complain(damage_message(error, _recipe()))
-        return 2
-    if isinstance(error, MemoryError) or "can't start new thread" in str(error):
-        complain(
-            f"This process ran out of memory or threads ({str(error) or 'memory'}). Finished tasks are kept. "
-            "Allow more memory and processes (ulimit -v, ulimit -u; the limits of the container), or use fewer "
-            "--workers."
-        )
         return 2
     own_fault = own_code.trace_in_own_code(error) or _trace_in_package(error)
     if own_fault is None:
