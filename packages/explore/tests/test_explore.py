@@ -121,6 +121,8 @@ def test_nothing_in_a_document_can_run_or_leave_its_place(hostile):
             check_harmless(answer.text)
             assert HEADERS.items() <= answer.headers.items()
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in hostile.client.get("/document/0").text
+    steering = "\0\x1b\u202e"
+    assert not set(steering) & set(hostile.client.get(f"/?{urlencode({'url': steering, 'language': steering})}").text)
 
 
 @pytest.mark.parametrize(
@@ -454,7 +456,7 @@ def test_taken_down_documents_are_withheld(taken, tmp_path, against):  # noqa: F
     them down. An old label can be removed; a new one is refused.
     """
     taken.recipe.write_text(TAKEN)
-    ids = [row["doc_id"] for row in everything_of(taken.mill().dry_run()) if "mill" not in row["url"]]
+    ids = [row["doc_id"] for row in everything_of(taken.mill().dry_run()) if "mill" not in (row["url"] or "")]
     assert len(ids) == 5
     taken.recipe.write_text(TAKEN if against == "taken" else f"{TAKEN}takedowns: requests.yaml")
     label = {"text": "secret", "score": 5, "url": "https://gone.example/1", "note": "a secret", "doc_id": ids[0]}

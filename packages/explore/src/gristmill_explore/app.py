@@ -75,6 +75,7 @@ def _templates() -> Any:
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(HERE / "templates"),
         autoescape=True,
+        finalize=lambda value: printable(value) if type(value) is str else value,  # also what an address says
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
