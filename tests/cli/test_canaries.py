@@ -15,7 +15,6 @@ from gristmill.kernels.hash.splitmix import mix
 from gristmill.query import canaries
 from gristmill.query.documents import documents
 from gristmill.query.documents.word_changes import ADDED, MOST_WORDS, NOTE, REMOVED, word_changes
-from gristmill.report.corpus.canaries import canary_sections
 
 ENDING = """
 import pyarrow as pa
@@ -207,15 +206,6 @@ def test_mistakes_are_one_message(versions, say):
     output = say("canaries", versions.recipe, "--against", "frist")
     assert (output.code, "first" in output.err) == (2, True)
     assert "Traceback" not in output.err
-
-
-def test_the_section_of_the_report_lists_changed_canaries_without_texts(versions):
-    """Each changed canary is a row."""
-    views = versions.view("now"), versions.view("first")
-    (section,) = canary_sections(*views)
-    found = [one for one in canaries.find(*views) if one.changes]
-    assert [row[:2] for row in section.rows] == [(one.step, one.doc_id) for one in found]
-    assert "alpha" not in str(section)
 
 
 @given(

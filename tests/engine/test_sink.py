@@ -21,19 +21,17 @@ def texts_of(project, found):
     return texts
 
 
-def survivors(project, run):
-    from gristmill.query.documents.documents import kept_batches
+def survivors(run):
+    from gristmill.query.documents.columns import ColumnReader
 
-    mill = project.mill()
-    node = mill.graph.nodes["all/bundle"]
-    return [text for batch in kept_batches(run, node, ("text",)) for text in batch.column(0).to_pylist()]
+    return [text for batch in ColumnReader(run, ["text"]).batches() for text in batch.column(0).to_pylist()]
 
 
 def test_the_files_hold_every_survivor_once(project):
     """No document is lost on the way to the files, and none comes twice."""
     run = project.run()
     found = catalogue(project, run)
-    assert sorted(texts_of(project, found)) == sorted(survivors(project, run))
+    assert sorted(texts_of(project, found)) == sorted(survivors(run))
     assert len(found["outputs"]) > 2
     assert found["facts"] == {"per_bundle": 50}
 

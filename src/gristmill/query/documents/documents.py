@@ -8,12 +8,9 @@ from typing import Any
 
 import numpy as np
 import orjson
-import pyarrow as pa
 
 from gristmill.engine.plan.graph import CORPUS, Node, drops
 from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
-from gristmill.engine.schedule.progress import Track, untracked
-from gristmill.engine.work.rows import read_many
 from gristmill.errors import UserError
 from gristmill.hints import option
 from gristmill.query.documents.columns import COLUMNS as COLUMNS
@@ -184,18 +181,6 @@ def rows_at(
         part = parts[document]
         found[document, row] = _LazyRow(part, *part.place(row), part.dropped_by(row), row).whole(cuts)
     return [found[place] for place in places]
-
-
-def kept_batches(
-    view: CorpusView, node: Node, columns: Sequence[str], track: Track = untracked
-) -> Iterator[pa.RecordBatch]:
-    """The kept documents as input of a step: its columns, under the names that it uses."""
-    for source in node.sources:
-        columns_of = node.views[source]
-        wanted = tuple((layer, column, name) for layer, column, name in columns_of.columns if name in columns)
-        for document in track("parts", view.documents[source], len(view.documents[source])):
-            parts = [view.layer(layer, document) for layer in columns_of.layers]
-            yield from read_many([(*parts, view.verdicts(document))], [wanted], [(len(parts),)], view.store)
 
 
 def unfinished(view: CorpusView, stage: str | None) -> list[str]:

@@ -6,7 +6,7 @@ from gristmill.counted import size
 from gristmill.engine.publish.run_record import describe
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.query.opening import check_finished
-from gristmill.report.corpus.reported import ReportedCorpus, Section
+from gristmill.report.corpus.reported import ReportedCorpus
 from gristmill.report.corpus.sections import sections
 from gristmill.report.page import check_charts, render
 
@@ -19,11 +19,6 @@ def make_report(view: CorpusView, against: CorpusView | None) -> str:
     for one in (view, against):
         if one is not None:
             check_finished(one)
-    canaries: list[Section] = []
-    if against is not None:
-        from gristmill.report.corpus.canaries import canary_sections  # slow to load
-
-        canaries = canary_sections(view, against)
     now, before = ReportedCorpus(view), None if against is None else ReportedCorpus(against)
     return render(
         Path(__file__).with_name("report.html"),
@@ -31,7 +26,7 @@ def make_report(view: CorpusView, against: CorpusView | None) -> str:
         about=describe(view) if view.record is not None else view.label,
         against=None if against is None else describe(against),
         cards=_cards(now, before),
-        sections=[*sections(now, before), *canaries],
+        sections=sections(now, before),
     )
 
 

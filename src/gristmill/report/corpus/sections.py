@@ -37,7 +37,7 @@ def sections(now: ReportedCorpus, before: ReportedCorpus | None) -> list[Section
             _clusters,
             _contamination,
         ),
-        *(_personal_data, _tokenizer, _mixture, _packing, _cost),
+        *(_personal_data, _mixture, _cost),
     )
     found = []
     for make in makers:
@@ -227,19 +227,6 @@ def _personal_data(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section 
     return _counted_by(corpus, "scrub", "findings", "Personal data", text, "type", "findings")
 
 
-def _tokenizer(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
-    rows = []
-    for _id, metrics in corpus.metrics("tokenizer"):
-        rows.append(("vocabulary", f"{metrics.get('vocab', 0):,}"))
-        for domain, sides in metrics.get("domains", {}).items():
-            rows += [(f"{domain}, {side.replace('_', ' ')}", size(one["bytes"])) for side, one in sides.items()]
-    if corpus.tokens:
-        rows.append(("bytes of text for each token", f"{corpus.kept_bytes / corpus.tokens:.2f}"))
-    if not rows:
-        return None
-    return Section("Tokenizer", "The tokenizer, its training texts, and how far it compresses.", ("", ""), rows)
-
-
 def _mixture(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
     bars, table = [], []
     for _id, metrics in corpus.metrics("mix"):
@@ -275,31 +262,6 @@ def _drawn(samples: int, tokens: int, whole: int, group: Mapping[str, int]) -> t
 def tokens_text(samples: int, tokens: int, group: Mapping[str, int]) -> str:
     """Tokens of some samples of a group: an exact number only if every sample is drawn equally often."""
     return f"{'about ' if tokens and samples % max(1, group['samples']) else ''}{tokens:,}"
-
-
-def _packing(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
-    table = []
-    for _id, metrics in corpus.metrics("shards"):
-        places = metrics["tokens"] + metrics["padding"]
-        table += [
-            ("samples", f"{metrics['samples']:,}", ""),
-            ("tokens", f"{metrics['tokens']:,}", percent(metrics["tokens"], places)),
-            ("padding", f"{metrics['padding']:,}", percent(metrics["padding"], places)),
-            ("documents", f"{metrics['documents']:,}", ""),
-            (
-                "documents cut into several samples",
-                f"{metrics['split_documents']:,}",
-                percent(metrics["split_documents"], metrics["documents"]),
-            ),
-            (
-                "of these, documents that fit into one",
-                f"{metrics['split_to_fill']:,}",
-                percent(metrics["split_to_fill"], metrics["documents"]),
-            ),
-        ]
-    if not table:
-        return None
-    return Section("Packing", "How documents fill the samples of the shards.", ("", "number", "share"), table)
 
 
 def _cost(corpus: ReportedCorpus, _: ReportedCorpus | None) -> Section | None:
