@@ -29,6 +29,7 @@ PACKAGES = {
         "tokenizer": "tokenizer.audit",
     },
     MODELS: {"ngram": "language_models"},
+    PAGES: {"generate": "diversity"},
     EXECUTORS: {"ray": "ray", "slurm": "slurm"},
     OBSERVERS: {"explore": "metrics openlineage"},
 }

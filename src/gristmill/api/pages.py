@@ -7,7 +7,7 @@ from typing import Protocol
 
 from gristmill.engine.schedule.corpus_view import CorpusView
 from gristmill.errors import UserError
-from gristmill.installed import PAGES, installed, load
+from gristmill.installed import PAGES, installed, load, missing
 from gristmill.query.opening import check_finished
 from gristmill.recipe.checks.mistakes import suggest
 
@@ -23,6 +23,8 @@ class OpenCorpus(Protocol):
 def make_page(name: str, corpus: OpenCorpus) -> str:
     """Return the named page as HTML. Raises UserError for an unknown name or an unfinished corpus."""
     point = installed(PAGES).get(name)
+    if point is None and (message := missing(PAGES, name)):
+        raise UserError(message)
     if point is None:
         known = suggest(name, installed(PAGES), "Pages")
         raise UserError(f"{name} is not a report page, so nothing was written. {known}")

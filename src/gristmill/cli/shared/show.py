@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _LOG = Log("run")
 
+LEAST_WIDTH, LEAST_WORDS = 80, 12
+"""The narrowest usual screen, and the cells that the widest column of words needs on it."""
 LOG_EVERY_S = 5.0
 """Seconds between progress lines in a log."""
 LOG_CHARS = 170
@@ -51,13 +53,19 @@ def listed_steps(ids: Iterable[str], sources: Collection[str]) -> str:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str | Text]], left: int = 1) -> Table:
-    """A plain table. The first `left` columns are words, which are broken if they do not fit; the others numbers."""
+    """A plain table. The first `left` columns are words, the others numbers. On a narrow screen the widest column of
+    words is broken, and others only if they leave it no room.
+    """
+    cells = [[words(cell) for cell in column] for column in zip(columns, *rows, strict=True)]
+    widths = [max(cell.cell_len for cell in column) for column in cells]
+    widest = max(range(left), key=widths.__getitem__, default=-1)
+    has_room = sum(widths) - widths[widest] + 2 * len(widths) <= LEAST_WIDTH - LEAST_WORDS
     shown = Table(box=None, pad_edge=False, header_style="bold")
-    for index, column in enumerate(columns):
-        is_words = index < left
-        shown.add_column(words(column), justify="left" if is_words else "right", overflow="fold", no_wrap=not is_words)
-    for row in rows:
-        shown.add_row(*map(words, row))
+    for index, column in enumerate(cells):
+        is_whole = index >= left or (has_room and index != widest)
+        shown.add_column(column[0], justify="left" if index < left else "right", overflow="fold", no_wrap=is_whole)
+    for row in zip(*(column[1:] for column in cells), strict=True):
+        shown.add_row(*row)
     return shown
 
 
