@@ -55,7 +55,15 @@ def read_at(file: IO[bytes], start: int, length: int) -> bytes:
 class DecodedRun:
     """Decoded bytes from one frame on, read once from start to end. `data[pos:]` are those that are not used yet."""
 
-    def __init__(self, file: IO[bytes], kind: str, start: int, dictionary: zstd.ZstdDict | None = None) -> None:
+    def __init__(
+        self,
+        file: IO[bytes],
+        kind: str,
+        start: int,
+        dictionary: zstd.ZstdDict | None = None,
+        feed: Feed | None = None,
+    ) -> None:
+        """`feed` has the file from `start` on."""
         self.file, self.kind, self.dictionary = file, kind, dictionary
         self.data, self.pos = b"", 0
         self.offset = 0
@@ -67,25 +75,21 @@ class DecodedRun:
         self.is_whole = kind != "plain"
         """Whether the run ends where its writer ended, which the end of an intact single frame shows."""
         self._start, self._can_join = start, kind != "plain"
-        self._feed, self._chunks = self._open(start)
+        self.feed = feed or feed_of(file, start)
+        self.feed.begin()
+        self._chunks = _chunks(self.feed, kind, dictionary)
         self.fill(1)
         self.arc = holds_arc(self.data)
-
-    def _open(self, start: int) -> tuple[Feed, Iterator[bytes]]:
-        feed = _feed(self.file, start)
-        if self.kind == "plain":
-            return feed, iter(lambda: feed.take(READ_BYTES), b"")
-        return feed, _chunks(feed, self.kind, self.dictionary)
 
     @property
     def next_search(self) -> int:
         """Where the search for a frame goes on if this one is damaged."""
-        return self._start + 1 + self._feed.used // LEAVE_SHARE
+        return self._start + 1 + self.feed.used // LEAVE_SHARE
 
     @property
     def last_position(self) -> int:
         """The last byte of the file that certainly belongs to these frames."""
-        return (self._start + max(self._feed.used, 1) if self.end is None else self.end) - 1
+        return (self._start + max(self.feed.used, 1) if self.end is None else self.end) - 1
 
     def fill(self, length: int, join: bool = False) -> int:
         """Decodes until there are `length` unused bytes, and returns how many there are: fewer at the end. `join` goes
@@ -101,14 +105,15 @@ class DecodedRun:
             elif have >= length or not (join and self._join_next()):
                 break
         if parts:
-            self.data, self.pos = b"".join([self.data[self.pos :], *parts]), 0
+            parts = [rest, *parts] if (rest := self.data[self.pos :]) else parts
+            self.data, self.pos = parts[0] if len(parts) == 1 else b"".join(parts), 0
         return have
 
     def _next_chunk(self) -> bytes:
         try:
             if chunk := next(self._chunks, b""):
                 return chunk
-            self.end = self._start + self._feed.taken
+            self.end = self._start + self.feed.taken
         except ReadFault as fault:
             self.fault = fault.reason
         return b""
@@ -117,12 +122,13 @@ class DecodedRun:
         """Continues with the next frame, unless it begins with a record or there is none."""
         if not self._can_join or self.end is None:
             return False
-        self._can_join = is_frame(self.file, self.kind, self.end)
+        self._can_join = is_frame(self.feed, self.kind)
         if self._can_join:
             self._can_join = not opens_record(_opening(self.file, self.kind, self.end, self.dictionary)[0])
         if self._can_join:
             self._start, self.end, self.is_whole = self.end, None, False
-            self._feed, self._chunks = self._open(self._start)
+            self.feed.begin()
+            self._chunks = _chunks(self.feed, self.kind, self.dictionary)
         return self._can_join
 
     def move(self, length: int) -> None:
@@ -143,9 +149,9 @@ def container(file: IO[bytes], name: str) -> str:
     return named if named != "plain" and next_frame(file, named, 0, None) is not None else "plain"
 
 
-def is_frame(file: IO[bytes], kind: str, start: int) -> bool:
-    """Whether a frame begins there, by its first bytes. A plain file is one frame."""
-    return kind == "plain" or MAGIC[kind].match(read_at(file, start, 4)) is not None
+def is_frame(feed: Feed, kind: str) -> bool:
+    """Whether a frame comes next, by its first bytes. A plain file is one frame."""
+    return kind == "plain" or MAGIC[kind].match(feed.peek(4)) is not None
 
 
 def next_frame(file: IO[bytes], kind: str, start: int, dictionary: zstd.ZstdDict | None) -> int | None:
@@ -172,7 +178,7 @@ def _candidates(file: IO[bytes], pattern: re.Pattern[bytes], start: int) -> Iter
 
 def _opening(file: IO[bytes], kind: str, start: int, dictionary: zstd.ZstdDict | None) -> tuple[bytes, int]:
     """The first decoded bytes of a possible frame, and how many bytes were read for them."""
-    feed, head = _feed(file, start, PROBE_BYTES[kind]), b""
+    feed, head = feed_of(file, start, PROBE_BYTES[kind]), b""
     try:
         for chunk in _chunks(feed, kind, dictionary):
             head += chunk
@@ -183,7 +189,7 @@ def _opening(file: IO[bytes], kind: str, start: int, dictionary: zstd.ZstdDict |
     return head[:OPENING_BYTES], feed.taken
 
 
-def _feed(file: IO[bytes], start: int, most: int = 1 << 62) -> Feed:
+def feed_of(file: IO[bytes], start: int, most: int = 1 << 62) -> Feed:
     offset, stop = start, start + most
 
     def read(size: int) -> bytes:
@@ -196,6 +202,8 @@ def _feed(file: IO[bytes], start: int, most: int = 1 << 62) -> Feed:
 
 
 def _chunks(feed: Feed, kind: str, dictionary: zstd.ZstdDict | None) -> Iterator[bytes]:
+    if kind == "plain":
+        return iter(lambda: feed.take(READ_BYTES), b"")
     decoder = zstd_decoder(dictionary, ZSTD_WINDOW_LOG) if kind == "zstd" else None
     return member_chunks(kind, feed, 1, decoder)
 

@@ -45,8 +45,9 @@ def read(piece: Piece, config: Config) -> Iterator[Record]:
             return
         position = 0
         if plain and piece.start > 0:
-            file.seek(piece.start - 1)
-            position, chunks = _next_line(plain_chunks(file), piece.start - 1, piece.stop)
+            position = piece.start - 1  # of a line that is the previous piece's
+            file.seek(position)
+            chunks = plain_chunks(file)
         found = lines(chunks, position, config.max_record_bytes)
         yield from records(found, piece, mapper(config.fields, config.keep_meta), "blank lines, no record")
 
@@ -145,24 +146,6 @@ def _refuse_head(head: bytes, plain: bool, broken: bool) -> None:
         raise ReadFault(
             "not_jsonl", f"no JSON object in the first {lines_checked} lines; the file begins with {beginning(head)}"
         )
-
-
-def _next_line(chunks: Iterator[bytes], position: int, stop: int | None) -> tuple[int, Iterator[bytes]]:
-    """Skips to the next line: its position, and the stream from there. A line after `stop` is the next piece's."""
-    for chunk in chunks:
-        at = chunk.find(b"\n")
-        if at >= 0:
-            rest = chunk[at + 1 :]
-
-            def onward(rest: bytes = rest) -> Iterator[bytes]:
-                yield rest
-                yield from chunks
-
-            return position + at + 1, onward()
-        position += len(chunk)
-        if stop is not None and position >= stop:
-            break
-    return position, iter(())
 
 
 STAGE = Reader(

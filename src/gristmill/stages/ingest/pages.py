@@ -136,7 +136,7 @@ def _response(
     if status not in STATUSES:
         row.drop, row.detail = "http_status", str(status)
         return
-    robots = row.url is not None and _ROBOTS.match(row.url) is not None
+    robots = row.url is not None and "/robots.txt" in row.url and _ROBOTS.match(row.url) is not None
     kept = row.content_type in (*config.html_types, *config.text_types)
     if not kept and config.bodies:  # under any type, such as application/octet-stream
         opening = http.body_of(fields, block[start : start + bodies.OPENING_BYTES], bodies.OPENING_BYTES).data

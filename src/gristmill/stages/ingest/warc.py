@@ -33,7 +33,7 @@ from typing import IO, NamedTuple, cast
 from gristmill.schema import Record
 from gristmill.stages.contract import Piece, Reader
 from gristmill.stages.ingest import bodies, pages
-from gristmill.stages.ingest.frames import DecodedRun, container, is_frame, next_frame, zstd_dictionary
+from gristmill.stages.ingest.frames import DecodedRun, container, feed_of, is_frame, next_frame, zstd_dictionary
 from gristmill.stages.ingest.pages import Config as Config
 from gristmill.stages.ingest.walk import ArchiveRecord, walk
 from gristmill.stages.reading.decompress import UNPACKING
@@ -96,14 +96,14 @@ class _Found(NamedTuple):
 def _records(file: IO[bytes], name: str, size: int, limit: int) -> Iterator[_Found]:
     kind = container(file, name)
     dictionary = zstd_dictionary(file) if kind == "zstd" else None
-    start = 0
+    start, feed = 0, feed_of(file, 0)
     while start < size:
-        if not is_frame(file, kind, start):
+        if not is_frame(feed, kind):
             following = next_frame(file, kind, start, dictionary) or size
             yield _Found(start, None, ArchiveRecord(0, fault="unreadable_bytes", detail=f"{following - start} bytes"))
-            start = following
+            start, feed = following, feed_of(file, following)
             continue
-        run = DecodedRun(file, kind, start, dictionary)
+        run = DecodedRun(file, kind, start, dictionary, feed)
         position, resumed = start, None
         for index, record in enumerate(walk(run, limit)):
             if run.fault is not None and resumed is None:
@@ -116,7 +116,8 @@ def _records(file: IO[bytes], name: str, size: int, limit: int) -> Iterator[_Fou
                 record.fault = "not_an_archive"
             yield _Found(position, f"{start}+{index}" if index and kind != "plain" else None, record, run.arc)
         start = size if run.end is None else run.end
-        start = start if resumed is None else resumed
+        if resumed is not None:
+            start, feed = resumed, feed_of(file, resumed)
 
 
 STAGE = Reader(

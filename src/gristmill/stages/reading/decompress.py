@@ -24,7 +24,7 @@ CHUNK_BYTES = 1 << 20
 """The most that one step yields, compressed or not."""
 FEED_BYTES = 1 << 14
 """The least that is read of a file at a time."""
-FIRST_STEP_BYTES = 1 << 13
+FIRST_STEP_BYTES = 1 << 14
 """A member may have 20 bytes, and what a decoder does not use is copied."""
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _XZ_MEMORY_BYTES = 1 << 29
@@ -66,6 +66,16 @@ class Feed:
         """Gives back some of the bytes that were taken last."""
         self._offset -= size
         self.taken -= size
+
+    def peek(self, size: int) -> bytes:
+        """The next `size` bytes, which are not taken; fewer only at the end."""
+        while len(self._data) - self._offset < size and (data := self._read(FEED_BYTES)):
+            self._data, self._offset = self._data[self._offset :] + data, 0
+        return self._data[self._offset : self._offset + size]
+
+    def begin(self) -> None:
+        """Counts from here on."""
+        self.taken = self.used = 0
 
     def begins(self, member: int) -> bool:
         """Whether another member follows. Zeros after a member are padding (tape blocks)."""

@@ -15,7 +15,7 @@ from pydantic import model_validator
 
 from gristmill.schema import Record
 from gristmill.stages.contract import Bytes, StageConfig
-from gristmill.stages.reading.json_value import REPAIRED
+from gristmill.stages.reading.json_value import REPAIRED, kind_of
 from gristmill.stages.reading.timestamps import microseconds
 
 
@@ -164,7 +164,7 @@ def _body(
         if place is None or value is None:
             continue
         if not isinstance(value, str):
-            fault = fault or f"{column} is {_kind(value)}, not a string"
+            fault = fault or f"{column} is {kind_of(value)}, not a string"
         elif value and not value.isspace():
             setattr(record, column, value)
             spent.append(place)
@@ -264,11 +264,6 @@ def names_there(detail: str) -> list[str]:
     except orjson.JSONDecodeError:
         return []
     return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
-
-
-def _kind(value: Any) -> str:
-    names = {bool: "a boolean", int: "a number", float: "a number", list: "a list", dict: "an object"}
-    return names.get(type(value), f"of type {type(value).__name__}")
 
 
 def dump(row: dict[Any, Any]) -> str:

@@ -31,15 +31,16 @@ def parsed(data: bytes | ReadFault, first: bool) -> dict[str, Any]:
     except orjson.JSONDecodeError as error:
         row = _parsed_with_care(data, first, error)
     if type(row) is not dict:
-        raise ReadFault("not_an_object", f"{json_word(row)}, and a record is an object")
+        raise ReadFault("not_an_object", f"{kind_of(row)}, and a record is an object")
     return row
 
 
-def json_word(value: Any) -> str:
-    """The JSON name of a value that is not an object."""
-    if value is None or isinstance(value, bool):
-        return orjson.dumps(value).decode()
-    return "a string" if isinstance(value, str) else "an array" if isinstance(value, list) else "a number"
+_KINDS = {bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "a list", dict: "an object"}
+
+
+def kind_of(value: Any) -> str:
+    """What JSON calls the type of a value."""
+    return "null" if value is None else _KINDS.get(type(value), f"of type {type(value).__name__}")
 
 
 def _parsed_with_care(data: bytes | ReadFault, first: bool, error: orjson.JSONDecodeError) -> Any:

@@ -6,6 +6,7 @@ seconds, milliseconds, microseconds or nanoseconds since 1970, distinguished by 
 """
 
 import re
+from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from math import isfinite
@@ -54,6 +55,9 @@ def microseconds(value: Any) -> int | None:
 
 
 def _iso(value: str) -> int | None:
+    if len(value) == 20 and value[10] == "T" and value[19] == "Z":  # as web archives have it, in a third of the time
+        with suppress(ValueError):
+            return (datetime.fromisoformat(value) - _EPOCH) // _MICROSECOND
     found = _ISO.fullmatch(value)
     if found is None:
         return None
