@@ -1,12 +1,9 @@
-"""Ways in which eval items get into documents: verbatim, in another spelling, edited, with renamed code."""
+"""Ways in which eval items get into documents: verbatim, cut off, edited, with renamed code."""
 
 import ast
 import builtins
 import json
 import random
-import re
-import textwrap
-import unicodedata
 from collections.abc import Callable, Sequence
 
 from gristmill.stages.decontaminate.suite.form import Item
@@ -15,10 +12,6 @@ Way = Callable[[Item, random.Random, Sequence[str]], str | None]
 """Makes the text to plant from an item, or None if the item has nothing of the kind. The words are for edits."""
 
 _EDITED = 0.1
-
-
-def _punctuation_as(text: str, other: str) -> str:
-    return "".join(other if unicodedata.category(sign)[0] in "PS" and sign != "_" else sign for sign in text)
 
 
 def _question(item: Item, draw: random.Random, words: Sequence[str]) -> str:
@@ -31,12 +24,6 @@ def _answered(item: Item, draw: random.Random, words: Sequence[str]) -> str | No
 
 def _lettered(item: Item, draw: random.Random, words: Sequence[str]) -> str | None:
     lines = [f"{letter}. {choice}" for letter, choice in zip("ABCDEFGHIJ", item.choices, strict=False)]
-    return "\n".join([item.question, *lines]) if lines else None
-
-
-def _shuffled(item: Item, draw: random.Random, words: Sequence[str]) -> str | None:
-    choices = draw.sample(item.choices, len(item.choices))
-    lines = [f"({letter}) {choice}" for letter, choice in zip("abcdefghij", choices, strict=False)]
     return "\n".join([item.question, *lines]) if lines else None
 
 
@@ -57,39 +44,15 @@ def _as_json(item: Item, draw: random.Random, words: Sequence[str]) -> str:
     return json.dumps(record, ensure_ascii=False)
 
 
-def _respelled(change: Callable[[str], str]) -> Way:
-    def way(item: Item, draw: random.Random, words: Sequence[str]) -> str | None:
-        changed = change(item.question)
-        return changed if changed != item.question else None
-
-    return way
-
-
-def _edited(kinds: str, whole: bool) -> Way:
-    """One word in ten replaced (x), removed (-) or inserted (+), at least one."""
-
-    def way(item: Item, draw: random.Random, words: Sequence[str]) -> str | None:
-        text = item.question
-        if whole:
-            text = _lettered(item, draw, words) or _answered(item, draw, words) or ""
-        found = text.split()
-        if len(found) < 2:
-            return None
-        for place in draw.sample(range(len(found)), max(1, round(_EDITED * len(found)))):
-            kind, word = draw.choice(kinds), draw.choice(words)
-            found[place] = {"x": word, "-": "", "+": f"{found[place]} {word}"}[kind]
-        return " ".join(word for word in found if word)
-
-    return way
-
-
-def _curly(text: str) -> str:
-    return re.sub(r'"([^"]*)"', "“\\1”", text).replace("'", "’").replace(" - ", " – ").replace("...", "…")
-
-
-def _program(item: Item) -> str | None:
-    """The longest code of an item, which is the whole function."""
-    return max(item.code, key=len) if item.code else None
+def _edited(item: Item, draw: random.Random, words: Sequence[str]) -> str | None:
+    """One word in ten is replaced, removed or inserted, at least one."""
+    found = item.question.split()
+    if len(found) < 2:
+        return None
+    for place in draw.sample(range(len(found)), max(1, round(_EDITED * len(found)))):
+        kind, word = draw.choice("x-+"), draw.choice(words)
+        found[place] = {"x": word, "-": "", "+": f"{found[place]} {word}"}[kind]
+    return " ".join(word for word in found if word)
 
 
 class _Renamed(ast.NodeTransformer):
@@ -126,62 +89,28 @@ def _without_docstrings(tree: ast.Module) -> None:
             node.body = node.body[1:] or [ast.Pass()]
 
 
-def _code(rename: bool, docstring: bool, spaces: int = 4, fence: str = "") -> Way:
+def _code(rename: bool, docstring: bool) -> Way:
     def way(item: Item, draw: random.Random, words: Sequence[str]) -> str | None:
-        program = _program(item)
-        if program is None:
+        if not item.code:
             return None
-        tree = ast.parse(program)
+        tree = ast.parse(max(item.code, key=len))  # the whole function
         if not docstring:
             _without_docstrings(tree)
-        printed = ast.unparse(_Renamed(tree, draw).visit(tree) if rename else tree)
-        printed = re.sub(r"(?m)^(?:    )+", lambda found: " " * (len(found[0]) // 4 * spaces), printed)
-        return f"{fence}python\n{printed}\n{fence}" if fence else printed
+        return ast.unparse(_Renamed(tree, draw).visit(tree) if rename else tree)
 
     return way
-
-
-def _code_verbatim(item: Item, draw: random.Random, words: Sequence[str]) -> str | None:
-    return _program(item)
-
-
-def _solution(item: Item, draw: random.Random, words: Sequence[str]) -> str | None:
-    return min(item.code, key=len) if len(item.code) > 1 else None
-
-
-def _inside_a_prompt(item: Item, draw: random.Random, words: Sequence[str]) -> str | None:
-    lettered = _lettered(item, draw, words)
-    return f"Answer the following multiple choice question.\n\n{lettered}\n\nAnswer:" if lettered else None
 
 
 WAYS: dict[str, Way] = {
     "verbatim: question": _question,
     "verbatim: question and answer": _answered,
     "verbatim: lettered choices": _lettered,
-    "verbatim: choices in another order": _shuffled,
-    "verbatim: in a prompt": _inside_a_prompt,
     "verbatim: as JSON": _as_json,
     "verbatim: within a paragraph": _question,
     "verbatim: first 70% of the question": _beginning,
     "verbatim: first 70% of the item": _item_cut,
-    "spelling: all capitals": _respelled(str.upper),
-    "spelling: punctuation left out, lower case": _respelled(lambda text: _punctuation_as(text, "").lower()),
-    "spelling: punctuation as spaces": _respelled(lambda text: _punctuation_as(text, " ")),
-    "spelling: hyphens as spaces": _respelled(lambda text: text.replace("-", " ")),
-    "spelling: apostrophes left out": _respelled(lambda text: text.replace("'", "").replace("’", "")),
-    "spelling: lines of 40 signs": _respelled(lambda text: textwrap.fill(text, 40)),
-    "spelling: double spaces": _respelled(lambda text: re.sub(r"\s", "  ", text)),
-    "spelling: no-break spaces": _respelled(lambda text: text.replace(" ", "\u00a0")),
-    "spelling: curly quotes and dashes": _respelled(_curly),
-    "edited: words exchanged": _edited("x", whole=False),
-    "edited: words left out": _edited("-", whole=False),
-    "edited: words put in": _edited("+", whole=False),
-    "edited: all three": _edited("x-+", whole=False),
-    "edited: all three, with answer or choices": _edited("x-+", whole=True),
-    "code: verbatim": _code_verbatim,
-    "code: solution verbatim": _solution,
-    "code: printed anew": _code(rename=False, docstring=False, spaces=2),
-    "code: printed anew, in Markdown": _code(rename=False, docstring=False, fence="```"),
+    "edited: one word in ten": _edited,
+    "code: printed anew": _code(rename=False, docstring=False),
     "code: renamed, with docstring": _code(rename=True, docstring=True),
 }
 

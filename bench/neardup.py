@@ -55,7 +55,7 @@ def growth(data: Path | None) -> Iterable[dict]:
 
 
 def against_all_pairs(data: Path | None) -> Iterable[dict]:
-    """Recall of pairs by their similarity, precision, and chain lengths, on real documents."""
+    """Recall of pairs by their similarity, and precision, on real documents."""
     found: list[str] = []
     for text in _texts(data):
         found.append(text)
@@ -70,7 +70,6 @@ def against_all_pairs(data: Path | None) -> Iterable[dict]:
         _, _, run = timed_stage(recipe)
         mill = Mill(load(recipe))
         clusters, links = read_layer(mill, run)
-        metrics = run.states["all/near_dedup"].metrics
     ones, others, similar = all_pairs(found, 0.5)
     for low, high in ((0.8, 0.85), (0.85, 0.9), (0.9, 1.01), (0.85, 1.01)):
         here = (similar >= low) & (similar < high)
@@ -81,10 +80,6 @@ def against_all_pairs(data: Path | None) -> Iterable[dict]:
     exact = {(int(one), int(other)): float(value) for one, other, value in zip(ones, others, similar, strict=True)}
     wrong = sum(exact.get((max(pair), min(pair)), 0.0) < 0.8 for pair in links)
     yield measurement("neardup.precision", 1 - wrong / max(len(links), 1), f"of {len(links)} links have Jaccard >= 0.8")
-    loose = count_loose(clusters, links)
-    yield measurement("neardup.unlinked", loose, "documents that no chain of verified links joins to their keeper")
-    for length, number in sorted(metrics.get("chains", {}).items(), key=lambda item: int(item[0])):
-        yield measurement(f"neardup.chain_{length}", number, "removed documents with so many links to the keeper")
 
 
 def read_layer(mill: Mill, run) -> tuple[np.ndarray, set[tuple[int, int]]]:
@@ -108,21 +103,6 @@ def read_layer(mill: Mill, run) -> tuple[np.ndarray, set[tuple[int, int]]]:
         if cluster is not None:
             clusters[of[name]] = of[cluster]
     return clusters, {(of[name], of[other]) for name, others in linked.items() for other in others}
-
-
-def count_loose(clusters: np.ndarray, links: set[tuple[int, int]]) -> int:
-    """The number of documents that the links do not connect to their keeper."""
-    parent = list(range(len(clusters)))
-
-    def root(at: int) -> int:
-        while parent[at] != at:
-            parent[at] = parent[parent[at]]
-            at = parent[at]
-        return at
-
-    for one, other in links:
-        parent[root(one)] = root(other)
-    return sum(keeper >= 0 and root(at) != root(int(keeper)) for at, keeper in enumerate(clusters))
 
 
 def all_pairs(found: list[str], least: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

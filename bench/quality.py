@@ -75,9 +75,6 @@ def training(sets: dict[str, Labelled]) -> Iterator[dict]:
         yield measurement(f"quality.{name}.auc", ours, f"held out, {len(unseen)} documents")
         with scratch() as folder:
             lines_of(known, options, folder / "lines")
-            apart = difference(made.model, unseen, folder)
-            if apart is not None:
-                yield measurement(f"quality.{name}.difference", apart, "at most, of scores by the library", less=True)
             for dim, threads in ((100, 1), (100, 2), (10, 1), (1, 1)):
                 found = library(folder, dim, threads)
                 if found is None:
@@ -101,13 +98,6 @@ trained = fasttext.train_supervised(
 print(time.perf_counter() - begun)
 trained.save_model(model)
 """
-SCORES = """
-import json, sys, fasttext
-model = fasttext.load_model(sys.argv[1])
-lines = json.load(open(sys.argv[2]))
-found = [dict(zip(*model.predict(line, k=2))) for line in lines]
-print(json.dumps([float(one.get("__label__high", 0)) for one in found]))
-"""
 
 
 def output_of(script: str, *words: str) -> str | None:
@@ -123,18 +113,6 @@ def library(folder: Path, dim: int, threads: int) -> tuple[float, Path] | None:
     """The seconds that the library takes, and its model."""
     output = output_of(LIBRARY, str(folder / "lines"), str(folder / "model.bin"), str(dim), str(threads))
     return None if output is None else (float(output), folder / "model.bin")
-
-
-def difference(model: bytes, texts: Labelled, folder: Path) -> float | None:
-    """The largest difference between our scores and the library's, for a model of ours."""
-    (folder / "ours.bin").write_bytes(model)
-    lines = [" ".join(text.split()) for text, _, _ in texts]
-    (folder / "texts.json").write_text(json.dumps(lines))
-    output = output_of(SCORES, str(folder / "ours.bin"), str(folder / "texts.json"))
-    if output is None:
-        return None
-    ours = chances(np.frombuffer(model, np.uint8), [(line, True, "") for line in lines])
-    return float(np.abs(ours - np.array(json.loads(output))).max())
 
 
 def chances(model: np.ndarray, texts: Labelled) -> np.ndarray:
