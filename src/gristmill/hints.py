@@ -47,7 +47,7 @@ HINTS = {
         "gristmill versions reproduce {recipe} {version}",
     ),
     "lineage_of": (
-        "WHAT (an id, a URL, a hash of a text, quoted words), --text-file, or --sample with --token",
+        "WHAT (an id, a URL, a hash of a text, quoted words), or --sample with --token",
         "what (an id, a URL, a hash of a text, quoted words), text, or sample with token",
     ),
 }

@@ -155,7 +155,6 @@ MISTAKES = (
     "extractor show EVIL",
     "extractor show goldEVIL/warc/pages.warc.gz --url EVIL",
     "extractor show recipe.yaml --url EVIL-none",
-    "lineage recipe.yaml --text-file EVIL",
     "lineage recipe.yaml --sample EVIL --token 0",
     "inspect recipe.yaml --stage EVIL",
     "inspect recipe.yaml --source EVIL",

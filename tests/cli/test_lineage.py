@@ -121,14 +121,12 @@ def test_the_lineage_of_a_dropped_document_ends_at_the_step_that_dropped_it(ever
     assert (entry["shards"], entry["versions"]) == ([], [])
 
 
-def test_a_document_is_found_by_url_hash_text_and_file(lineage, kept, tmp_path):
+def test_a_document_is_found_by_url_hash_and_text(lineage, kept):
     """All four queries find the same document."""
     row = max((row for row in kept if row.fields["source"] == "crawl"), key=lambda row: len(row.text))
     doc_id = row.fields["doc_id"].hex()
-    file = tmp_path / "quoted.txt"
-    file.write_text(row.text)
     digest = hashlib.sha256(row.text.encode()).hexdigest()
-    for query in ([row.fields["url"]], [digest], [row.text[5:-5]], ["--text-file", file]):
+    for query in ([row.fields["url"]], [digest], [row.text[5:-5]], [row.text]):
         assert [entry["doc_id"] for entry in lineage(*query)] == [doc_id]
 
 
@@ -171,7 +169,6 @@ def test_the_text_output_has_every_section(everything, say):
         (["--token", "1"], "--sample and --token must be given together"),
         (["--sample", "99999", "--token", "1"], "--sample 99999 is too large"),
         (["--sample", "1", "--token", "128"], "samples have 128 tokens"),
-        (["--text-file", "nowhere.txt"], "cannot be read"),
         ([" "], "empty text"),
     ],
 )

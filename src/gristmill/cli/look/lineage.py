@@ -1,6 +1,5 @@
 """gristmill lineage: the history of a document, from its input bytes to the training samples."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -9,7 +8,6 @@ from gristmill.cli.look.lineage_screen import show_life
 from gristmill.cli.shared.options import Json, RecipeOrRun, StoreUri, open_view, print_json
 from gristmill.cli.shared.screen import remark
 from gristmill.cli.shared.show import console
-from gristmill.errors import UserError
 from gristmill.query.lineage.lives import check_question, is_text, lives_of
 
 EXAMPLE = "Example: gristmill lineage recipes/demo.yaml --sample 7 --token 100 --prove"
@@ -24,9 +22,6 @@ def command(
             help="A document's id or the beginning of it, a URL, the SHA-256 of a text, or words quoted from a text.",
             show_default=False,
         ),
-    ] = None,
-    text_file: Annotated[
-        Path | None, typer.Option("--text-file", metavar="FILE", help="Search for the text in this file.")
     ] = None,
     sample: Annotated[
         int | None, typer.Option("--sample", min=0, metavar="N", help="The document in training sample N.")
@@ -46,11 +41,10 @@ def command(
     Shows where it was read, what every step decided and cut, its copies, its tokens and their shards, the training
     samples that contain it, and the versions that have it. Exit code 1: no document, or --prove found a difference.
     """
-    text = None if text_file is None else _read(text_file)
-    check_question(what, text, sample, token)
+    check_question(what, None, sample, token)
     view = open_view(recipe, store)
     found, is_the_same = 0, True
-    for life in lives_of(view, what, text, sample, token, prove, remark):
+    for life in lives_of(view, what, None, sample, token, prove, remark):
         found += 1
         is_the_same &= "differs" not in life.about.get("proof", {})
         if json:
@@ -59,17 +53,6 @@ def command(
             show_life(console(), life.life, life.about)
     if not found:
         texts = " Only kept documents are searched for texts; to search all: gristmill inspect RECIPE --grep."
-        remark(f"{view.label} has no such document.{texts if is_text(what, text) else ''}")
+        remark(f"{view.label} has no such document.{texts if is_text(what, None) else ''}")
     if not found or not is_the_same:
         raise typer.Exit(1)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_bytes().decode()
-    except OSError as error:
-        raise UserError(f"--text-file {path} cannot be read ({error.strerror}). Name another file.") from None
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"--text-file {path}: byte {error.start} is not valid UTF-8. Convert it first, such as with iconv."
-        ) from None
