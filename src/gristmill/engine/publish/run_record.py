@@ -361,4 +361,6 @@ def names_in(store: Store, wanted: str = "") -> str:
         return "No run is recorded there: check the path, or give the store that the recipe names."
     near = nearest(wanted, [*versions, *recipes])
     hint = f"Did you mean {near}? " if near else ""
-    return f"{hint}Versions: {listed(versions, 10) or 'none'}. Recipes that were run: {listed(recipes, 10) or 'none'}."
+    hashes = [] if versions else list(dict.fromkeys(run["version"] for run in finished_runs(store, None)))
+    named = listed(versions, 10) or (f"{listed(hashes, 5)}, without a name" if hashes else "none")
+    return f"{hint}Versions: {named}. Recipes that were run: {listed(recipes, 10) or 'none'}."
