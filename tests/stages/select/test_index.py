@@ -12,7 +12,7 @@ from gristmill.kernels.dedup.shingles import word_tables
 from gristmill.kernels.dedup.sketch import shingle_sets
 from gristmill.stages.buffers import bytes_of
 from gristmill.stages.select import index
-from gristmill.stages.select.index_file import KINDS, IndexFile, write_file
+from gristmill.stages.select.index import KINDS, IndexFile, write_file
 
 ENTRY = st.tuples(
     st.integers(0, len(KINDS) - 1),

@@ -16,8 +16,16 @@ from gristmill.engine.schedule.corpus_view import CorpusView, DocumentPart
 from gristmill.engine.work.task import part_from_json
 from gristmill.kernels.hash.radix import sort_order
 from gristmill.stages.matches import host_of
-from gristmill.stages.select.index import content_keys, domain_keys, set_of, sketches, url_keys
-from gristmill.stages.select.index_file import KINDS, IndexFile, IndexMatches
+from gristmill.stages.select.index import (
+    KINDS,
+    IndexFile,
+    IndexMatches,
+    content_keys,
+    domain_keys,
+    set_of,
+    sketches,
+    url_keys,
+)
 from gristmill.stages.shared.arrow_file import intact
 from gristmill.stages.shared.public_suffix import is_below_suffix, registered_domain
 

@@ -10,15 +10,23 @@ for each of these, with the part's name and the row:
     sketch    word shingles of the text, for kept documents: all hashes below 1/64 of their range, and at least the 16
               smallest. Copies share most of them, and a quotation shares some with its document
 
-Ranges of keys form sets of one or two million entries, each one file (`index_file.py`). A key leads to candidate rows,
-and the reader compares them with the documents.
+Ranges of keys form sets of one or two million entries, each one file (shared/arrow_file.py), which is mapped into
+memory and searched by bisection. A key leads to candidate rows, and the reader compares them with the documents.
+
+    counts   the number of entries of each kind, in the order of KINDS
+    keys     keys of each kind in turn, sorted
+    parts    names of parts as in the records of an exchange, sorted
+    numbers  for each key: the number of its part among these
+    rows     for each key: its row in that part
+
+Entries with the same key are sorted by part and row, so equal entries give equal bytes.
 """
 
 import hashlib
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -27,16 +35,19 @@ import pyarrow.compute as pc
 from gristmill.kernels.dedup.exact_hash import NONE, hash_texts
 from gristmill.kernels.dedup.shingles import copy_tables
 from gristmill.kernels.dedup.sketch import shingle_sets
+from gristmill.kernels.hash.radix import sort_order
 from gristmill.kernels.text.unicode_classes import unicode_tables
 from gristmill.stages.buffers import bytes_of, first_numbers
 from gristmill.stages.contract import Sink, StageConfig
 from gristmill.stages.dedup import near_candidates, url_parts
-from gristmill.stages.select.index_file import KINDS, write_file
+from gristmill.stages.shared.arrow_file import ArrowFile, write_arrays
 
 LIBRARIES = url_parts.LIBRARIES
 READS = ("doc_id", "url", "text", "corpus.drop")
 RECORD_SCHEMA = pa.schema([("kind", pa.uint8()), ("hash", pa.uint64())])
 FILE = "keys.index"
+KINDS = ("doc_id", "url", "domain", "content", "sketch")
+"""What keys are made of; the kind of an entry is its position here."""
 
 SET_ENTRIES = 1 << 21
 """The most entries of a set, approximately; if there are several sets, each has at least half of it."""
@@ -104,6 +115,47 @@ def emit(batch: pa.RecordBatch, config: Config, layout: Sequence[Mapping[str, An
         ],
         names=["key", "row", *RECORD_SCHEMA.names],
     )
+
+
+class IndexMatches(NamedTuple):
+    """The locations of documents that may match a search."""
+
+    part: Array
+    """The names of their parts (uint64)."""
+    row: Array
+
+
+def write_file(path: Path, kind: Array, key: Array, part: Array, row: Array) -> None:
+    """Write a file from entries in any order: their kinds, keys, parts and rows."""
+    order = sort_order(kind.astype(np.uint64), key, part, row.astype(np.uint64))
+    parts, numbers = np.unique(part, return_inverse=True)
+    arrays = {
+        "counts": np.bincount(kind, minlength=len(KINDS)),
+        "keys": key[order],
+        "parts": parts,
+        "numbers": numbers[order].astype(np.uint32),
+        "rows": row[order].astype(np.uint32),
+    }
+    write_arrays(path, {}, arrays)
+
+
+class IndexFile:
+    """A file of keys that reads only the pages that a search needs."""
+
+    def __init__(self, data: pa.Buffer) -> None:
+        """`data` is already verified by its hash."""
+        file = ArrowFile(data)
+        self._ends = np.concatenate([[0], np.cumsum(file.array("counts"))])
+        self._keys, self._parts, self._numbers, self._rows = map(file.array, ("keys", "parts", "numbers", "rows"))
+
+    def search(self, kind: str, first: int, last: int) -> IndexMatches:
+        """The entries of a kind with a key from `first` to `last`, inclusive."""
+        place = KINDS.index(kind)
+        begin = int(self._ends[place])
+        keys = self._keys[begin : int(self._ends[place + 1])]
+        low = begin + int(np.searchsorted(keys, np.uint64(first), "left"))
+        high = begin + int(np.searchsorted(keys, np.uint64(last), "right"))
+        return IndexMatches(self._parts[self._numbers[low:high]], self._rows[low:high].astype(np.int64))
 
 
 def build(records: pa.Table | None, config: Config, entry: Mapping[str, Any], folder: Path) -> dict[str, int]:

@@ -32,8 +32,6 @@ Array = np.ndarray[Any, Any]
 class UnitHits(NamedTuple):
     """The hits of one unit in one text."""
 
-    name: str
-    """The table of the unit."""
     table: UnitTable
     number: int
     rows: Array
@@ -57,11 +55,11 @@ def find(texts: pa.Array, index: EvalIndex) -> tuple[list[Finding], Array]:
     long, short = index.tables[LONG], index.tables[SHORT]
     hits = match_texts(data, offsets, copy_tables(), long.search, short.search, index.support)
     by_row: dict[int, list[UnitHits]] = {}
-    for name, table, found in ((LONG, long, hits.hits), (SHORT, short, hits.short_hits)):
+    for table, found in ((long, hits.hits), (short, hits.short_hits)):
         found = found[np.lexsort((found[:, UNIT], found[:, ROW]))]
         pairs, first = np.unique(found[:, [ROW, UNIT]], axis=0, return_index=True)
         for (row, number), rows in zip(pairs.tolist(), np.split(found, first[1:]), strict=False):
-            by_row.setdefault(row, []).append(UnitHits(name, table, number, rows))
+            by_row.setdefault(row, []).append(UnitHits(table, number, rows))
     findings: list[Finding] = []
     bounded = hits.bounded
     for row in sorted(by_row):
@@ -90,8 +88,8 @@ def _candidates(row: int, words: WordSequence, hits: UnitHits, index: EvalIndex)
     table, number, rows = hits.table, hits.number, hits.rows
     unit, size, ngram = table.units[number], table.size(number), int(table.ngrams[number])
     runs = rows[rows[:, IS_RUN] == 1].tolist()
-    name = number + (hits.name == SHORT) * len(index.tables[LONG].units)
-    plain = Finding(row, key_of(index.items[unit.item]), name, unit.piece, EXACT, False, MILLION, 0, ())
+    in_index = number if table is index.tables[LONG] else number + len(index.tables[LONG].units)
+    plain = Finding(row, key_of(index.items[unit.item]), in_index, unit.piece, EXACT, False, MILLION, 0, ())
     spans = sorted((run[TEXT_FROM], run[TEXT_TO]) for run in runs if run[UNIT_TO] - run[UNIT_FROM] == size)
     if size < ngram and spans:
         yield Candidate(plain._replace(spans=_bytes(words, spans)), table, number, words, spans)
