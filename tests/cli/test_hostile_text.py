@@ -229,7 +229,6 @@ def test_no_command_sends_raw_data_to_the_terminal(hostile, run_command):
             json.loads(json_line)
     assert shown > 10  # the data is shown in escaped form
     for path in (
-        hostile / f"report{IN_A_NAME}" / "audit.html",
         hostile / f"bias{IN_A_NAME}.html",
         hostile / f"shown{IN_A_NAME}.html",
     ):

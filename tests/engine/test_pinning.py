@@ -80,7 +80,7 @@ def test_a_pinned_tokenizer_outlives_a_threshold(small, edit, monkeypatch):
     assert [stage.id for stage in plan(small) if stage.to_run or stage.waiting] == ["all/tokenizer"]
     mill = small.mill()
     disk = estimate(mill.dry_run(), mill.store, mill.known_before())
-    assert disk.most_bytes <= 4 * 4096  # records, and no tokenizer
+    assert disk.added_bytes <= 4 * 4096  # records, and no tokenizer
     edit(small.recipe, "chars: 12", "chars: 40")
     file = small.folder / "recipe.tokenizer.json"
     pinned = file.read_bytes()
@@ -174,9 +174,9 @@ def test_a_tokenizer_that_is_a_file_needs_no_run(small, edit, monkeypatch, capfd
         file.write('{"text": "one more"}\n')
     assert [typed(*tokens), typed(*show)] == before
     assert [typed(*one, "--store", small.folder / "empty") for one in (tokens, show)] == before
-    _, said = typed("audit", small.recipe, "--out", small.folder / "audit", "--sizes", "512")
+    _, said = typed("audit", small.recipe, "--out", small.folder / "audit.json", "--sizes", "512")
     assert "Run: gristmill" not in said.err
-    assert (small.folder / "audit" / "audit.json").exists()
+    assert (small.folder / "audit.json").exists()
 
 
 def test_only_what_a_recipe_trained_can_be_pinned(small, edit):

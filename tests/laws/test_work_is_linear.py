@@ -130,7 +130,7 @@ def _decontaminate(path: Path) -> None:
     items = [form.Item("b", q, q, "in spring", (), (), "") for q in questions]
     items.append(form.Item("b", "code", "add many numbers to each other in turn", "", (), (code,), ""))
     table = path.with_name("table")
-    index.write_index(suites.Suite("s", "1", "", {}, items), 13, 0.8, table)
+    index.write_index(suites.Suite("s", "1", "", items), 13, 0.8, table)
     METER.reset(METER.limit)  # the index costs the same for any text
     findings = importlib.import_module("gristmill.stages.decontaminate.matching.findings")
     findings.find(pa.array([path.read_text()]), index.open_index(table))

@@ -1,6 +1,5 @@
 """gristmill tokenizer audit: check a tokenizer and measure its efficiency."""
 
-import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,14 +16,11 @@ from gristmill.cli.tokenizer.open import TokenizerName, is_corpus, open_up_to_to
 from gristmill.counted import counted
 from gristmill.errors import UserError
 from gristmill.query.documents.sample import sample_by_language, tokenizer_file
-from gristmill.report.page import check_charts
 from gristmill.stages.tokenizer.tokenizer_sample import HELD_OUT
 from gristmill_tokenizer.audit import D_MODEL, SIZES, audit, failed
-from gristmill_tokenizer.html import NEEDED_BY, page
 from gristmill_tokenizer.subject import Subject, open_subject
 from gristmill_tokenizer.text import Domain, built_in, from_arrays, read_domains
 
-FOLDER = "tokenizer-audit"
 EXAMPLE = "Example: gristmill tokenizer audit tokenizer/ --against other/ --text 'code=held_out/code*.jsonl.zst'"
 
 
@@ -48,12 +44,7 @@ def command(
     pattern: Annotated[
         str | None, typer.Option(metavar="NAME", help="The pattern of tiktoken files that do not name theirs.")
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER", help=f"Folder for audit.json and audit.html. Default: {FOLDER}/, ignored by git."
-        ),
-    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the report to this file, as JSON.")] = None,
     store: StoreUri = None,
     json: Json = False,
 ) -> None:
@@ -62,9 +53,9 @@ def command(
     Checks special tokens, bytes, round trips, digits, the pattern and the vocabulary. A failed check fails the
     command, after the report is written.
     """
-    check_charts(NEEDED_BY)
     chosen = _sizes(sizes)
-    folder = _folder(out)
+    if out is not None and not out.absolute().parent.is_dir():
+        raise UserError(f"--out {out}: there is no folder {out.parent}, so nothing was measured. Make it first.")
     held_out: list[Domain] = []
     name = tokenizer
     if is_corpus(tokenizer):
@@ -86,16 +77,12 @@ def command(
         report["notes"].insert(
             0, "No --text was given: measured on a small sample from the Python library, not on held-out text."
         )
-    files = {"audit.json": json_text(report, indent=1) + "\n", "audit.html": page(report)}
-    if out is None:
-        files[".gitignore"] = "*\n"  # keep the default folder out of git
-    _write(folder, files)
+    if out is not None:
+        _write(out, report)
     if json:
         print_json(report)
     else:
         _show(report)
-    files_written = words(f"Report: {folder / 'audit.html'}, {folder / 'audit.json'}")
-    console(stderr=json).print(files_written)
     if names := failed(report):
         details = {check["name"]: check["detail"] for check in report["checks"]}
         for name in names:
@@ -103,25 +90,11 @@ def command(
         raise typer.Exit(1)
 
 
-def _folder(out: Path | None) -> Path:
-    """The folder of the report, checked before any work is done."""
-    folder = out or Path(FOLDER)
-    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        why = "is not writable" if there.is_dir() else "is a file"
-        raise UserError(f"--out {folder} cannot be created: {there} {why}. Nothing was measured. Name another folder.")
-    return folder
-
-
-def _write(folder: Path, files: Mapping[str, str]) -> None:
+def _write(file: Path, report: Mapping[str, Any]) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            (folder / name).write_text(content, encoding="utf-8")
+        file.write_text(json_text(report, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
-        raise UserError(
-            f"The report cannot be written to {folder}: {error.strerror}. Name another folder with --out."
-        ) from None
+        raise UserError(f"The report cannot be written to {file}: {error.strerror}. Name another file.") from None
 
 
 def _sizes(given: str) -> list[int]:

@@ -7,7 +7,6 @@ them.
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import groupby
 from typing import Any
@@ -64,7 +63,6 @@ def token_tables(subject: Subject, uses: Array, documents: Array) -> dict[str, A
             "first": [_merge(merge) for merge in subject.merges[:MERGES_SHOWN]],
             "last": [_merge(merge) for merge in subject.merges[-MERGES_SHOWN:]],
         },
-        "length_bytes": _lengths(subject),
         "dead": dead_tokens(subject, uses),
         "unreachable": unreachable_tokens(subject),
         "junk": _by_kind(subject, {number: junk(subject.tokens[number]) for number in subject.ordinary})
@@ -177,11 +175,6 @@ def _of_one_document(subject: Subject, uses: Array, documents: Array) -> list[in
         for number in subject.ordinary
         if documents[number] == 1 and uses[number] >= ONE_DOCUMENT_USES and _letter_bytes(subject.tokens[number]) >= 8
     ]
-
-
-def _lengths(subject: Subject) -> list[list[int]]:
-    """Pairs of (length in bytes, number of tokens)."""
-    return [list(pair) for pair in sorted(Counter(len(subject.tokens[number]) for number in subject.ordinary).items())]
 
 
 def _merge(merge: Merge) -> list[str]:
