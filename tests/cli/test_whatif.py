@@ -245,13 +245,6 @@ def test_a_mixture_is_tried_by_a_run(everything, say):
     assert "The mixture is computed again in seconds" in output.err
 
 
-@pytest.mark.slow
-def test_a_step_with_a_model_is_evaluated_with_its_model(everything, say):
-    """decontaminate needs the index of the suite, as in a run."""
-    output = say("whatif", everything.project.recipe, "decontaminate.action=cut", "--json")
-    assert output.code == 0, output.err
-
-
 @pytest.mark.parametrize(("min_words", "bound"), [(3, "at_most"), (30, "at_most"), (80, "estimate")])
 def test_a_later_share_makes_the_answer_a_bound(project, say, min_words, bound):
     """A run with the setting keeps at most that many documents, even if no document of the corpus changes sides: the
