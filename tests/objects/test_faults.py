@@ -72,8 +72,8 @@ def test_requests_to_a_busy_store_are_retried(through, waits, fault):
     assert all(0 <= wait <= min(limits[-1], patience.LONGEST_SECONDS) for wait in waits)
 
 
-def test_the_wait_is_drawn_from_the_whole_range(monkeypatch):
-    """Full jitter with an upper bound."""
+def test_waits_are_drawn_and_outlast_half_a_minute(monkeypatch):
+    """From half of a limit on, so an unlucky request waits for a store that is away, too."""
     drawn = []
     monkeypatch.setattr(patience.HURRIED, "wait", lambda _: None)
     monkeypatch.setattr(patience.random, "uniform", lambda low, high: drawn.append((low, high)) or high)
@@ -84,7 +84,9 @@ def test_the_wait_is_drawn_from_the_whole_range(monkeypatch):
 
     with pytest.raises(Unreachable):
         patience.patiently(busy, lambda fault: Unreachable(fault.text, ""), True, "s3://mill")
-    assert drawn == [(0, min(20, 0.2 * 2**number)) for number in range(1, TRIES)]
+    limits = [min(20, 0.2 * 2**number) for number in range(1, TRIES)]
+    assert drawn == [(limit / 2, limit) for limit in limits]
+    assert sum(limits) / 2 > 40
 
 
 def test_a_store_that_stays_busy_gives_one_message(through, waits):

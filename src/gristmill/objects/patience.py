@@ -1,7 +1,7 @@
 """Retries: a store that is busy, slow or unreachable for a moment does not stop a run.
 
-The wait before a retry is random, between zero and a limit that doubles each time (full jitter), so that a thousand
-workers that failed together do not retry together.
+The wait before a retry is random, between half and all of a limit that doubles each time, so that a thousand workers
+that failed together do not retry together, and none gives up a store that is away for half a minute.
 """
 
 import random
@@ -19,7 +19,7 @@ from gristmill.objects.requests import count
 Answer = TypeVar("Answer")
 
 TRIES = 10
-"""Attempts of one request: about half a minute of waiting in total, at most a minute."""
+"""Attempts of one request: 42 to 85 seconds of waiting in total."""
 FIRST_TRIES = 3
 """Attempts if this store has never answered this run: its address is probably wrong."""
 WAIT_SECONDS = 0.2
@@ -59,7 +59,7 @@ class _Listener:
                 return
             self._warned_s = now
         self._note(
-            f"requests to {uri} fail ({fault.text}); retrying for up to a minute",
+            f"requests to {uri} fail ({fault.text}); retrying for about a minute",
             WARNING,
         )
 
@@ -195,4 +195,5 @@ def patiently(
             _LOG(f"{uri}: attempt {tries} failed ({fault.text})", DEBUG, uri=uri, attempt=tries)
             if tries >= WARN_TRIES or time.monotonic() - begun_s > WARN_AFTER_S:
                 _listener.waits(uri, fault)
-            HURRIED.wait(random.uniform(0, min(LONGEST_SECONDS, WAIT_SECONDS * 2**tries)))
+            limit = min(LONGEST_SECONDS, WAIT_SECONDS * 2**tries)
+            HURRIED.wait(random.uniform(limit / 2, limit))
