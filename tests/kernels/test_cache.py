@@ -6,7 +6,6 @@ import random
 import shutil
 import subprocess
 import sys
-import warnings
 from contextlib import nullcontext
 from pickle import loads
 
@@ -136,7 +135,7 @@ def kept(tmp_path):
 def test_damaged_compiled_code_is_deleted_and_never_unpickled(kept, monkeypatch):
     """A flipped bit anywhere, a cut, a file of another function, one without its hash: each counts as absent."""
     read, outputs = [], []
-    monkeypatch.setattr(warnings, "showwarning", lambda message, _, path, line: outputs.append((message, path)))
+    monkeypatch.setattr(code_files, "show_warning", lambda message, _, path, line: outputs.append((message, path)))
     monkeypatch.setattr(pickle, "loads", lambda data: read.append(bytes(data)) or loads(data))
     draw = random.Random(13)
     wholes = [path.read_bytes() for *_, path in kept]
@@ -147,6 +146,7 @@ def test_damaged_compiled_code_is_deleted_and_never_unpickled(kept, monkeypatch)
         for data in (*flipped, *others, b"", whole[:31], whole[:-1], whole[32:], whole + b"\0"):
             path.write_bytes(data)
             read.clear()
+            code_files._said.clear()
             assert files.load(key) is None
             assert data[32:] not in read
             assert not path.exists()
@@ -172,7 +172,8 @@ AGAIN = SCRIPT.replace('print("ready", flush=True)\nsys.stdin.readline()\n', "")
 @pytest.mark.slow
 def test_a_process_compiles_again_what_is_damaged_and_says_so_once(tmp_path):
     """The next one finds it whole, and nothing is said."""
-    environment, outputs = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}, []
+    strict = {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONWARNINGS": "error"}
+    environment, outputs = {**os.environ, **strict}, []
     for _ in range(3):
         done = subprocess.run(
             [sys.executable, "-c", AGAIN], env=environment, capture_output=True, text=True, check=True

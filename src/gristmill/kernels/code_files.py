@@ -20,7 +20,10 @@ from numba.core.caching import IndexDataCacheFile
 
 from gristmill.kernels.shipped import BASELINE, read_shipped
 
-DAMAGED = "This compiled kernel was damaged. It was deleted, and is compiled again."
+DAMAGED = "This compiled kernel was damaged. It, and any other that is, is deleted and compiled again."
+show_warning = warnings.showwarning
+"""As Python has it: Numba records warnings while it compiles, and gives them again, perhaps as errors."""
+_said: set[str] = set()
 NOBODY = 65534
 """Owner of files that belong to root outside of a container with another root user."""
 
@@ -125,7 +128,9 @@ class CheckedFiles(IndexDataCacheFile):
             return pickle.loads(memoryview(data)[32:])
         with suppress(OSError):
             os.unlink(path)
-        warnings.showwarning(DAMAGED, RuntimeWarning, ascii(path)[1:-1], 0)  # regardless of warning filters
+        if DAMAGED not in _said:  # once in a process
+            _said.add(DAMAGED)
+            show_warning(DAMAGED, RuntimeWarning, ascii(path)[1:-1], 0)
         raise FileNotFoundError(path)
 
     def _save_data(self, name: str, data: Any) -> None:
