@@ -221,7 +221,7 @@ def _refuse_hidden(noun: str, name: str, folder: str, module: str) -> None:
     if not any(os.path.exists(file) and os.path.samefile(file, source.path) for file in files):
         raise Unfit(
             f"{name} is a {noun} of the installed package {top}, but {shown(source.path)}, next to the recipe, hides "
-            "it. Move the recipe to another folder, or install the package from there: pip install --editable."
+            "it. Move the recipe to another folder, or install the package from there, editable."
         )
 
 

@@ -30,7 +30,7 @@ ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _XZ_MEMORY_BYTES = 1 << 29
 """xz -9 needs 65 MiB; a damaged header may request 4 GiB."""
 _ZSTD_WINDOW_LOG = 31
-"""Dumps packed with `zstd --long=31` are common; the window is only as large as the file requires."""
+"""Dumps that zstd packed with a window of 2 GB are common; the window is only as large as the file requires."""
 
 
 class ReadFault(Exception):
