@@ -25,12 +25,12 @@ def install_extra(extra: str) -> str:
     return _pip(clone, *options, f"{_short(source)}[{extra}]")
 
 
-def install_package(name: str, extra: str = "") -> str:
-    """The command that installs a package of the repository, which needs a clone of it."""
+def install_package(names: str, extra: str = "") -> str:
+    """The command that installs packages of the repository, which needs a clone of it; the last one has the extra."""
     clone, suffix = _clone(), f"[{extra}]" if extra else ""
-    if clone is None:
-        return f"{_pip(None, f'./packages/{name}{suffix}')} in a clone of Gristmill"
-    return _pip(clone, _short(clone / "packages" / name) + suffix)
+    folders = [_short(clone / "packages" / name) if clone else f"./packages/{name}" for name in names.split()]
+    command = _pip(clone, *folders[:-1], folders[-1] + suffix)
+    return command if clone else f"{command} in a clone of Gristmill"
 
 
 def _pip(clone: Path | None, *words: str) -> str:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from typing import Any
 
 from gristmill.errors import UserError
@@ -18,7 +19,7 @@ PAGES, EXECUTORS, OBSERVERS = "gristmill.pages", "gristmill.executors", "gristmi
 
 PACKAGES = {
     FORMATS: {"formats": "epub jats latex mbox mediawiki notebook office stack_exchange subtitles", "pdf": "pdf"},
-    STEPS: {"formats": "threads", "generate": "entail faithful", "pdf": "ocr"},
+    STEPS: {"formats": "threads", "generate": "entail faithful", "generate pdf": "ocr"},
     SOURCES: {"generate": "generate"},
     COMMANDS: {
         "ablate": "ablate mix",
@@ -33,7 +34,8 @@ PACKAGES = {
     EXECUTORS: {"ray": "ray", "slurm": "slurm"},
     OBSERVERS: {"explore": "metrics openlineage"},
 }
-"""What the packages in packages/ add, for the message about one that is not installed. Nothing else names them."""
+"""What the packages in packages/ add, for the message about one that is not installed. Nothing else names them. The
+last one of several registers a name, and needs the others for it."""
 
 
 def installed(group: str) -> Mapping[str, EntryPoint]:
@@ -45,6 +47,10 @@ def installed(group: str) -> Mapping[str, EntryPoint]:
 def _installed(group: str, path: tuple[str, ...]) -> Mapping[str, EntryPoint]:
     found: dict[str, EntryPoint] = {}
     for point in sorted(entry_points(group=group)):
+        if any(
+            find_spec(f"gristmill_{package}") is None for package in (_packages_with(group, point.name) or "").split()
+        ):
+            continue
         twin = found.setdefault(point.name, point)
         if twin is not point:
             raise UserError(
@@ -56,22 +62,23 @@ def _installed(group: str, path: tuple[str, ...]) -> Mapping[str, EntryPoint]:
 
 def missing(group: str, name: str) -> str | None:
     """The sentences for a name that a package of Gristmill adds, if that package is not installed."""
-    package = _package_with(group, name)
-    if package is None:
+    packages = _packages_with(group, name)
+    if packages is None:
         return None
+    named = " and ".join(f"gristmill-{package}" for package in packages.split())
     return (
-        f"{name.replace('.', ' ')} needs the package gristmill-{package}, which is not installed. Nothing was done. "
-        f"Install it: {install_package(package)}"
+        f"{name.replace('.', ' ')} needs the package {named}, which is not installed. Nothing was done. "
+        f"Install it: {install_package(packages)}"
     )
 
 
 def command_for(group: str, name: str) -> str | None:
     """The command that installs the package of Gristmill with a name; None if none has it."""
-    package = _package_with(group, name)
-    return None if package is None else install_package(package)
+    packages = _packages_with(group, name)
+    return None if packages is None else install_package(packages)
 
 
-def _package_with(group: str, name: str) -> str | None:
+def _packages_with(group: str, name: str) -> str | None:
     return next((package for package, names in PACKAGES[group].items() if name in names.split()), None)
 
 

@@ -19,9 +19,9 @@ from gristmill.install_command import install_package
 PACKAGES = Path(__file__).parents[2] / "packages"
 NAMES = sorted(path.name for path in PACKAGES.iterdir() if (path / "pyproject.toml").exists())
 ADDED = [
-    (group, name, package)
+    (group, name, packages)
     for group, table in installed.PACKAGES.items()
-    for package, names in table.items()
+    for packages, names in table.items()
     for name in names.split()
 ]
 
@@ -34,19 +34,18 @@ def test_the_table_of_packages_is_what_they_register():
         for group, points in tomllib.loads((path / "pyproject.toml").read_text())["project"]["entry-points"].items()
         for name in points
     ]
-    assert sorted(registered) == sorted(ADDED)
+    assert sorted(registered) == sorted((group, name, packages.split()[-1]) for group, name, packages in ADDED)
 
 
-@pytest.mark.parametrize(("group", "name", "package"), ADDED)
-def test_what_a_package_adds_is_there_with_it_and_named_without_it(group, name, package, monkeypatch):
+@pytest.mark.parametrize(("group", "name", "packages"), ADDED)
+def test_what_a_package_adds_is_there_with_it_and_named_without_it(group, name, packages, monkeypatch):
     """The message names the package and how to install it."""
     assert name in installed.installed(group)
     monkeypatch.setattr(installed, "_installed", lambda group, path: {})
     message = installed.missing(group, name)
-    assert message.startswith(
-        f"{name.replace('.', ' ')} needs the package gristmill-{package}, which is not installed."
-    )
-    assert message.endswith(install_package(package))
+    named = " and ".join(f"gristmill-{package}" for package in packages.split())
+    assert message.startswith(f"{name.replace('.', ' ')} needs the package {named}, which is not installed.")
+    assert message.endswith(install_package(packages))
     if group == installed.COMMANDS:
         with pytest.raises(UserError, match=re.escape(message)):
             make_app([name])

@@ -15,6 +15,7 @@ import yaml
 from tests.laws import test_tutorial
 
 import gristmill
+from gristmill.installed import PACKAGES as TABLE
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = [f"packages/{path.parent.name}" for path in sorted(ROOT.glob("packages/*/pyproject.toml"))]
@@ -173,6 +174,30 @@ def test_the_demo_needs_no_package(core, tmp_path):
         assert (ended.returncode, ended.stdout) == (2, ""), ended
         assert f"the package gristmill-{package}" in ended.stderr
         assert "Traceback" not in ended.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_works_beside_the_core_alone(wheels, tmp_path, package):
+    """Everything that it registers, without the packages that it does not require."""
+    project = tomllib.loads((ROOT / package / "pyproject.toml").read_text())["project"]
+    required = [name.split("==")[0].replace("-", "_") for name in project["dependencies"] if "gristmill" in name]
+    (tmp_path / "environment").mkdir()
+    own = [wheels[name] for name in (f"gristmill_{Path(package).name}", *required)]
+    program = installed(tmp_path / "environment", own)
+    for group, points in project["entry-points"].items():
+        for name in points:
+            [needed] = [packages.split() for packages, names in TABLE[group].items() if name in names.split()]
+            if len(needed) > 1:
+                ended = ended_with(tmp_path, program / "gristmill", "steps", name)
+                assert (ended.returncode, f"gristmill-{needed[0]} and" in ended.stderr) == (2, True)
+            elif group == "gristmill.commands":
+                run(tmp_path, program / "gristmill", *name.split("."), "--help")
+            elif group in ("gristmill.formats", "gristmill.steps"):
+                run(tmp_path, program / "gristmill", "steps", name)
+            else:
+                load = f"from importlib.metadata import entry_points as e; e(group={group!r})[{name!r}].load()"
+                run(tmp_path, program / "python", "-c", load)
 
 
 def init_to_loader(program, tmp_path):
