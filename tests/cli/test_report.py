@@ -298,7 +298,6 @@ def test_a_missing_extra_is_named(everything, say, monkeypatch, tmp_path):
     recipe = everything.project.recipe
     for arguments in (
         ["report", recipe, "--out", tmp_path / "a.html"],
-        ["tokenizer", "audit", recipe, "--out", tmp_path / "audit"],
         ["bias", recipe, "--step", "heuristics", "--html", tmp_path / "a.html"],
     ):
         output = say(*arguments)

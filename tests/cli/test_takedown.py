@@ -375,7 +375,7 @@ def test_a_receipt_with_listed_copies_shows_the_removed_document(taken, tmp_path
 
 def test_a_receipt_has_what_the_version_restored(taken, tmp_path, monkeypatch, capsys):
     """Under the reason that the recipe gave, in the receipt and on its page."""
-    folder = shutil.copytree(taken["folder"], tmp_path / "copy")
+    folder = shutil.copytree(taken["folder"], tmp_path / "copy", symlinks=True)
     recipe, requests = folder / "recipe.yaml", folder / "requests.yaml"
     requests.write_text("- id: r2\n  domains: [nobody.example]\n")
     recipe.write_text(f"{recipe.read_text()}restore: {{r1: 'the <b>author</b> agreed'}}\n")

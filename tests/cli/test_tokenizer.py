@@ -211,13 +211,6 @@ def test_audit_shows_progress(trained, run_tokenizer, tmp_path, monkeypatch):
     done = run_tokenizer(
         *("audit", trained / "r.yaml", "--against", trained / "out"),
         *("--out", tmp_path / "audit.json", "--sizes", "520,540"),
-        trained / "r.yaml",
-        "--against",
-        trained / "out",
-        "--out",
-        tmp_path / "audit.json",
-        "--sizes",
-        "520,540",
     )
     lines = done.err.splitlines()
     assert "1 of 4 tasks, 1 of 4 stages done; " in lines[0]  # the time of the first says nothing about the others

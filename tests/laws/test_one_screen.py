@@ -25,7 +25,9 @@ def offences(tree):
     """Line and description of everything in a module that could write to a terminal directly."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     called = {call.func for call in calls}
-    of_readers = {word for call in calls if ast.unparse(call.func) == "Reader" for word in call.keywords}
+    of_readers = {
+        word for call in calls if ast.unparse(call.func) in ("Reader", "tree_reader") for word in call.keywords
+    }
     for node in ast.walk(tree):
         match node:
             case ast.Name(id="print" | "input" | "Console") if node in called:

@@ -9,6 +9,7 @@ from model_server import serving
 
 from gristmill.cli.main import run_command
 from gristmill.query.documents.documents import rows
+from gristmill.store.parquet import PartReader
 from gristmill.tokenizer.files import write_json
 from gristmill.tokenizer.model import Tokenizer
 
@@ -78,7 +79,8 @@ def test_a_takedown_of_parents_takes_their_children_and_nothing_else(family, mon
     old, new = kept(family["before"]), kept(family["after"])
     assert len(old) == 3 * DOCUMENTS
     assert family["asked"] == 2 * DOCUMENTS
-    named = {one for one, row in old.items() if row.fields["url"] in family["urls"]}
+    assert {row.fields["url"] for row in old.values()} & {*family["urls"]} == set()  # hidden, before the takedown too
+    named = {one for one, url in stored(family["before"], "notes", "url").items() if url in family["urls"]}
     children = {one for one, row in old.items() if row.fields["source"] == "born" and parent_of(family, one) in named}
     assert len(named) == GONE
     assert len(children) == 2 * GONE
@@ -107,16 +109,19 @@ def test_a_takedown_of_parents_takes_their_children_and_nothing_else(family, mon
 def parent_of(family, doc_id):
     """The parent of a child, from the documents themselves."""
     if "parents" not in family:
-        family["parents"] = {}
-        run = family["before"]
-        from gristmill.store.parquet import PartReader
-
-        for one in run.documents["born"]:
-            part = PartReader(run.store, one.part)
-            for group in range(len(part.groups)):
-                table = part.read_group(group, ["doc_id", "parent"])
-                family["parents"].update(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        family["parents"] = stored(family["before"], "born", "parent")
     return family["parents"][doc_id]
+
+
+def stored(run, source, column):
+    """{doc_id: the value of a column} of a source, as its parts have it."""
+    values = {}
+    for document in run.documents[source]:
+        part = PartReader(run.store, document.part)
+        for group in range(len(part.groups)):
+            table = part.read_group(group, ["doc_id", column])
+            values.update(zip(*(cells.to_pylist() for cells in table.columns), strict=True))
+    return values
 
 
 @pytest.mark.slow

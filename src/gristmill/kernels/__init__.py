@@ -29,8 +29,8 @@ import numba
 from numba.core import event
 
 _KERNEL = re.compile(r"gristmill\w*\.kernels\.")
-_IMPORTS = re.compile(r"^ *from (gristmill\w*\.kernels(?:\.\w+)*) import (?:(\w+)( as \w+)?$)?", re.MULTILINE)
-"""The two forms in which kernels import each other: names of a module, or one module of a folder on a line."""
+_IMPORTS = re.compile(r"^ *from (gristmill\w*\.kernels(?:\.\w+)*) import ([\w, ]*)", re.MULTILINE)
+"""The two forms in which kernels import each other: names of a module, or modules of a folder on one line."""
 
 
 def is_kernel(module: str) -> bool:
@@ -81,16 +81,19 @@ def _with_imports(module: str) -> frozenset[str]:
     found, open_ends = {f"{__name__}.__init__", module}, [module]
     # Follow imports until no new module turns up.
     while open_ends:
-        new = set(map(_imported, _IMPORTS.finditer(_source(open_ends.pop()).decode()))) - found
+        imports = _IMPORTS.finditer(_source(open_ends.pop()).decode())
+        new = {name for line in imports for name in _imported(line)} - found
         found |= new
         open_ends += new
     return frozenset(found)
 
 
-def _imported(found: re.Match[str]) -> str:
-    """The module that an import names."""
-    modules = (found[1], f"{found[1]}.{found[2]}", f"{found[1]}.__init__")
-    return next(module for module in modules if path_of(module))
+def _imported(line: re.Match[str]) -> list[str]:
+    """The modules that an import names."""
+    if path_of(line[1]):
+        return [line[1]]
+    modules = [f"{line[1]}.{name.split()[0]}" for name in line[2].split(",") if name.strip()]
+    return [module for module in modules if path_of(module)] or [f"{line[1]}.__init__"]
 
 
 @cache
