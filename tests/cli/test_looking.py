@@ -242,7 +242,7 @@ HOSTILE = {
     "whatif {recipe} heuristics.gopher_quality=" + "[" * 3000: "is not a valid YAML value",
     "whatif {recipe} heuristics.gopher_quality.min_words=" + "9" * 60: "is not a valid YAML value",
     "tokenizer show {recipe} '\udcff'": "is not valid UTF-8",
-    "tokenizer audit {recipe} --out {recipe}": "is a file. Nothing was measured. Name another folder.",
+    "tokenizer audit {recipe} --out {recipe}": "is there, and is no .json file. Nothing was measured.",
     "run {recipe} --tag " + "a" * 300: "but a file's name may have 128",
 }
 

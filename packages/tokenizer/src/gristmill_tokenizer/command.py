@@ -54,6 +54,8 @@ def command(
     command, after the report is written.
     """
     chosen = _sizes(sizes)
+    if out is not None and (out.is_dir() or (out.exists() and out.suffix != ".json")):
+        raise UserError(f"--out {out} is there, and is no .json file. Nothing was measured. Name another file.")
     if out is not None and not out.absolute().parent.is_dir():
         raise UserError(f"--out {out}: there is no folder {out.parent}, so nothing was measured. Make it first.")
     held_out: list[Domain] = []
