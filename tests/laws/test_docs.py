@@ -236,11 +236,14 @@ def test_the_recipe_page_has_every_field():
     assert {*re.findall(r"^\| `(\w+)` \|", page.partition("## Which")[0], re.M)} == set(RecipeFields.model_fields)
 
 
-def test_every_extra_for_users_is_on_the_installation_page():
+def test_every_extra_and_package_is_on_the_installation_page():
     """`dev` and `docs` are for contributors."""
     extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
     page = (ROOT / "docs" / "install.md").read_text()
-    assert {*re.findall(r"^\| `(\w+)` \|", page, re.M)} == extras - {"dev", "docs"}
+    packages, others = page.partition("## Extras")[::2]
+    assert {*re.findall(r"^\| `(\w+)` \|", others, re.M)} == extras - {"dev", "docs"}
+    rows = "".join(re.findall(r"^\| (`[^|]*) \|", packages, re.M))
+    assert {*re.findall(r"`(\w+)`", rows)} == {path.parent.name for path in ROOT.glob("packages/*/pyproject.toml")}
 
 
 def test_make_targets_that_the_docs_name_exist():
