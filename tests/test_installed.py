@@ -77,6 +77,14 @@ def test_a_recipe_uses_an_installed_step(orchard, edit, tmp_path):
         load("apples.yaml")
 
 
+def test_a_name_of_ours_that_another_package_registers_is_not_hidden(tmp_path, monkeypatch):
+    """Only ocr of gristmill-pdf needs gristmill-generate."""
+    write_metadata(tmp_path, "yard", "1.0", {installed.STEPS: {"ocr": "yard.ocr", "threads": "yard.threads"}})
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.setattr(installed, "find_spec", lambda name: None)
+    assert {*installed.installed(installed.STEPS)} == {"ocr", "threads"}
+
+
 @pytest.mark.parametrize(
     ("written", "package", "name"),
     [("format: latex", "formats", "latex"), ("format: orchard", "formats", "threads")],

@@ -47,9 +47,8 @@ def installed(group: str) -> Mapping[str, EntryPoint]:
 def _installed(group: str, path: tuple[str, ...]) -> Mapping[str, EntryPoint]:
     found: dict[str, EntryPoint] = {}
     for point in sorted(entry_points(group=group)):
-        if any(
-            find_spec(f"gristmill_{package}") is None for package in (_packages_with(group, point.name) or "").split()
-        ):
+        *others, own = (_packages_with(group, point.name) or "").split() or [""]
+        if point.module.startswith(f"gristmill_{own}.") and not all(find_spec(f"gristmill_{name}") for name in others):
             continue
         twin = found.setdefault(point.name, point)
         if twin is not point:

@@ -119,7 +119,7 @@ class DecodedRun:
         return b""
 
     def _join_next(self) -> bool:
-        """Continues with the next frame, unless it begins with a record or there is none."""
+        """Continues with the next frame, if there is one and it does not begin with a record."""
         if not self._can_join or self.end is None:
             return False
         self._can_join = is_frame(self.feed, self.kind)
